@@ -28,6 +28,7 @@ from broker.spark.cuts import may_be_cut
 from broker.spark.direct import FileLook, Files, look_at_files, work_of
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import own_digest
+from broker.spark.layouts import laid_out
 from broker.spark.look import Look, look_at_blocks
 from broker.spark.portions import columns_of, portions_of
 from broker.spark.request import (
@@ -41,6 +42,7 @@ from broker.spark.request import (
 from broker.spark.scans import Scan, scan_of
 from broker.spark.task import DIGEST, Task, Work
 from broker.spark.telling import readable_errors
+from matcher.formats.layout import Layout
 from matcher.model import TIME_MIN, EventType
 from rules.cutting.splitting import WAYS, Pass, split
 from rules.engine.timers import uses_timer
@@ -59,6 +61,7 @@ def detect(
     types: Collection[str] | None = None,
     time: str = TIME,
     time_zone: str | None = None,
+    layout: Layout | None = None,
     on_bad: OnBad = "refuse",
     cells: int | None = None,
     ways: Sequence[str] = WAYS,
@@ -71,7 +74,9 @@ def detect(
     (timestamps, RFC 3339 text or seconds; ``time_zone`` for timestamps without one), a column for
     each attribute, and ``source`` and ``sequence``, by which simultaneous events are ordered
     (tesla.md E4). Without these they are ordered by all that they hold, and a warning says so.
-    ``id`` is optional; without ids and numbers, events are named after what they hold.
+    ``id`` is optional; without ids and numbers, events are named after what they hold. ``layout``
+    (matcher.formats.layout; in place of ``time`` and ``time_zone``) says what columns mean that are
+    called otherwise, and how times are written.
 
     ``rules``: TESLA text, or the path of a file. Types that they do not declare follow from the
     frames, if these are given by type.
@@ -104,10 +109,11 @@ def detect(
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
     if cells is not None and cells < 1:
         raise ValueError(f"cells is at least 1, not {cells}")
+    events, time, written = laid_out(events, layout, time, time_zone)
     ruleset = checked_rules(rules, events, time)
     splitting = split(ruleset, ways, partition_by)
     wanted = wanted_types(ruleset, types)
-    frames, form = wide_parts(events, ruleset, time, time_zone)
+    frames, form = wide_parts(events, ruleset, time, written)
     session = frames[0].sparkSession
     if ways:
         warn_whole(splitting)
@@ -156,31 +162,39 @@ def explain_plan(
     *,
     time: str = TIME,
     time_zone: str | None = None,
+    layout: Layout | None = None,
     ways: Sequence[str] = WAYS,
 ) -> str:
     """How ``detect`` would cut the events for each rule, and why: a line a rule; then a line for
     each frame that says whether the workers would read its files themselves, or why not.
     """
+    events, time, written = laid_out(events, layout, time, time_zone)
     ruleset = checked_rules(rules, events, time)
     splitting = split(ruleset, ways, partition_by)
     passes = [
         f"pass {place}: {', '.join(sorted(part.owned))}"
         for place, part in enumerate(splitting.passes, 1)
     ]
-    frames, form = wide_parts(events, ruleset, time, time_zone)
+    frames, form = wide_parts(events, ruleset, time, written)
     portions = portions_of(splitting.passes, form, 1)
     inputs = _inputs(events, frames, form, portions, time, reads_files=True)
     return "\n".join([str(splitting), *passes, *map(str, inputs)])
 
 
 def rejected(
-    events: Frames, rules: str | Path, *, time: str = TIME, time_zone: str | None = None
+    events: Frames,
+    rules: str | Path,
+    *,
+    time: str = TIME,
+    time_zone: str | None = None,
+    layout: Layout | None = None,
 ) -> DataFrame:
     """The rows that are no events: ``reason``, ``type``, ``time`` in microseconds, ``source``,
     ``sequence``, ``id`` and, as text, ``data``, the attributes that are there.
     """
+    events, time, written = laid_out(events, layout, time, time_zone)
     ruleset = checked_rules(rules, events, time)
-    wide, form = wide_of(events, ruleset, time, time_zone)
+    wide, form = wide_of(events, ruleset, time, written)
     data = f.to_json(
         f.struct(
             *(

@@ -24,6 +24,7 @@ from pyspark.sql import types as spark
 
 from broker.spark.instants import bad_time, check_time, check_zone, microseconds
 from matcher.errors import SchemaError
+from matcher.formats.timeform import RFC_3339, TimeForm
 from matcher.model import BLANKS, OPTIONAL, Attribute, EventType, Kind, with_presences
 
 Frames: TypeAlias = "DataFrame | Mapping[str, DataFrame]"
@@ -32,6 +33,9 @@ Frames: TypeAlias = "DataFrame | Mapping[str, DataFrame]"
 TYPE, TIME, SOURCE, SEQUENCE, ID, BAD = "type", "time", "source", "sequence", "id", "bad"
 RESERVED = (TYPE, TIME, SOURCE, SEQUENCE, ID, "cause")
 """Columns of a given frame that are no attributes."""
+NAMED, DECLARED = "attribute ", "declared "
+"""What comes before the name of a column of an attribute that is called like one of these, and of
+one that is an attribute only where it is declared (``layouts``)."""
 SPARK_TYPES: Mapping[Kind, spark.DataType] = {
     Kind.INT: spark.LongType(),
     Kind.FLOAT: spark.DoubleType(),
@@ -107,6 +111,8 @@ def kind_of(data_type: spark.DataType) -> Kind | None:
             return Kind.BOOL
         case spark.ByteType() | spark.ShortType() | spark.IntegerType() | spark.LongType():
             return Kind.INT
+        case spark.DecimalType():
+            return Kind.FLOAT if data_type.scale > 0 else Kind.INT
         case spark.FloatType() | spark.DoubleType():
             return Kind.FLOAT
         case spark.StringType():
@@ -130,7 +136,7 @@ def inferred(name: str, frame: DataFrame, time: str = TIME) -> EventType:
     """The event type that a frame's columns mean (tesla.md E5); SchemaError names a column."""
     attributes = []
     for field in frame.schema.fields:
-        if field.name in RESERVED or field.name == time:
+        if field.name in RESERVED or field.name == time or field.name.startswith(DECLARED):
             continue
         kind = kind_of(field.dataType)
         if kind is None:
@@ -139,7 +145,7 @@ def inferred(name: str, frame: DataFrame, time: str = TIME) -> EventType:
                 f"expected integers, floats, booleans or strings (declare the event, or leave the "
                 f"column out)"
             )
-        attributes.append(Attribute(field.name, kind))
+        attributes.append(Attribute(field.name.removeprefix(NAMED), kind))
     return EventType(name, with_presences(attributes))
 
 
@@ -149,13 +155,13 @@ def wide(
     *,
     optional: Collection[str] = (),
     time: str = TIME,
-    time_zone: str | None = None,
+    times: TimeForm = RFC_3339,
 ) -> tuple[DataFrame, Form]:
     """Frames in the wide form. ``time`` names the column of the time, which must know its zone
-    unless ``time_zone`` does. A frame of many types needs no columns for the ``optional`` ones.
+    unless ``times`` says it. A frame of many types needs no columns for the ``optional`` ones.
     Raises SchemaError, which names the column.
     """
-    parts, form = wide_parts(frames, types, optional=optional, time=time, time_zone=time_zone)
+    parts, form = wide_parts(frames, types, optional=optional, time=time, times=times)
     return functools.reduce(DataFrame.unionAll, parts), form
 
 
@@ -165,7 +171,7 @@ def wide_parts(
     *,
     optional: Collection[str] = (),
     time: str = TIME,
-    time_zone: str | None = None,
+    times: TimeForm = RFC_3339,
 ) -> tuple[list[DataFrame], Form]:
     """The same, each given frame by itself in the one form of all."""
     if not isinstance(frames, Mapping):
@@ -173,16 +179,16 @@ def wide_parts(
     frames = _without_nulls(frames, types)
     given = list(frames.values()) if isinstance(frames, Mapping) else [frames]
     for frame in given:
-        _check_reserved(frame, time, time_zone, names_type=not isinstance(frames, Mapping))
+        _check_reserved(frame, time, times, names_type=not isinstance(frames, Mapping))
     form = Form.of(types, given)
     if isinstance(frames, Mapping):
         known = {type_.name: type_ for type_ in types}
         parts = [
-            _of_type(frame, name, known.get(name), form, time, time_zone)
+            _of_type(frame, name, known.get(name), form, time, times)
             for name, frame in frames.items()
         ]
         return parts, form
-    return [_of_types(frames, form, time, time_zone)], form
+    return [_of_types(frames, form, time, times)], form
 
 
 def _of_type(
@@ -191,7 +197,7 @@ def _of_type(
     event_type: EventType | None,
     form: Form,
     time: str,
-    time_zone: str | None,
+    times: TimeForm,
 ) -> DataFrame:
     """A frame whose rows are all of one type; that type may be of no interest (None)."""
     attributes = () if event_type is None else event_type.attributes
@@ -199,18 +205,18 @@ def _of_type(
         _check(frame, name, attribute)
     row_type = f.lit(name)
     bad = f.coalesce(
-        _bad_time(frame, time, time_zone), _bad_sequence(form), _bad_values(frame, attributes)
+        _bad_time(frame, time, times), _bad_sequence(form), _bad_values(frame, attributes)
     )
-    return _selected(frame, row_type, bad, dict.fromkeys(attributes), form, time, time_zone)
+    return _selected(frame, row_type, bad, dict.fromkeys(attributes), form, time, times)
 
 
-def _of_types(frame: DataFrame, form: Form, time: str, time_zone: str | None) -> DataFrame:
+def _of_types(frame: DataFrame, form: Form, time: str, times: TimeForm) -> DataFrame:
     """A frame whose column ``type`` tells of which type a row is."""
     if TYPE not in frame.columns:
         raise SchemaError(
             "no column 'type' says of which type the rows are; give {type: frame} instead"
         )
-    bad = f.coalesce(_bad_time(frame, time, time_zone), _bad_sequence(form))
+    bad = f.coalesce(_bad_time(frame, time, times), _bad_sequence(form))
     of_attribute: dict[Attribute, list[str]] = {}
     for event_type in form.types:
         for attribute in event_type.attributes:
@@ -219,7 +225,7 @@ def _of_types(frame: DataFrame, form: Form, time: str, time_zone: str | None) ->
         values = _bad_values(frame, event_type.attributes)
         bad = f.coalesce(bad, f.when(f.col(TYPE) == event_type.name, values))
     bad = f.coalesce(f.when(f.col(TYPE).isNull(), f.lit("no type")), bad)
-    return _selected(frame, f.col(TYPE), bad, of_attribute, form, time, time_zone)
+    return _selected(frame, f.col(TYPE), bad, of_attribute, form, time, times)
 
 
 def _selected(
@@ -229,7 +235,7 @@ def _selected(
     attributes: Mapping[Attribute, Collection[str] | None],
     form: Form,
     time: str,
-    time_zone: str | None,
+    times: TimeForm,
 ) -> DataFrame:
     """The frame in the form; ``attributes`` are those that it has, each with the types that have
     it, where rows are of several.
@@ -239,12 +245,12 @@ def _selected(
     sequence = f.col(SEQUENCE).cast("long") if SEQUENCE in frame.columns else f.lit(None)
     text = f.col(ID).cast("string") if ID in frame.columns else f.lit(None)
     values = [
-        _value(attribute, attributes, form).alias(form.column(attribute))
+        _value(frame, attribute, attributes, form).alias(form.column(attribute))
         for attribute in form.attributes
     ]
     return frame.select(
         row_type.alias(TYPE),
-        _microseconds(frame, time, time_zone).alias(TIME),
+        _microseconds(frame, time, times).alias(TIME),
         f.coalesce(source, row_type).cast("string").alias(SOURCE),
         sequence.cast("long").alias(SEQUENCE),
         text.cast("string").alias(ID),
@@ -258,9 +264,10 @@ def _selected(
 
 def _check(frame: DataFrame, name: str, attribute: Attribute) -> None:
     """SchemaError unless the frame has a column that holds the attribute."""
-    if attribute.name not in frame.columns:
+    column = held(frame, attribute.name)
+    if column is None:
         raise SchemaError(f"event {name} lacks column {attribute.name} ({attribute.kind.value})")
-    data_type = frame.schema[attribute.name].dataType
+    data_type = frame.schema[column].dataType
     kind = kind_of(data_type)
     if kind is not attribute.kind and (kind, attribute.kind) != (Kind.INT, Kind.FLOAT):
         raise SchemaError(
@@ -269,26 +276,27 @@ def _check(frame: DataFrame, name: str, attribute: Attribute) -> None:
         )
 
 
-def _check_reserved(
-    frame: DataFrame, time: str, time_zone: str | None, *, names_type: bool
-) -> None:
+def _check_reserved(frame: DataFrame, time: str, times: TimeForm, *, names_type: bool) -> None:
     """SchemaError unless the columns that say when an event was, and which it is, can be read."""
     if time not in frame.columns:
         raise SchemaError(f"no column {time} holds the time of the events")
-    check_zone(frame, time_zone)
-    check_time(time, frame.schema[time].dataType, has_zone=time_zone is not None)
+    check_zone(frame, times.zone)
+    check_time(time, frame.schema[time].dataType, has_zone=times.zone is not None)
     for name, (kinds, expected) in _EXPECTED.items():
         if name not in frame.columns or (name == TYPE and not names_type):
             continue
         data_type = frame.schema[name].dataType
-        if kind_of(data_type) not in kinds and not isinstance(data_type, spark.NullType):
+        is_decimal = name == SEQUENCE and isinstance(data_type, spark.DecimalType)
+        if is_decimal or (
+            kind_of(data_type) not in kinds and not isinstance(data_type, spark.NullType)
+        ):
             raise SchemaError(
                 f"column {name} is of type {data_type.simpleString()}; expected {expected}"
             )
 
 
 def _fits(frame: DataFrame, event_type: EventType) -> bool:
-    return all(one.name in frame.columns for one in event_type.declared)
+    return all(held(frame, one.name) is not None for one in event_type.declared)
 
 
 def _without_nulls(frames: Frames, types: Sequence[EventType]) -> Frames:
@@ -313,21 +321,22 @@ def _filled(frame: DataFrame, types: Sequence[EventType], *, names_type: bool) -
     columns: dict[str, Column] = {}
     for attribute, names in by_attribute.items():
         value, is_there = _given(frame, attribute), f.lit(False)
-        if attribute.name in frame.columns:
-            is_there = _quoted(attribute.name).isNotNull()
+        column = held(frame, attribute.name)
+        if column is not None:
+            is_there = quoted(column).isNotNull()
         blank = f.lit(BLANKS[attribute.kind])
         if names_type and TYPE in frame.columns:
             blank = f.when(f.col(TYPE).isin(names), blank)
-        columns[attribute.name] = f.coalesce(value, blank)
+        columns[column or attribute.name] = f.coalesce(value, blank)
         columns[attribute.name + OPTIONAL] = is_there
     return frame.withColumns(columns) if columns else frame
 
 
 def _given(frame: DataFrame, attribute: Attribute) -> Column:
     """The column of an attribute, of nulls where there is none, or nothing in it."""
-    held = frame.schema[attribute.name].dataType if attribute.name in frame.columns else None
-    if held is not None and not isinstance(held, spark.NullType):
-        return _quoted(attribute.name)
+    column = held(frame, attribute.name)
+    if column is not None and not isinstance(frame.schema[column].dataType, spark.NullType):
+        return quoted(column)
     return f.lit(None).cast(SPARK_TYPES[attribute.kind])
 
 
@@ -335,13 +344,19 @@ def _bad_values(frame: DataFrame, attributes: Sequence[Attribute]) -> Column:
     """Why a row's attributes make it no event (tesla.md E5), or null."""
     reasons = []
     for attribute in attributes:
-        column = _quoted(attribute.name)
+        name = held(frame, attribute.name) or attribute.name
+        column, data_type = quoted(name), frame.schema[name].dataType
         expected = f"attribute {attribute.name}: expected"
         found = f.lit(f"{expected} {attribute.kind.value}, found null")
         reasons.append(f.when(column.isNull(), found))
-        if kind_of(frame.schema[attribute.name].dataType) is Kind.FLOAT:
+        if kind_of(data_type) is Kind.FLOAT:
             infinite = f.isnan(column) | (f.abs(column) == float("inf"))
             reasons.append(f.when(infinite, f.lit(f"{expected} a finite float")))
+        elif isinstance(data_type, spark.DecimalType) and attribute.kind is Kind.INT:
+            beyond = column.try_cast("long").isNull()
+            reasons.append(
+                f.when(beyond, f.lit(f"attribute {attribute.name}: an int beyond 64 bits"))
+            )
     return f.coalesce(*reasons) if reasons else f.lit(None).cast("string")
 
 
@@ -352,26 +367,38 @@ def _bad_sequence(form: Form) -> Column:
     return f.when(f.col(SEQUENCE).isNull(), f.lit(NO_SEQUENCE))
 
 
-def _bad_time(frame: DataFrame, time: str, time_zone: str | None) -> Column:
-    return bad_time(_quoted(time), _microseconds(frame, time, time_zone))
+def _bad_time(frame: DataFrame, time: str, times: TimeForm) -> Column:
+    return bad_time(quoted(time), _microseconds(frame, time, times))
 
 
-def _microseconds(frame: DataFrame, time: str, time_zone: str | None) -> Column:
-    return microseconds(_quoted(time), frame.schema[time].dataType, time_zone)
+def _microseconds(frame: DataFrame, time: str, times: TimeForm) -> Column:
+    return microseconds(quoted(time), frame.schema[time].dataType, times)
 
 
 def _value(
-    attribute: Attribute, attributes: Mapping[Attribute, Collection[str] | None], form: Form
+    frame: DataFrame,
+    attribute: Attribute,
+    attributes: Mapping[Attribute, Collection[str] | None],
+    form: Form,
 ) -> Column:
     data_type = SPARK_TYPES[attribute.kind]
     if attribute not in attributes:
         return f.lit(None).cast(data_type)
-    value, types = _quoted(attribute.name).cast(data_type), attributes[attribute]
+    column, types = held(frame, attribute.name) or attribute.name, attributes[attribute]
+    is_decimal = isinstance(frame.schema[column].dataType, spark.DecimalType)
+    value = quoted(column).try_cast(data_type) if is_decimal else quoted(column).cast(data_type)
     if form.has_sequence or types is None:
         return value
     # Rows are named and ordered by what they hold, to which what other types have does not belong.
     return f.when(f.col(TYPE).isNull() | f.col(TYPE).isin([*types]), value)
 
 
-def _quoted(name: str) -> Column:
+def held(frame: DataFrame, name: str) -> str | None:
+    """The column that holds an attribute; None where there is none."""
+    called = (NAMED + name, DECLARED + name, name)
+    return next((one for one in called if one in frame.columns), None)
+
+
+def quoted(name: str) -> Column:
+    """A column by its name, whatever characters that has."""
     return f.col("`" + name.replace("`", "``") + "`")

@@ -7,6 +7,9 @@ workers; timestamps and whole seconds by Spark. The session's zone enters nowher
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -18,13 +21,14 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from matcher.errors import SchemaError
 from matcher.formats.arrowcolumns import BadRows, times_of_column
+from matcher.formats.timeform import TimeForm
 from matcher.model import MICROSECONDS
 from matcher.times import RFC_3339_MAX
 
 NO_TIME = "no time"
 UNREAD_TIME = (
     "no time that can be read (expected RFC 3339 or seconds since the epoch, no finer than a "
-    "microsecond and no later than the year 9999)"
+    "microsecond and no later than the year 9999; time_zone, or a layout, says what else it is)"
 )
 """Why rows with a null, and with another value that is no time, are no events."""
 _INTEGERS = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
@@ -35,7 +39,7 @@ def check_time(name: str, data_type: spark.DataType, *, has_zone: bool = False) 
     """SchemaError, naming the column, unless times can be read in it; ``has_zone``: whether it is
     said what zone times without one are in.
     """
-    if isinstance(data_type, spark.TimestampNTZType):
+    if isinstance(data_type, (spark.TimestampNTZType, spark.DateType)):
         if has_zone:
             return
         raise SchemaError(
@@ -64,17 +68,21 @@ def check_zone(frame: DataFrame, time_zone: str | None) -> None:
         ) from None
 
 
-def microseconds(column: Column, data_type: spark.DataType, time_zone: str | None) -> Column:
+def microseconds(column: Column, data_type: spark.DataType, times: TimeForm) -> Column:
     """The times that a column holds, which ``check_time`` has looked at; null, or later than the
-    year 9999, where there is none. A wall clock's hour that comes twice is the first one.
+    year 9999, where there is none. A wall clock's hour that comes twice is the first one, and one
+    that it skips is none.
     """
     if isinstance(data_type, spark.TimestampType):
         return f.unix_micros(column)
-    if isinstance(data_type, spark.TimestampNTZType):
-        return _of_clock(f.convert_timezone(f.lit(time_zone), f.lit("UTC"), column))
-    if isinstance(data_type, _INTEGERS):
+    if isinstance(data_type, (spark.TimestampNTZType, spark.DateType)):
+        clock, zone, utc = column.cast("timestamp_ntz"), f.lit(times.zone), f.lit("UTC")
+        moment = f.convert_timezone(zone, utc, clock)
+        was_shown = f.convert_timezone(utc, zone, moment) == clock
+        return f.when(was_shown, _of_clock(moment))
+    if isinstance(data_type, _INTEGERS) and times.format is None and times.unit == "s":
         return f.try_multiply(column.cast("long"), f.lit(MICROSECONDS))
-    return _READ(column)
+    return _reader(times)(column)
 
 
 def bad_time(column: Column, time: Column) -> Column:
@@ -91,14 +99,19 @@ def _of_clock(clock: Column) -> Column:
     return minutes * f.lit(60 * MICROSECONDS) + (seconds * MICROSECONDS).cast("long")
 
 
-def _read(column: pa.Array) -> pa.Array:
-    """The times of values as the reader of files reads them, null where it refuses."""
-    bad: BadRows = []
-    times = times_of_column(column, len(column), bad).times
-    refused = np.zeros(len(column), np.bool_)
-    for rows, _ in bad:
-        refused[rows] = True
-    return pa.array(times, pa.int64(), mask=refused)
+@lru_cache(maxsize=64)
+def _reader(form: TimeForm) -> Callable[[Column], Column]:
+    """A function of columns: the times of values as the reader of files reads them, null where it
+    refuses.
+    """
 
+    def read(column: pa.Array) -> pa.Array:
+        bad: BadRows = []
+        times = times_of_column(column, len(column), bad, form).times
+        refused = np.zeros(len(column), np.bool_)
+        for rows, _ in bad:
+            refused[rows] = True
+        return pa.array(times, pa.int64(), mask=refused)
 
-_READ = arrow_udf(_read, spark.LongType())  # type: ignore[call-overload]
+    found: Callable[[Column], Column] = arrow_udf(read, spark.LongType())  # type: ignore[call-overload]
+    return found

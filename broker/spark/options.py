@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.client.endpoint import endpoint_or_default
+from matcher.formats.layout import PLAIN, Layout, columns_of
+from matcher.formats.timeform import TimeForm
 from matcher.identity import hash_128, printed
+from matcher.times import UNITS
 
 TABLE: Mapping[str, tuple[str, str]] = {
     "broker": ("REXMQ_BROKER", "endpoints, separated by commas: the first that answers is used"),
@@ -20,6 +23,11 @@ TABLE: Mapping[str, tuple[str, str]] = {
     "type": ("", "the event type of the rows; needed to write, with typeColumn a list"),
     "typecolumn": ("", "a column that names the type of each row, one of those of option type"),
     "time": ("time", "the column of the event time: timestamps, RFC 3339 text or seconds"),
+    "timezone": ("", "the time zone of times that bear none, such as Europe/Rome"),
+    "timeformat": ("", "how texts of times are written, in the codes of strptime"),
+    "timeunit": ("s", "what numbers count: s, ms, us or ns"),
+    "timecut": ("false", "true: digits finer than a microsecond are cut"),
+    "columns": ("", "attributes whose columns are called otherwise: temp=Sea Temp,side=from"),
     "id": ("", "columns that name a row, separated by commas; else all columns do"),
     "order": ("held", "held: rules wait for the commit; time: rows are sorted; none: no promises"),
     "disorder": ("", "streams: how much older than the latest a later batch's events may be"),
@@ -54,7 +62,8 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|sec|min|h)\s*")
 @dataclass(frozen=True)
 class WriteOptions:
     """How rows are published. ``disorder_s`` and ``timeout_s`` in seconds, ``speed`` in seconds of
-    event time a second (None: as fast as it goes); ``origin`` as ``pacing`` has it.
+    event time a second (None: as fast as it goes); ``origin`` as ``pacing`` has it; ``layout``: the
+    columns of attributes, and how times are written.
     """
 
     brokers: tuple[str, ...]
@@ -75,6 +84,7 @@ class WriteOptions:
     form: str
     origin: str
     replay: bool = False
+    layout: Layout = PLAIN
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> WriteOptions:
@@ -117,6 +127,7 @@ class WriteOptions:
             given["form"],
             given["origin"],
             _one_of("replay", given["replay"].lower(), ("true", "false")) == "true",
+            _layout(given),
         )
 
 
@@ -164,6 +175,14 @@ def seconds(name: str, text: str) -> float:
     if found is None:
         raise ValueError(f"option {name} is a duration such as 30 s, not {text!r}")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def _layout(given: Mapping[str, str]) -> Layout:
+    """What columns hold the attributes, and how the times are written; ValueError."""
+    cuts = _one_of("timeCut", given["timecut"].lower(), ("true", "false")) == "true"
+    unit = _one_of("timeUnit", given["timeunit"], tuple(UNITS))
+    form = TimeForm(unit, given["timezone"] or None, given["timeformat"] or None, cuts)
+    return Layout(time=given["time"], columns=columns_of(given["columns"]), times=form)
 
 
 def _checked(options: Mapping[str, Any]) -> dict[str, str]:

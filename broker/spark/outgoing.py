@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.mixing import Words, spread
 from matcher.errors import BadEvent, SchemaError
 from matcher.formats.intake import OTHER_REASONS, REASONS_MAX, Intake, Place
+from matcher.formats.layout import NONE, PLAIN, Layout
 from matcher.formats.tabular import from_arrow
 from matcher.identity import hash_128
 from matcher.model import (
@@ -55,6 +56,11 @@ class Rows(Protocol):
         ...
 
 
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column; of nulls where there is none, as of an optional attribute."""
+    return batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows)
+
+
 @dataclass
 class PlainRows:
     """Rows of ``type``: a column of the ``time``, one for each attribute, those of the ``ids``."""
@@ -63,9 +69,15 @@ class PlainRows:
     time: str
     ids: Sequence[str]
     skip_bad: bool
+    layout: Layout = PLAIN
 
     def __post_init__(self) -> None:
         self._rows = 0
+        renamed = self.layout.renamed
+        names = [one.name for one in self.type.declared]
+        columns = tuple((name, renamed.get(name, name)) for name in names)
+        self._layout = Layout(self.time, NONE, NONE, NONE, columns, self.layout.times)
+        self._needed = sorted({self.time, *(column for _, column in columns)})
         self._intake = Intake({self.type.name: self.type}, skip_bad=self.skip_bad)
         self.bad = self._intake.bad
 
@@ -77,12 +89,9 @@ class PlainRows:
         """See Rows."""
         texts = self._texts(batch)
         first, self._rows = self._rows + 1, self._rows + batch.num_rows
-        chosen = {TIME: batch.column(self.time)}
-        own = (one.name for one in self.type.declared)
-        chosen |= {name: batch.column(name) for name in own if name in batch.schema.names}
-        events = from_arrow(
-            pa.record_batch(chosen), _place(), self._intake, self.type.name, first_row=first
-        )
+        chosen = pa.record_batch({name: _column(batch, name) for name in self._needed})
+        place = replace(_place(), layout=self._layout)
+        events = from_arrow(chosen, place, self._intake, self.type.name, first_row=first)
         if len(events) != len(texts):  # rows were left out; the others bear their numbers
             texts = [texts[number - first] for number in events.ids.sequence.tolist()]
         return [_named(events, texts)]
@@ -114,11 +123,13 @@ class TypedRows:
     time: str
     ids: Sequence[str]
     skip_bad: bool
+    layout: Layout = PLAIN
 
     def __post_init__(self) -> None:
         self.bad: Counter[str] = Counter()
         self._readers = {
-            one.name: PlainRows(one, self.time, self.ids, self.skip_bad) for one in self.types
+            one.name: PlainRows(one, self.time, self.ids, self.skip_bad, self.layout)
+            for one in self.types
         }
         for reader in self._readers.values():
             reader.count_in(self.bad)

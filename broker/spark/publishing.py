@@ -26,11 +26,13 @@ from broker.spark import frames as forms
 from broker.spark.cells import CELL, bounds_of, slice_of
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, Form
 from broker.spark.identity import numbered_by, own_digest
+from broker.spark.layouts import laid_out
 from broker.spark.look import look
 from broker.spark.options import WriteOptions, default_source
 from broker.spark.source import register
 from broker.spark.target import Target, text_of
 from broker.spark.telling import readable_errors
+from matcher.formats.layout import Layout
 from matcher.model import EventType
 
 PARTS_A_CORE = 2
@@ -57,6 +59,7 @@ def publish(
     types: Collection[EventType] = (),
     time: str = TIME,
     time_zone: str | None = None,
+    layout: Layout | None = None,
     on_bad: str = "refuse",
     parts: int | None = None,
     acks: str = "broker",
@@ -70,6 +73,8 @@ def publish(
     with a ``sequence`` are events of the source that the row names (without a column ``source``: of
     their type's name); others of this one.
 
+    ``layout`` (in place of ``time`` and ``time_zone``): what columns mean, as of ``detect``.
+
     ``broker``: endpoints, separated by commas (default: REXMQ_BROKER). ``types``: the schemas of
     types whose attributes are not just what the columns say. Rows that are no events are refused
     (BadEvent), or with ``on_bad="drop"`` left out; they are in the result either way. ``parts``:
@@ -82,10 +87,11 @@ def publish(
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
     if not events:
         raise ValueError("no frame of events is given")
-    forms.check_frames(events)
+    frames, time, times = laid_out(events, layout, time, time_zone)
+    assert isinstance(frames, Mapping)
     given = {event_type.name: event_type for event_type in types}
-    schemas = [given.get(name) or forms.inferred(name, events[name], time) for name in events]
-    wide, form = forms.wide(events, schemas, time=time, time_zone=time_zone)
+    schemas = [given.get(name) or forms.inferred(name, frames[name], time) for name in events]
+    wide, form = forms.wide(frames, schemas, time=time, times=times)
     seen = look(wide)
     if on_bad == "refuse" and not dry_run:
         seen.refuse_bad()

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from broker.detection import defined_types
 from broker.spark import frames as forms
 from broker.spark.frames import Form, Frames, check_frames
+from matcher.formats.timeform import TimeForm
 from matcher.model import EventType
 from rules.checking.checker import check
 from rules.cutting.splitting import Splitting, Whole
@@ -48,16 +49,14 @@ def printed_rules(rules: str | Path) -> str:
     return print_file(_file_of(rules))
 
 
-def wide_of(
-    events: Frames, ruleset: RuleSet, time: str, time_zone: str | None
-) -> tuple[DataFrame, Form]:
+def wide_of(events: Frames, ruleset: RuleSet, time: str, times: TimeForm) -> tuple[DataFrame, Form]:
     """The events in one form, with the attributes of the types that are of use to some rule."""
-    parts, form = wide_parts(events, ruleset, time, time_zone)
+    parts, form = wide_parts(events, ruleset, time, times)
     return functools.reduce(DataFrame.unionAll, parts), form
 
 
 def wide_parts(
-    events: Frames, ruleset: RuleSet, time: str, time_zone: str | None
+    events: Frames, ruleset: RuleSet, time: str, times: TimeForm
 ) -> tuple[list[DataFrame], Form]:
     """The same, each given frame by itself."""
     types = {type_.name: type_ for rule in ruleset.rules for type_ in rule.used_types}
@@ -72,7 +71,7 @@ def wide_parts(
         lacking = sorted(set(types) - set(events) - defined - {TIMER.name})
         if lacking:
             raise ValueError(f"the rules use {', '.join(lacking)}, of which no frame is given")
-    return forms.wide_parts(events, given, optional=defined, time=time, time_zone=time_zone)
+    return forms.wide_parts(events, given, optional=defined, time=time, times=times)
 
 
 def wanted_types(ruleset: RuleSet, types: Collection[str] | None) -> tuple[EventType, ...]:

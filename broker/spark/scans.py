@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
 from broker.spark.blocks import ROWS_TOGETHER, Packing
-from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form, kind_of
+from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form, held, kind_of
 from broker.spark.parquet import (
     CONSTANTS,
     FilePacking,
@@ -158,10 +158,11 @@ def _rows(
                 form.column(attribute),
                 attribute.name,
                 attribute.kind,
-                attribute.name,
-                kind_of(schema[attribute.name].dataType) is Kind.FLOAT,
+                column,
+                kind_of(schema[column].dataType) is Kind.FLOAT,
             )
             for attribute in one.attributes
+            for column in [held(frame, attribute.name) or attribute.name]
         )
         for one in types
     }

@@ -21,6 +21,7 @@ from broker.spark.composites import spark_schema
 from broker.spark.environment import SparkUnavailable
 from broker.spark.frames import TIME, Form, Frames
 from broker.spark.identity import own_digest
+from broker.spark.layouts import laid_out
 from broker.spark.memory import FOUND, Memory, Part
 from broker.spark.options import seconds
 from broker.spark.packing import CELL, LATEST, PACKED, Packing, Wanted, unpacked
@@ -33,6 +34,7 @@ from broker.spark.request import (
     wide_parts,
 )
 from broker.spark.task import DIGEST, Task
+from matcher.formats.layout import Layout
 from matcher.identity import hash_128, printed
 from matcher.model import EventType
 from rules.cutting.splitting import KEY, ByKey, Pass, split
@@ -57,6 +59,7 @@ def detect_stream(
     types: Collection[str] | None = None,
     time: str = TIME,
     time_zone: str | None = None,
+    layout: Layout | None = None,
     on_bad: str = "refuse",
     cells: int = CELLS,
     keep: str = "events",
@@ -88,10 +91,11 @@ def detect_stream(
     if keep not in ("events", "engine"):
         raise ValueError(f"keep is 'events' or 'engine', not {keep!r}")
     delay_ms = math.ceil(seconds("disorder", disorder) * 1e3)
+    events, time, times = laid_out(events, layout, time, time_zone)
     ruleset = checked_rules(rules, events, time)
     splitting = split(ruleset, (KEY,), partition_by)
     wanted = wanted_types(ruleset, types)
-    frames, form = wide_parts(events, ruleset, time, time_zone)
+    frames, form = wide_parts(events, ruleset, time, times)
     session = _streaming_session(events)
     warn_whole(splitting)
     warn_unordered(form)

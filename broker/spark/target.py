@@ -22,6 +22,7 @@ from broker.spark.instants import check_time
 from broker.spark.options import WriteOptions
 from broker.spark.outgoing import PlainRows, Rows, TypedRows, WideRows
 from matcher.errors import SchemaError
+from matcher.formats.layout import Layout
 from matcher.model import Attribute, EventType, Kind, with_presences
 from routing.names import part_name
 from rules.language import load
@@ -66,10 +67,7 @@ class Target:
                     )
             return cls(options, form.types, form)
         _check_named(options, schema)
-        kinds: dict[str, tuple[Kind | None, str]] = {
-            field.name: (kind_of(field.dataType), field.dataType.simpleString())
-            for field in schema.fields
-        }
+        kinds = _kinds_of(schema, options.layout)
         types = [known.get(name) or _type_of(name, options, schema) for name in options.types]
         for event_type in types:
             check_columns(event_type, kinds)
@@ -82,8 +80,9 @@ class Target:
         options = self.options
         skip_bad = options.on_bad == "drop"
         if options.type_column:
-            return TypedRows(self.types, options.type_column, options.time, options.ids, skip_bad)
-        return PlainRows(self.types[0], options.time, options.ids, skip_bad)
+            named = options.type_column, options.time, options.ids
+            return TypedRows(self.types, *named, skip_bad, options.layout)
+        return PlainRows(self.types[0], options.time, options.ids, skip_bad, options.layout)
 
     def delivery(self, part: int) -> Delivery:
         """The publisher of one task."""
@@ -173,11 +172,26 @@ def _kinds(event_type: EventType) -> dict[str, tuple[Kind | None, str]]:
     return {one.name: (one.kind, one.kind.value) for one in event_type.attributes}
 
 
+def _kinds_of(schema: StructType, layout: Layout) -> dict[str, tuple[Kind | None, str]]:
+    """What the columns of attributes hold, by the attributes' names."""
+    kinds: dict[str, tuple[Kind | None, str]] = {
+        field.name: (kind_of(field.dataType), field.dataType.simpleString())
+        for field in schema.fields
+    }
+    renamed = layout.renamed
+    own = {name: kind for name, kind in kinds.items() if name not in renamed.values()}
+    return own | {name: kinds[column] for name, column in renamed.items()}
+
+
 def _check_named(options: WriteOptions, schema: StructType) -> None:
     """SchemaError for a column that an option names and that cannot serve."""
     if options.time not in schema.names:
         raise SchemaError(f"no column {options.time} holds the time of the events")
-    check_time(options.time, schema[options.time].dataType)
+    has_zone = options.layout.times.zone is not None
+    check_time(options.time, schema[options.time].dataType, has_zone=has_zone)
+    for _, column in options.layout.columns:
+        if column not in schema.names:
+            raise SchemaError(f"no column {column}, which option columns names")
     for name in options.ids:
         if name not in schema.names:
             raise SchemaError(f"no column {name}, which option id names")
@@ -207,17 +221,16 @@ def _type_of(name: str, options: WriteOptions, schema: StructType) -> EventType:
             f"the broker knows no event {name}, and of rows of many types the columns do not say "
             f"which are its; declare it in a rule file, or write a frame of each type"
         )
-    attributes = []
-    for field in schema.fields:
-        if field.name in RESERVED or field.name == options.time:
+    attributes, renamed = [], options.layout.renamed
+    for attribute, (kind, called) in _kinds_of(schema, options.layout).items():
+        if attribute not in renamed and (attribute in RESERVED or attribute == options.time):
             continue
-        kind = kind_of(field.dataType)
         if kind is None:
             raise SchemaError(
-                f"column {field.name} is of type {field.dataType.simpleString()}; expected "
-                f"integers, floats, booleans or strings"
+                f"column {attribute} is of type {called}; expected integers, floats, booleans or "
+                f"strings"
             )
-        attributes.append(Attribute(field.name, kind))
+        attributes.append(Attribute(attribute, kind))
     return EventType(name, with_presences(attributes))
 
 

@@ -62,6 +62,22 @@ def test_rows_without_an_id_are_named_by_all_that_they_hold():
     assert len(set(printed)) == 3
 
 
+def test_columns_and_times_are_read_as_the_options_say():
+    """An attribute may be called like what the events bear, and its column otherwise."""
+    said = {"type": "T", "time": "at", "timeFormat": "%d.%m.%Y", "timeZone": "Europe/Rome"}
+    options = WriteOptions.of({**said, "columns": "time=hour,source=from", "timeCut": "TRUE"})
+    kind = EventType.of("T", time="int", source="string", id="int", sequence="int")
+    values = {"at": ["01.02.2000"], "hour": [7], "from": ["coal"], "id": [1], "sequence": [5]}
+    rows = PlainRows(kind, options.time, ("id",), skip_bad=False, layout=options.layout)
+    (events,) = rows.read(pa.record_batch(values))
+    expected = {"time": 7, "source": "coal", "id": 1, "sequence": 5}
+    assert (events.time.tolist(), events.event(0).data) == ([949_359_600_000_000], expected)
+    with pytest.raises(ValueError, match="no time zone is called 'Mars'"):
+        WriteOptions.of({"type": "T", "timeZone": "Mars"})
+    with pytest.raises(ValueError, match="expected ATTRIBUTE=COLUMN"):
+        WriteOptions.of({"type": "T", "columns": "a"})
+
+
 def test_default_sources_are_of_their_types():
     source = WriteOptions.of({"type": "B, A", "typeColumn": "kind"}).source
     assert source == "spark/B+A"

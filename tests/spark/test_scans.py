@@ -16,6 +16,7 @@ from broker.spark import detect, explain_plan, scans
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, wide_parts
 from broker.spark.parquet import FileChanged
 from broker.spark.scans import Scan, scan_of
+from matcher.formats.timeform import TimeForm
 from matcher.model import EventType
 
 CASES = int(os.environ.get("REXMQ_CASES", "8"))
@@ -208,7 +209,7 @@ def test_what_spark_may_read_in_another_way_is_left_to_it(spark, tmp_path, colum
     pq.write_table(written, tmp_path / "t.parquet")
     frame = spark.read.parquet(f"{tmp_path}/t.parquet")
     if dict(frame.dtypes)["time"] == "timestamp_ntz":
-        _, form = wide_parts({"A": frame}, SIMPLE, time_zone="UTC")
+        _, form = wide_parts({"A": frame}, SIMPLE, times=TimeForm(zone="UTC"))
         assert said in scan_of(frame, form, "A", [TIME, BAD], TIME)
     else:
         assert said in scan_reason(frame)

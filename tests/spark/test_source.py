@@ -17,6 +17,8 @@ from broker.spark.options import WriteOptions
 from broker.spark.source import RexmqDataSource
 from broker.spark.target import Target
 from broker.spark.writing import StreamWriter
+from matcher.formats.layout import Layout
+from matcher.formats.timeform import TimeForm
 from matcher.model import EventType
 
 pytestmark = pytest.mark.filterwarnings("ignore:the events have no column")
@@ -412,3 +414,18 @@ def test_a_broker_that_stops_while_tasks_write_is_followed_by_the_next(spark, tm
         values.extend(event.data["value"] for event in received(subscriber, half))
         assert none_follows(subscriber)
     assert sorted(values) == [number / 4 for number in range(2 * half)]
+
+
+def test_frames_with_other_columns_are_written_and_published(spark, endpoint):
+    register(spark)
+    frame = spark.sql("select '2012-01-0' || id as day, id as made, 'coal' as source from range(3)")
+    frame = frame.where("made > 0")
+    options = {"columns": "kind=source", "timeZone": "Europe/Rome", "time": "day"}
+    with Subscriber(endpoint, "Laid(made > 1)", "Published(made > 1)") as subscriber:
+        writer = frame.write.format("rexmq").mode("append").options(**options)
+        writer.option("broker", endpoint).option("type", "Laid").save()
+        layout = Layout("day", source="", times=TimeForm(zone="Europe/Rome"))
+        publish({"Published": frame}, endpoint, layout=layout)
+        laid, published = sorted(received(subscriber, 2), key=lambda event: event.type)
+    assert (laid.data, laid.time) == ({"made": 2, "kind": "coal"}, 1_325_458_800_000_000)
+    assert (published.data, published.time) == ({"made": 2, "source": "coal"}, laid.time)
