@@ -71,7 +71,7 @@ def detect(
     """The composite events that ``rules`` find in ``events``, as ``rexmq detect`` finds them.
 
     ``events``: a frame with a column ``type``, or a frame for each type, by name; with ``time``
-    (timestamps, RFC 3339 text or seconds; ``time_zone`` for timestamps without one), a column for
+    (timestamps, dates, text or seconds; ``time_zone`` for those without one), a column for
     each attribute, and ``source`` and ``sequence``, by which simultaneous events are ordered
     (tesla.md E4). Without these they are ordered by all that they hold, and a warning says so.
     ``id`` is optional; without ids and numbers, events are named after what they hold. ``layout``
