@@ -6,6 +6,9 @@ only the outermost is ever called from there. A kernel of two hundred small func
 many times over in this way. Here a function that another kernel calls is a *fragment*: typed and
 lowered, it waits to be linked into whatever is called from Python.
 
+A fragment is made once for what differs to the machine: a constant, or a narrower int, is handed to
+it as an int64 (the optimiser sees the constant all the same where it inlines).
+
 Law: fragments only save time. A function called from Python is compiled as numba does it, whether
 or not it also is a fragment of others, and computes the same.
 """
@@ -17,8 +20,10 @@ from typing import Any
 import numba.core.codegen
 import numba.core.compiler
 import numba.core.dispatcher
+from numba.core import types
 
 _core: Any = numba.core  # whose inner parts are not declared
+_types: Any = types
 _Library: Any = _core.codegen.JITCodeLibrary
 _Compiler: Any = _core.dispatcher._FunctionCompiler
 
@@ -27,10 +32,15 @@ class Fragment(_Library):  # type: ignore[misc]
     """Code to be linked into other code, that never runs by itself."""
 
     def finalize(self) -> None:
-        """Gather what the code calls; whoever links it in optimises everything at once."""
-        for library in dict.fromkeys(self._linking_libraries):
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        """Be ready to be linked; whoever is called from Python links what all its fragments call,
+        each once, and optimises everything at once.
+        """
         self._finalized = True
+
+    @property
+    def with_called(self) -> list[Any]:
+        """It and all that it calls, directly or not."""
+        return [self, *dict.fromkeys(self._linking_libraries)]
 
 
 class FragmentCompiler(_Compiler):  # type: ignore[misc]
@@ -54,7 +64,7 @@ class FragmentCompiler(_Compiler):  # type: ignore[misc]
             pipeline_class=self.pipeline_class,
         )
         name = object()  # what callers know it by, for want of an address
-        target.insert_user_function(name, result.fndesc, [library])
+        target.insert_user_function(name, result.fndesc, library.with_called)
         return result._replace(entry_point=name)
 
 
@@ -67,7 +77,19 @@ def call_as_fragment(function: Any, twin: Any) -> None:
     twin._compiler = FragmentCompiler(
         how.py_func, how.targetdescr, how.targetoptions, how.locals, how.pipeline_class
     )
+    fold, templates = twin._compiler.fold_argument_types, twin.get_call_template
+
+    def template_of(arguments: Any, named: Any) -> Any:
+        _signature, folded = fold(arguments, named)
+        return templates(tuple(map(_widened, folded)), {})
+
     # Numba would enter the address that there is none of into its table of what Python may call.
     twin.add_overload = lambda result: twin.overloads.update({result.signature.args: result})
-    function.get_call_template = twin.get_call_template
+    function.get_call_template = template_of
     function.get_overload = twin.get_overload
+
+
+def _widened(kind: Any) -> Any:
+    """The type that a fragment takes for an argument of a type."""
+    kind = _types.unliteral(kind)
+    return _types.int64 if isinstance(kind, _types.Integer) and kind.signed else kind

@@ -24,7 +24,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from matcher.single import Row, Single
 from rules.collector import collector_paused
-from rules.engine import growth, snapshots
+from rules.engine import growth, loading, snapshots
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
 from rules.engine.clock import portions
@@ -291,6 +291,7 @@ class CdpEngine:
         if sources is not None:
             self._writer.sources.place_rules(sources)
         linker.show(self._arrays)
+        loading.load_for_rules(self._arrays, linker)
         self._pending.fit()
         growth.fit_scratch(self._arrays, linker)
         self._retention.follow(self._arrays)
@@ -427,6 +428,8 @@ class CdpEngine:
                 self._outlets.grow()
             elif status == layout.GROW_TAKEN:
                 self._outlets.begin_anew()
+            elif status in loading.LOADING:
+                loading.load_for(arrays, status)
             elif status in growth.GROWING or status == layout.GROW_BUCKETS:
                 growth.grow(arrays, status)
             else:

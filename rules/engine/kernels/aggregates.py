@@ -20,23 +20,21 @@ from rules.engine.kernels.coverage import (
     SPARE,
     SQUARES,
     SUM,
-    cover,
     window_digits,
     word_digits,
 )
 from rules.engine.kernels.exact import FLOAT_UNIT, carry_over, deviation, rounded
 from rules.engine.kernels.expressions import as_float, as_word, run
+from rules.engine.kernels.far import is_far, next_in_range
 from rules.engine.kernels.layout import (
     ENTRY_WORDS,
     FORM_EXTREMES,
     FORM_MOMENTS,
     FORM_SUMS,
     KIND_FLOAT,
-    SCAN_MAX,
 )
 from rules.engine.kernels.memory import row_offset
 from rules.engine.kernels.pyramid import extreme_within, is_before, key_of
-from rules.engine.kernels.ranges import is_far, next_in_range
 from rules.terms import Function
 
 FUNCTIONS = {function: number for number, function in enumerate(Function)}
@@ -50,25 +48,9 @@ _INT_MIN = -(2**63)
 @kernel
 def evaluate(state: int, step, number: int, low: int, high: int) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
     """The aggregate of a step over the entries of a list from ``low`` to ``high``, the second
-    excluded: a word, and whether it is defined.
+    excluded, one by one: a word, and whether it is defined.
     """
     count = max(0, high - low)
-    if step.residue < 0 and step.program < 0:
-        if step.function == COUNT:
-            return count, True
-        if count > arrays.counters(state)[SCAN_MAX]:
-            summary = cover(
-                state,
-                number,
-                form_of(step.function),
-                step.type,
-                step.offset,
-                step.kind_of_value,
-                low,
-                high,
-            )
-            if summary >= 0:
-                return summarised(state, step, number, summary, low, high)
     words = gather(state, step, number, low, low + count)
     return aggregate(state, step.function, step.kind_of_value, words)
 

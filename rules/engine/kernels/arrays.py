@@ -81,6 +81,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "consumed": layout.CONSUMED_EVENT,
     "source_ranks": _I,  # by source number: place in E4, see layout.RANK_ELSEWHERE
     "source_hashes": _I,
+    "late": _I,  # addresses of kernels, see ``late``; 0 where one is not loaded
     "asked": _I,  # the address of the host's answer to which of two ids is less
     "strings": _I,  # begin and end of each string code in ``string_bytes``
     "string_bytes": np.dtype(np.uint8),
@@ -231,6 +232,42 @@ def ask(
     return numba_types.int64(*(numba_types.int64,) * 4), generate
 
 
+@intrinsic
+def call(
+    _context: Any, _address: Any, _state: Any, _1: Any, _2: Any, _3: Any, _4: Any, _5: Any
+) -> tuple[Signature, Any]:
+    """A call of a kernel of ``late`` by its address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        form = ir.FunctionType(word, [word] * (len(arguments) - 1))
+        function = builder.inttoptr(arguments[0], form.as_pointer())
+        return builder.call(function, arguments[1:])
+
+    return numba_types.int64(*(numba_types.int64,) * 7), generate
+
+
+@intrinsic
+def address_of(_context: Any, record: Any) -> tuple[Signature, Any]:
+    """Where a record of an array stands."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ptrtoint(arguments[0], ir.IntType(64))
+
+    return numba_types.int64(record), generate
+
+
+@intrinsic
+def step_at(_context: Any, _address: Any) -> tuple[Signature, Any]:
+    """The step that stands at an address."""
+    kind = from_dtype(np.dtype(layout.STEP))
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(kind))
+
+    return kind(numba_types.int64), generate
+
+
 words_at = _view(np.int64)
 """``length`` int64 words at an address."""
 codes_at = _view(np.int32)
@@ -291,6 +328,7 @@ consumed = _accessor("consumed")
 source_ranks = _accessor("source_ranks")
 source_hashes = _accessor("source_hashes")
 asked = _accessor("asked")
+late = _accessor("late")
 strings = _accessor("strings")
 string_bytes = _accessor("string_bytes")
 text_results = _accessor("text_results")

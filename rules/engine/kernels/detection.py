@@ -14,28 +14,30 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
-from rules.engine.kernels.aggregates import evaluate
 from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.emission import emit, emit_each, note_run
 from rules.engine.kernels.expressions import run
+from rules.engine.kernels.far import is_far, last_in_range, next_in_range
 from rules.engine.kernels.layout import (
     CONSUMED,
     DONE,
     ENTRY_WORDS,
     GROW_RUNS,
+    LATE_AGGREGATES,
     POLICY_EACH,
     POLICY_FIRST,
     ROW_TIME,
     RUNS,
 )
 from rules.engine.kernels.memory import comes_before, find_time, row_offset
-from rules.engine.kernels.ranges import is_far, last_in_range, next_in_range
 from rules.engine.kernels.spans import bounds, earliest, end_of, end_of_span, list_of
 from rules.planning.plan import StepKind
+from rules.terms import Function
 
 SELECT, NEGATE, TIMED = int(StepKind.SELECT), int(StepKind.NEGATE), int(StepKind.TIMED)
 TEST, LET, AGGREGATE = int(StepKind.TEST), int(StepKind.LET), int(StepKind.AGGREGATE)
+COUNT = list(Function).index(Function.COUNT)
 
 
 @part
@@ -233,9 +235,12 @@ def fill_slot(state: int, step, since: int) -> None:  # type: ignore[no-untyped-
     low, high = np.int64(0), np.int64(0)
     if number >= 0:
         low, high = bounds(state, step, number, since)
-    value, defined = evaluate(state, step, number, low, high)
-    arrays.slots(state)[step.slot] = value
-    arrays.slots_defined(state)[step.slot] = defined
+    if step.function == COUNT and step.residue < 0 and step.program < 0:
+        arrays.slots(state)[step.slot] = max(0, high - low)
+        arrays.slots_defined(state)[step.slot] = True
+        return
+    aggregates = arrays.late(state)[LATE_AGGREGATES]
+    arrays.call(aggregates, state, arrays.address_of(step), number, low, high, 0)
 
 
 @kernel

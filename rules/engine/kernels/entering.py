@@ -13,14 +13,15 @@ import numpy as np
 
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import allocate, logarithm, release
-from rules.engine.kernels.automata import begin_anew
 from rules.engine.kernels.buckets import forget_list
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.layout import (
     APPENDED,
+    AUTOMATON_BEGINS_ANEW,
     DONE,
     GROW_HEAP,
+    LATE_AUTOMATA,
     LISTS_TOP,
     NEVER_USED,
     NO_COLUMN,
@@ -86,7 +87,8 @@ def enter(state: int, type_number: int, words, offset: int) -> int:  # type: ign
             rule = following
     counters[ROW_WRITTEN] = 0
     if time < arrays.types(state)[type_number].taken_in:
-        begin_anew(state, type_number, time)
+        automata = arrays.late(state)[LATE_AUTOMATA]
+        arrays.call(automata, state, AUTOMATON_BEGINS_ANEW, type_number, time, 0, 0)
     return DONE
 
 

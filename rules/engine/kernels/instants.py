@@ -12,11 +12,8 @@ host grows what is named and calls again. Where to go on is kept in ``counters``
 from __future__ import annotations
 
 from rules.engine.kernels import arrays
-from rules.engine.kernels.ahead import look_ahead
-from rules.engine.kernels.automata import catch_up, forget_from
 from rules.engine.kernels.buckets import find_list
 from rules.engine.kernels.compiled import kernel
-from rules.engine.kernels.detection import detect
 from rules.engine.kernels.emission import take
 from rules.engine.kernels.entering import enter
 from rules.engine.kernels.expressions import run
@@ -24,6 +21,8 @@ from rules.engine.kernels.intake import take_in_staged
 from rules.engine.kernels.layout import (
     ARRIVAL,
     ARRIVALS,
+    AUTOMATON_CATCHES_UP,
+    AUTOMATON_FORGETS,
     COMPOSITE,
     COMPOSITE_END,
     COMPOSITE_RULE,
@@ -36,7 +35,14 @@ from rules.engine.kernels.layout import (
     ID_IS_DIGEST,
     INBOX_TOP,
     INSTANT,
+    LATE_AHEAD,
+    LATE_AUTOMATA,
+    LATE_DETECT,
+    LATE_STRAIGHT,
     LEVEL,
+    LISTS_TOP,
+    LOAD_AHEAD,
+    LOOK_MIN,
     LOOKED,
     ORDERING,
     PHASE,
@@ -58,7 +64,6 @@ from rules.engine.kernels.layout import (
 )
 from rules.engine.kernels.memory import remove_entry, row_key, row_offset
 from rules.engine.kernels.ordering import order
-from rules.engine.kernels.straight import detect_straight
 from rules.engine.kernels.terminators import pop_trigger, push_trigger, queue_is_next
 
 CHOOSE, ARRIVE, RUN, STORE, CONSUME = 0, 1, 2, 3, 4
@@ -116,7 +121,8 @@ def process(state: int) -> int:
             outlet = arrays.outlets(state)[record.type]
             first = outlet.count
             if record.straight >= 0:
-                status = detect_straight(state, record.straight, trigger_.row)
+                straight = arrays.late(state)[LATE_STRAIGHT]
+                status = arrays.call(straight, state, record.straight, trigger_.row, 0, 0, 0)
             else:
                 status = detect_any(state, rule, trigger_.row)
             if status != DONE:
@@ -174,10 +180,11 @@ def raise_marks(state: int, mark: int) -> None:
 def detect_any(state: int, rule: int, row: int) -> int:
     """Evaluate any rule at a terminator of the present instant."""
     if arrays.rules(state)[rule].automaton >= 0:
-        status = catch_up(state, rule, arrays.counters(state)[INSTANT])
+        automata, time = arrays.late(state)[LATE_AUTOMATA], arrays.counters(state)[INSTANT]
+        status = arrays.call(automata, state, AUTOMATON_CATCHES_UP, rule, time, 0, 0)
         if status != DONE:
             return status
-    return detect(state, rule, row)
+    return arrays.call(arrays.late(state)[LATE_DETECT], state, rule, row, 0, 0, 0)
 
 
 @kernel
@@ -191,7 +198,7 @@ def arrive(state: int) -> int:
         if arriving.time != time:
             break
         if counters[ARRIVAL] >= counters[LOOKED]:
-            look_ahead(state)
+            ask_ahead(state)
         status = enter(state, arriving.type, inbox, arriving.offset)
         if status != DONE:
             return status
@@ -202,6 +209,19 @@ def arrive(state: int) -> int:
             return GROW_TRIGGERS
         counters[STORED] += 1
     return DONE
+
+
+@kernel
+def ask_ahead(state: int) -> None:
+    """Ask for what the next of the events that arrive will touch, where that pays."""
+    counters, ahead = arrays.counters(state), arrays.late(state)[LATE_AHEAD]
+    if counters[LISTS_TOP] < counters[LOOK_MIN]:
+        counters[LOOKED] = counters[ARRIVALS]
+    elif ahead == 0:
+        counters[WISH] = LOAD_AHEAD
+        counters[LOOKED] = counters[ARRIVALS]
+    else:
+        arrays.call(ahead, state, 0, 0, 0, 0, 0)
 
 
 @kernel
@@ -254,6 +274,8 @@ def consume(state: int) -> None:
             number = find_list(state, access, first, second)
             if number >= 0:
                 remove_entry(state, number, heap[start + ROW_TIME], row)
-        if arrays.rules(state)[rule].automaton >= 0:
-            forget_from(state, arrays.rules(state)[rule].automaton, heap[start + ROW_TIME])
+        automaton = arrays.rules(state)[rule].automaton
+        if automaton >= 0:
+            automata, time = arrays.late(state)[LATE_AUTOMATA], heap[start + ROW_TIME]
+            arrays.call(automata, state, AUTOMATON_FORGETS, automaton, time, 0, 0)
     counters[CONSUMED] = 0

@@ -404,6 +404,23 @@ GROW_SEEN = 11
 GROW_WAITING = 12
 GROW_INBOX = 13
 GROW_ARRIVALS = 14
+LOAD_AHEAD = 15
+LOAD_SUMMARIES = 16
+
+# --- kernels that are called by their addresses, see ``late`` -------------------------------------
+
+LATES = 8
+"""Room for their addresses."""
+LATE_STRAIGHT = 0
+LATE_DETECT = 1
+LATE_AUTOMATA = 2
+AUTOMATON_CATCHES_UP, AUTOMATON_FORGETS, AUTOMATON_BEGINS_ANEW = 0, 1, 2
+"""What is asked of automata."""
+LATE_AGGREGATES = 3
+LATE_SUMMARIES = 4
+SUMMARY_AGGREGATES, SUMMARY_FINDS_NEXT, SUMMARY_FINDS_LAST = 0, 1, 2
+"""What is asked of summaries."""
+LATE_AHEAD = 5
 
 DIGITS = 640
 """Words of scratch for the digits of sums."""

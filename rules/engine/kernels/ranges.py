@@ -21,18 +21,10 @@ from rules.engine.kernels.layout import (
     PROBE_FLOAT,
     PROBE_FLOAT_TO_INT,
     PROBE_SAME,
-    SCAN_MAX,
 )
 from rules.engine.kernels.pyramid import first_within, key_of, last_within
 
 INT_MAX = 2**63 - 1
-
-
-@kernel
-def is_far(state: int, failed: int, left: int) -> bool:
-    """Whether so many candidates failed, and so many are left, that the index is worth asking."""
-    near = arrays.counters(state)[SCAN_MAX]
-    return 4 * failed >= near and left > near
 
 
 @kernel

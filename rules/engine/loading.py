@@ -1,0 +1,71 @@
+"""The kernels that others call by their addresses, loaded when rules or events first need them.
+
+Law: as in ``kernels.late``: what a rule cannot be evaluated without is loaded when the rule is
+deployed, before any event is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from numba import types
+
+from rules.engine.kernels import late, layout
+from rules.engine.kernels.arrays import Arrays
+from rules.engine.linker import Linker
+from rules.planning.plan import StepKind
+
+KERNELS: Mapping[int, Any] = {
+    layout.LATE_STRAIGHT: late.late_straight,
+    layout.LATE_DETECT: late.late_detect,
+    layout.LATE_AUTOMATA: late.late_automata,
+    layout.LATE_AGGREGATES: late.late_aggregates,
+    layout.LATE_SUMMARIES: late.late_summaries,
+    layout.LATE_AHEAD: late.late_ahead,
+}
+LOADING = {
+    layout.LOAD_AHEAD: layout.LATE_AHEAD,
+    layout.LOAD_SUMMARIES: layout.LATE_SUMMARIES,
+}
+"""What a status asks for."""
+_types: Any = types
+_SIGNATURE = _types.int64(*(_types.int64,) * 6)
+
+
+@cache
+def address_of(number: int) -> int:
+    """The address of a kernel, loaded or compiled if need be; it stays."""
+    result = KERNELS[number].get_compile_result(_SIGNATURE)
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
+
+
+def load(arrays: Arrays, numbers: Iterable[int]) -> None:
+    """Let the kernels of an engine call others."""
+    addresses = arrays["late"]
+    for number in numbers:
+        if not addresses[number]:
+            addresses[number] = address_of(number)
+
+
+def load_for(arrays: Arrays, status: int) -> None:
+    """Load what a kernel wished for."""
+    load(arrays, (LOADING[status],))
+
+
+def load_for_rules(arrays: Arrays, linker: Linker) -> None:
+    """Load what the deployed rules cannot be evaluated without."""
+    load(arrays, _needed(linker))
+
+
+def _needed(linker: Linker) -> Iterator[int]:
+    rules = linker.rules.array[: len(linker.rules)]
+    if (rules["straight"] >= 0).any():
+        yield layout.LATE_STRAIGHT
+    if (rules["straight"] < 0).any():
+        yield layout.LATE_DETECT
+    if (rules["automaton"] >= 0).any():
+        yield layout.LATE_AUTOMATA
+    if (linker.steps.array["kind"] == int(StepKind.AGGREGATE)).any():
+        yield layout.LATE_AGGREGATES
