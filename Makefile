@@ -9,9 +9,17 @@ BIN    := $(VENV)/bin
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@ $(VENV)/.runs
+
+# What the demo needs, and nothing else: no linters, no plots. Modules are compiled when they are
+# first imported, so that those that never are cost nothing.
+$(VENV)/.runs: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		-c constraints.txt -e ".[demo]"
 	touch $@
 
-demo: $(VENV)/.ready
+demo: $(VENV)/.runs
 	$(BIN)/rexmq demo
 
 # The kernels are compiled first, by one process, so that two workers do not do it side by side.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from broker.parallel import engine_of
 from broker.signals import Signals, Stopped
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
+from matcher import awaited
 from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig, Ordering
 from routing.installed import load_installed
@@ -36,6 +38,11 @@ from rules.engine.engine import Detector
 
 FIXED_KEYS = frozenset({"listen", "engine", "threads", "link", "strategy", "forget_s", *FIXED})
 """The keys that a running broker cannot change."""
+
+
+def _log_compiling(name: str | None) -> None:
+    if name is not None:
+        log("info", "compiling a kernel", {"kernel": name})
 
 
 class Service:
@@ -58,6 +65,8 @@ class Service:
                     log("warning", OPEN, {"endpoint": endpoint, "see": "docs/security.md"})
             self._clients_max = self._room_for_clients()
             log("info", "loading kernels, which the first start compiles")
+            if not sys.stderr.isatty():
+                awaited.tell = _log_compiling
             warm_up(self._configuration.engine)
             warm_up_matching()
             node = self._affordable(self._configuration.node)

@@ -8,6 +8,11 @@ small detection that touches every operator runs before the broker serves anybod
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +25,10 @@ from matcher.kernels.index import index_match
 from matcher.methods.loading import load_kernels
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 from rules import load
-from rules.engine import make
+from rules.engine import loading, make
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
+from rules.engine.kernels.instants import process
 from rules.engine.naming import FEW
 
 READING = EventType.of("Reading", area="string", value="float", count="int")
@@ -59,6 +65,12 @@ def warm_up(engine: str) -> None:
     detector = make(engine)
     if not isinstance(detector, CdpEngine):  # plain Python
         return
+    with _helped():
+        _run(detector)
+
+
+def _run(detector: CdpEngine) -> None:
+    loading.load_all()
     detector.deploy(load(RULES, file="<warm-up>"))
     for start, incremental in ((0, True), (4, False)):
         detector.push(_readings(start, 4))
@@ -79,6 +91,31 @@ def warm_up(engine: str) -> None:
     repeats = DuplicateFilter()  # as engines side by side have one before them
     repeats.accept(_readings(0, MANY))
     repeats.accept(_named(_readings(MANY, MANY)))
+
+
+@contextmanager
+def _helped() -> Iterator[None]:
+    """Have another process compile some of the kernels meanwhile, where none are kept.
+
+    Each process waits for what the other is at, so nothing is compiled twice but what both are
+    made of. It is ended when it is not needed any more, wherever it is.
+    """
+    if is_kept(process) or (os.cpu_count() or 1) == 1 or not sys.executable:
+        yield
+        return
+    command = "from rules.engine.loading import compile_others; compile_others()"
+    helper = subprocess.Popen(
+        [sys.executable, "-P", "-c", command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # what goes wrong there goes wrong here too, and is told
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    try:
+        yield
+    finally:
+        helper.terminate()
+        helper.wait()
 
 
 def warm_up_matching() -> None:

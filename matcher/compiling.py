@@ -6,23 +6,34 @@ so an edit of a called kernel would go unnoticed.
 
 Law 2: a cache only saves time. One that is damaged, was written by other code or cannot be
 written costs the compilation, never an error.
+
+Law 3: a kernel is compiled once. Who needs one that another process compiles waits for that, and
+finds it kept; when that process dies, who waits compiles it. Each is kept as soon as it is
+compiled, so a start that was broken off goes on where it was.
 """
 
 from __future__ import annotations
 
+import fcntl
+import gc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 import numba
-from numba.core import caching
+from numba.core import caching, compiler_lock
 
+from matcher import awaited
 from matcher.fragments import call_as_fragment
 
 Stamp: TypeAlias = tuple[tuple[str, str], ...]
 _FunctionCache: Any = caching.FunctionCache
+_compiler_lock: Any = compiler_lock.global_compiler_lock
+PATIENT = 200_000, 50, 1000
+"""The collector's thresholds while a kernel is compiled, which makes objects by the million: as it
+is set otherwise, a sixth of the time would go into walks through those that stay."""
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
@@ -38,6 +49,9 @@ class KernelCache(_FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         # Numba offers no way to name further sources, so its index is told where it keeps them.
         self._cache_file._source_stamp = stamp
+        self._turn: IO[bytes] | None = None
+        self._thresholds = (0, 0, 0)
+        self._is_compiling = False
 
     @property
     def is_filled(self) -> bool:
@@ -48,11 +62,44 @@ class KernelCache(_FunctionCache):  # type: ignore[misc]
             return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for a signature, or None when it must be compiled."""
+        """What was compiled for a signature, or None when it must be compiled: then it is this
+        process's turn to do so, until ``compiled`` is called.
+        """
+        found = self._load(sig, target_context)
+        if found is None:
+            self._take_turn()
+            found = self._load(sig, target_context)  # another process may have had it before
+            if found is None:
+                self._is_compiling = True
+                awaited.tell(self._py_func.__name__)
+        return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # unpickling damaged files may raise anything at all
             return None
+
+    def _take_turn(self) -> None:
+        """Wait until no other process compiles this kernel; where none can tell, go on."""
+        self._thresholds = gc.get_threshold()
+        gc.set_threshold(*PATIENT)
+        with suppress(OSError):
+            self._impl.locator.ensure_cache_path()
+            self._turn = open(f"{self._cache_file._index_path}.lock", "wb")  # noqa: SIM115
+            fcntl.flock(self._turn, fcntl.LOCK_EX)
+
+    def end_turn(self) -> None:
+        """Let others look for what is kept now; nothing without a turn."""
+        if self._is_compiling:
+            self._is_compiling = False
+            awaited.tell(None)
+        if any(self._thresholds):
+            gc.set_threshold(*self._thresholds)
+            self._thresholds = (0, 0, 0)
+        if self._turn is not None:
+            self._turn.close()
+            self._turn = None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if that is possible."""
@@ -88,7 +135,21 @@ def compiled(
     call_as_fragment(dispatcher, compiler(function))
     with suppress(RuntimeError):  # when no folder at all can be written
         dispatcher._cache = KernelCache(function, stamp)
+        _compile_in_turn(dispatcher)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def _compile_in_turn(dispatcher: Any) -> None:
+    compile_ = dispatcher.compile
+
+    def compile_in_turn(signature: Any) -> Any:
+        with _compiler_lock:
+            try:
+                return compile_(signature)
+            finally:
+                dispatcher._cache.end_turn()
+
+    dispatcher.compile = compile_in_turn
 
 
 def is_kept(function: Callable[..., object]) -> bool:

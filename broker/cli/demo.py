@@ -130,7 +130,7 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     end_by(signal.SIGTERM, signal.SIGHUP)  # as Ctrl-C does: the broker must not outlive the demo
     events = sum(map(len, recorded))
     print(f"{events:,} events of {', '.join(log.source for log in recorded)}; starting {where}.")
-    print("(The first start after an installation compiles the engine: a minute or two.)")
+    print("(The first start after an installation compiles the engine: half a minute.)")
     sys.stdout.flush()
     with ExitStack() as opened:
         lines = None if output is None else opened.enter_context(replaced(output))

@@ -6,7 +6,7 @@ deployed, before any event is evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -14,10 +14,11 @@ from numba import types
 
 from rules.engine.kernels import late, layout
 from rules.engine.kernels.arrays import Arrays
+from rules.engine.kernels.instants import process
 from rules.engine.linker import Linker
 from rules.planning.plan import StepKind
 
-KERNELS: Mapping[int, Any] = {
+KERNELS: dict[int, Any] = {
     layout.LATE_STRAIGHT: late.late_straight,
     layout.LATE_DETECT: late.late_detect,
     layout.LATE_AUTOMATA: late.late_automata,
@@ -31,6 +32,7 @@ LOADING = {
 }
 """What a status asks for."""
 _types: Any = types
+_process: Any = process
 _SIGNATURE = _types.int64(*(_types.int64,) * 6)
 
 
@@ -39,6 +41,21 @@ def address_of(number: int) -> int:
     """The address of a kernel, loaded or compiled if need be; it stays."""
     result = KERNELS[number].get_compile_result(_SIGNATURE)
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
+
+
+def load_all() -> None:
+    """Load every kernel that others call, whether or not a rule needs it yet."""
+    for number in KERNELS:
+        address_of(number)
+
+
+def compile_others() -> None:
+    """Compile what ``load_all`` would come to last, and the kernel that calls them all: for a
+    process beside the one that is in a hurry for the rest.
+    """
+    _process.compile((_types.int64,))
+    for number in reversed(KERNELS):
+        address_of(number)
 
 
 def load(arrays: Arrays, numbers: Iterable[int]) -> None:
