@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test compiled trained test-compiled test-spark check lint bench campaign fuzz strangers soak clean
+.PHONY: demo test compiled trained test-compiled test-spark wheel check lint bench campaign fuzz strangers soak clean
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -57,6 +57,11 @@ test-spark: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,spark]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
+
+# A wheel, installed outside the checkout on each Python from 3.11 to 3.13 that there is, and used:
+# a file, a broker with clients, and Spark where there is Java.
+wheel: $(VENV)/.ready
+	$(BIN)/python tools/wheel.py build/wheel
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
