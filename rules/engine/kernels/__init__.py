@@ -3,5 +3,6 @@
 ``layout`` names every record and word; ``memory`` keeps the arena, the lists and the hash table;
 ``expressions`` runs programs; ``aggregates`` computes over windows; ``detection`` walks the steps
 of one rule for one terminator; ``instants`` drives whole instants, and ``ahead`` asks memory for
-what the next ones will touch. They are compiled once and cached, never per rule.
+what the next ones will touch. What few rules need is compiled apart and called by its address
+(``late``). They are compiled once and cached, never per rule.
 """

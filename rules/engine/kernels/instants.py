@@ -219,7 +219,7 @@ def ask_ahead(state: int) -> None:
         counters[LOOKED] = counters[ARRIVALS]
     elif ahead == 0:
         counters[WISH] = LOAD_AHEAD
-        counters[LOOKED] = counters[ARRIVALS]
+        counters[LOOKED] = counters[ARRIVAL] + 1
     else:
         arrays.call(ahead, state, 0, 0, 0, 0, 0)
 
