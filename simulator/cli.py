@@ -100,7 +100,7 @@ def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
         draw(sketch_of(outcome), read.graph, wanted.picture)
     print(summary(outcome))
     if wanted.checked:
-        found = check(outcome)
+        found = check(outcome.concluded())
         print(line("check", "as the oracle" if not found else f"{len(found)} differences"))
         differences += found
     else:

@@ -5,7 +5,8 @@ event of time t is published at t, where its source's clock is right, and what i
 t + d took d. Brokers start ``lead_s`` before the first event is published; clients come once the
 overlay has had time to settle, first sources, then the rules, then sinks. Without a duration a run
 is over when all sources have published and closed, nothing but signs of life has been sent for
-``QUIET_S``, and no link is behind with what it has to carry.
+``QUIET_S``, and no link is behind with what it has to carry. With one it ends in the midst of
+things: whoever checks it lets it go on to the same end (``Outcome.concluded``).
 """
 
 from __future__ import annotations
@@ -69,6 +70,13 @@ class Outcome:
     def digest(self) -> str:
         """The trace's digest."""
         return self.experiment.simulation.trace.digest
+
+    def concluded(self) -> Outcome:
+        """The same run at its end: one that ``duration_s`` ended goes on until it has settled, so
+        that what was under way arrives. That changes its figures, and is traced nowhere.
+        """
+        is_cut = self.experiment.scenario.duration_s is not None and not self.settled
+        return self.experiment.go_on() if is_cut else self
 
 
 class Experiment:
@@ -187,6 +195,12 @@ class Experiment:
         if self.scenario.duration_s is not None:
             simulation.run(self.first_time + self.scenario.duration_s)
             return Outcome(self, simulation.now, False)
+        return self._run_until_settled()
+
+    @collector_patient()
+    def go_on(self) -> Outcome:
+        """Run on to where nothing more is to come, with a new trace."""
+        self.simulation.trace = Trace()
         return self._run_until_settled()
 
     def _begin(self, place: int) -> None:

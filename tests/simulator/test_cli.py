@@ -45,6 +45,19 @@ def test_a_scenario_is_run_checked_and_told(written, tmp_path: Path) -> None:
     assert len(trace.read_text().splitlines()) > 20
 
 
+def test_what_a_duration_cuts_off_is_no_difference(written, capsys) -> None:
+    """Told and traced is the run up to there; compared is what comes of it in the end."""
+    path = written("duration_s = 1.5\n" + SMALL)  # Fire is found half a second later
+    trace = path.parent / "trace.txt"
+    assert main(["simulate", str(path), "--check", "--trace", str(trace)]) == 0
+    told = capsys.readouterr().out
+    assert "settled                   no" in told
+    assert "events delivered          2" in told
+    assert "as the oracle" in told
+    assert main(["simulate", str(path), "--check", "--replay", str(trace)]) == 0
+    assert main(["simulate", str(path), "--replay", str(trace)]) == 0
+
+
 def test_without_matplotlib_there_are_tables_and_no_figures(written, capsys, monkeypatch) -> None:
     monkeypatch.setattr("simulator.figures.find_spec", lambda name: None)
     out = written().parent / "out"
