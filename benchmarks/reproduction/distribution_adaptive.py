@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import mean
 
 from benchmarks.reproduction import distribution
+from benchmarks.reproduction.distribution_claims import delays, traffic
 from benchmarks.reproduction.distribution_plots import DEFAULT, PLOTS, SMALL, Found, common, local
 from benchmarks.reproduction.distribution_runs import (
     QUICK,
@@ -24,6 +26,7 @@ from benchmarks.reproduction.distribution_runs import (
 )
 from benchmarks.reproduction.experiment import Chart, Claim, Figure, Outcome, Table
 from benchmarks.reproduction.gathering import Row
+from benchmarks.reproduction.verdicts import SAME, Estimate, Range, Verdict, judge
 
 PAGE, INTRODUCTION = distribution.PAGE, ""
 ADAPTIVE = "adaptive"
@@ -42,6 +45,7 @@ COLUMNS = (
 MORE = 0.05
 """The share by which its traffic may be above the least of the others'."""
 ALL = "in all scenarios"
+SAME_OR_LESS: Range = (0.0, SAME[1])
 ASKED = "this project asks for"
 
 
@@ -94,27 +98,40 @@ class Comparison:
 def compared(names: Sequence[str], found: Sequence[Found]) -> Outcome:
     """The table of what was found at each point."""
     table = Table(COLUMNS, tuple(map(_row, names, found)))
-    return Outcome(table, (Chart(COLUMNS[2:4], "traffic [kB/s]"),), tuple(_claims(table)))
+    return Outcome(table, (Chart(COLUMNS[2:4], "traffic [kB/s]"),), tuple(_claims(names, found)))
 
 
-def _claims(table: Table) -> Iterator[Claim]:
-    """What is asked of the strategy, and where it is not so."""
-    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    dear = [one for one in rows if _number(one["adaptive / least"]) > 1 + MORE]
-    told = "; ".join(f"{one['scenario']}: {one['adaptive / least']:.3g} times" for one in dear)
-    yield Claim("at most 5 % more traffic than the best other", told or ALL, not dear)
-    timed = [one for one in rows if None not in (one["adaptive [ms]"], one["single trees [ms]"])]
-    slow = [one for one in timed if _number(one["adaptive [ms]"]) > _number(one[SINGLE_MS])]
-    told = "; ".join(
-        f"{one['scenario']}: {one['adaptive [ms]']:.3g} over {one[SINGLE_MS]:.3g} ms"
-        for one in slow
-    )
-    yield Claim("a delay within that of the single trees", told or ALL, not slow)
+def _claims(names: Sequence[str], found: Sequence[Found]) -> Iterator[Claim]:
+    """What is asked of the strategy, seed by seed, and where it is not so."""
+    dear, late = [], []
+    for name, rows in zip(names, found, strict=True):
+        by_seed = {strategy: {row["seed"]: row for row in ours} for strategy, ours in rows.items()}
+        sent = {strategy: traffic(one) for strategy, one in by_seed.items()}
+        waited = {strategy: delays(one) for strategy, one in by_seed.items()}
+        means = {one: _traffic(rows[one]) for one in rows if one != ADAPTIVE}
+        least = min(means, key=means.__getitem__)
+        if more := Estimate.paired(sent[ADAPTIVE], sent[least]):
+            dear.append((name, more, (0.0, 1 + MORE)))
+        slowest = max(
+            (one for one in SINGLE if waited.get(one)),
+            key=lambda one: mean(waited[one].values()),
+            default="",
+        )
+        if slowest and (longer := Estimate.paired(waited[ADAPTIVE], waited[slowest])):
+            late.append((name, longer, SAME_OR_LESS))
+    yield _claim("at most 5 % more traffic than the best other", dear)
+    yield _claim("delays like those of the single trees, or shorter", late)
 
 
-def _number(figure: Figure) -> float:
-    assert isinstance(figure, float)
-    return figure
+Named = list[tuple[str, Estimate, Range]]
+
+
+def _claim(text: str, named: Named) -> Claim:
+    """Judged at all points; those where it does not hold, or cannot be told, are named."""
+    verdicts = [(name, one, judge([(one, range_)])) for name, one, range_ in named]
+    others = [(name, one) for name, one, verdict in verdicts if verdict is not Verdict.HOLDS]
+    told = "; ".join(f"{name}: {one} times" for name, one in others) or ALL
+    return Claim(text, told, judge([(one, range_) for _, one, range_ in named]))
 
 
 def _row(name: str, found: Found) -> tuple[Figure, ...]:

@@ -9,7 +9,6 @@ since each is a figure of its own, their spread tells how sure the run's is (bat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import count, takewhile
 from typing import Any
 
@@ -69,20 +68,14 @@ class WholeDay:
         ]
 
     def outcome(self, study: Study) -> Outcome:
-        """What the parts that are there come to; claims by those that both strategies have."""
+        """What the parts that are there come to; claims part by part that both strategies have."""
         settings = self.settings(study.size)
         found = {name: dict[int, Row]() for name in study.strategies}
         for number, by_strategy in enumerate(study.found(settings)):
             for name, rows in by_strategy.items():
                 found[name].update((number, row) for row in rows)
-        table = _table(found)
-        return Outcome(table, BAR_CHARTS, tuple(claims.default(table, partial(_alike, found))))
-
-
-def _alike(found: Mapping[str, Parts], *names: str) -> Table:
-    """What the parts come to that all of these strategies have."""
-    common = set.intersection(*(set(found[name]) for name in names))
-    return _table({name: {one: found[name][one] for one in common} for name in names})
+        readings = claims.Readings.of([0], [found])
+        return Outcome(_table(found), BAR_CHARTS, tuple(claims.default(readings)))
 
 
 def _part(base: Settings, workload: Settings, part: Sequence[float], warm_up_s: float) -> Settings:
@@ -130,7 +123,7 @@ EXPERIMENTS = (
         " `--size full` is more than a day of simulated time; otherwise twice. It is made in parts"
         " of an hour (otherwise ten minutes), which publish the run's own events and count from"
         " where nothing before them can be part of a match; ± is that of the parts' means. A"
-        " claim is judged by the parts that both of its strategies have.",
+        " claim is judged part by part, by those that both of its strategies have.",
         DAY,
     ),
 )

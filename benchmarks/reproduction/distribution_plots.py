@@ -4,8 +4,7 @@ Law 1: a figure's table has a row for each place and strategy, with what exactne
 results in order beside those by arrival, over the seeds that have been run both ways.
 
 Law 2: charts go by the exact runs, which all figures share where scenarios are alike. Claims go by
-these too, and once more by the runs by arrival: at the places where every strategy has some, over
-the seeds that all of these have.
+these too, and once more by the runs by arrival, seed by seed (distribution_claims, Law 1).
 """
 
 from __future__ import annotations
@@ -59,6 +58,14 @@ def common(points: Sequence[Found]) -> list[Found]:
     ]
 
 
+def readings_of(places: Sequence[float], found: Sequence[Found]) -> claims.Readings:
+    """The rows at each place, by seed, as claims go by them."""
+    by_seed = [
+        {name: {row["seed"]: row for row in rows} for name, rows in one.items()} for one in found
+    ]
+    return claims.Readings.of(places, by_seed)
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """Where on the x-axis, and how the default scenario is changed there."""
@@ -105,39 +112,14 @@ class Plot:
         found = study.found(self.settings(study.size))
         exact, by_arrival = found[: len(places)], found[len(places) :]
         names = study.strategies
-        lines = _lines(self.varied, places, exact, names)
         return Outcome(
             self._table(places, exact, by_arrival, names),
             _charts(names),
-            self._judged(lines, places, by_arrival, names),
-            lines,
-        )
-
-    def _judged(
-        self,
-        exact: Table,
-        places: Sequence[float],
-        by_arrival: Sequence[Found],
-        names: Sequence[str],
-    ) -> tuple[claims.Claim, ...]:
-        """Law 2."""
-        own = tuple(self.claims(claims.Readings(exact)))
-        run = [
-            (place, found)
-            for place, found in zip(places, by_arrival, strict=True)
-            if all(found[name] for name in names)
-        ]
-        if len(run) < 2:
-            idle = (claims.Claim(one.published, "not run", None) for one in own)
-            return claims.judged_both_ways(own, idle)
-        shared = common([found for _, found in run])
-        lines = _lines(self.varied, [place for place, _ in run], shared, names)
-        partly = "" if len(run) == len(places) else f"; {len(run)} of {len(places)} points"
-        seeds = len(shared[0][names[0]])
-        told = f" ({seeds} seed{'s' if seeds > 1 else ''}{partly})"
-        other = self.claims(claims.Readings(lines))
-        return claims.judged_both_ways(
-            own, (replace(one, measured=one.measured + told) for one in other)
+            claims.judged_both_ways(
+                self.claims(readings_of(places, exact)),
+                self.claims(readings_of(places, by_arrival)),
+            ),
+            _lines(self.varied, places, exact, names),
         )
 
     def _table(
@@ -247,11 +229,13 @@ class Bars:
 
     def outcome(self, study: Study) -> Outcome:
         """What the rows that are there come to."""
-        exact, by_arrival = study.found(self.settings(study.size))
-        own, other = _bars(exact, study.strategies), _bars(by_arrival, study.strategies)
+        exact, by_arrival = ([one] for one in study.found(self.settings(study.size)))
+        own, other = (_bars(one[0], study.strategies) for one in (exact, by_arrival))
         told = tuple((f"{name}, by arrival", *figures) for name, *figures in other.rows)
         table = Table(BAR_COLUMNS, (*own.rows, *told))
-        judged = claims.judged_both_ways(claims.default(own), claims.default(other))
+        judged = claims.judged_both_ways(
+            claims.default(readings_of([0], exact)), claims.default(readings_of([0], by_arrival))
+        )
         return Outcome(table, BAR_CHARTS, judged)
 
 

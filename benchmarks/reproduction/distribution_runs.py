@@ -15,13 +15,11 @@ from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.reproduction.gathering import Row, Rows, gather, missing
+from benchmarks.reproduction.verdicts import student
 from broker.warmup import warm_up
 from routing.network import strategy
 from simulator import sweep
 
-T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
-T_95 |= {15: 2.145, 20: 2.093, 25: 2.064, 30: 2.045}
-"""Student's t for 95 %, by how many figures there are; between two, that of the fewer holds."""
 Settings = Mapping[str, Any]
 
 
@@ -78,8 +76,7 @@ class Spread:
         count = len(figures)
         if count == 1:
             return cls(figures[0], None)
-        student = T_95[max(one for one in T_95 if one <= count)]
-        return cls(mean(figures), student * stdev(figures) / count**0.5)
+        return cls(mean(figures), student(count) * stdev(figures) / count**0.5)
 
 
 @dataclass(slots=True)

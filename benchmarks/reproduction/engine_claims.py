@@ -1,21 +1,35 @@
-"""How what sections 5.8 and 6.4 of the thesis say of their figures is held against our tables.
-
-Two times are called equal when they differ by less than a quarter: less than that is not to be
-seen in the thesis's plots.
-"""
+"""How what sections 5.8 and 6.4 of the thesis say of their figures is put as ratios (verdicts)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
+import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 from benchmarks.reproduction.experiment import Claim, Table
+from benchmarks.reproduction.verdicts import (
+    ABOVE,
+    SAME,
+    Asked,
+    Estimate,
+    Range,
+    Verdict,
+    judge,
+    side,
+)
 
-EQUAL = 1.25
 AIP, CDP = "AIP", "CDP"
+COMPOSITES = "composite events per event"
+RATE_OFFERED = "events/s offered"
+OUT, OUT_HALF, DROPPED = "{} out [1/s]", "{} out +- [1/s]", "{} dropped [%]"
+LOST = 0.001
+"""A share of events dropped up to which a rate is called sustained."""
+DROPS = 0.01
+"""A share above which an engine is said to drop events: one hiccup of a machine is less."""
 NO_ENGINE = "there is no such engine here"
-ON_GPU = "needs a GPU"
+NOT_BUILT = "there is no engine for GPUs"
+
+Line = Sequence[Estimate]
 
 
 def us(engine: str) -> str:
@@ -28,57 +42,135 @@ def half(engine: str) -> str:
     return f"{engine} +- [us]"
 
 
-def sustained(engine: str) -> str:
-    """The column of the highest rate of arrival at which nothing is dropped."""
-    return f"{engine} sustained [events/s]"
+def times(table: Table, engine: str) -> list[Estimate]:
+    """An engine's microseconds an event, from top to bottom."""
+    values, halves = figures(table, us(engine)), table.column(half(engine))
+    return [
+        Estimate.measured(value, None if one is None else float(one))
+        for value, one in zip(values, halves, strict=True)
+    ]
 
 
-COMPOSITES = "composite events per event"
+def counts(table: Table, column: str = COMPOSITES) -> list[Estimate]:
+    """What is counted, not timed, so that it has no interval."""
+    return [Estimate(value) for value in figures(table, column)]
 
 
-def figures(table: Table, column: str) -> np.ndarray:
-    return np.array(table.column(column), np.float64)
+def figures(table: Table, column: str) -> list[float]:
+    return [float(one) for one in table.column(column) if one is not None]
 
 
-def has(table: Table, *columns: str) -> bool:
-    return all(column in table.columns for column in columns)
+def twice(table: Table, *engines: str) -> list[Estimate]:
+    """The mean of two columns that are one engine measured twice."""
+    lines = [times(table, engine) for engine in engines]
+    means = []
+    for ones in zip(*lines, strict=True):
+        value = sum(one.value for one in ones) / len(ones)
+        spread = math.hypot(*(one.value * one.spread for one in ones)) / len(ones) / value
+        means.append(Estimate(value, spread))
+    return means
 
 
-def course(table: Table, column: str) -> str:
-    """A column's figures, in words."""
-    return f"{column}: {', '.join(f'{value:.3g}' for value in figures(table, column))}"
+# --- ratios ---------------------------------------------------------------------------------------
+
+
+def in_the_end(line: Line, range_: Range) -> list[Asked]:
+    """The last figure over the first."""
+    return [(line[-1] / line[0], range_)]
+
+
+def throughout(line: Line, range_: Range) -> list[Asked]:
+    """Each figure over the first."""
+    return [(one / line[0], range_) for one in line[1:]]
+
+
+def against(line: Line, other: Line, range_: Range) -> list[Asked]:
+    """Each figure over the other line's at the same place."""
+    return [(one / theirs, range_) for one, theirs in zip(line, other, strict=True)]
+
+
+def in_proportion(line: Line, places: Sequence[float], range_: Range = SAME) -> list[Asked]:
+    """Each step over that of what varies: as much again where it is the same."""
+    steps = zip(pairwise(line), pairwise(places), strict=True)
+    return [((after / before).times(low / high), range_) for (before, after), (low, high) in steps]
+
+
+def linear(line: Line, places: Sequence[float]) -> list[Asked]:
+    """It grows, and each figure between the ends lies on the straight line between these."""
+    first, last = line[0].value, line[-1].value
+    asked = in_the_end(line, ABOVE)
+    for one, place in zip(line[1:-1], places[1:-1], strict=True):
+        share = (place - places[0]) / (places[-1] - places[0])
+        asked.append((one.times(1 / (first + share * (last - first))), SAME))
+    return asked
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def course(name: str, line: Line) -> str:
+    """A line's figures, in words."""
+    return f"{name}: {', '.join(f'{one.value:.3g}' for one in line)}"
 
 
 def claim(
-    published: str,
-    table: Table,
-    columns: tuple[str, ...],
-    holds: Callable[..., bool],
-    *,
-    why: str = "",
+    published: str, told: str, asked: Sequence[Asked], *, below: str = "", above: str = ""
 ) -> Claim:
-    """A claim about some columns, whose figures ``holds`` is given; ``why``, if it does not."""
-    if not has(table, *columns):
-        return Claim(published, NO_ENGINE, None)
-    measured = "; ".join(course(table, column) for column in columns)
-    borne_out = bool(holds(*(figures(table, one) for one in columns)))
-    if why and not borne_out:
-        measured += f" ({why})"
-    return Claim(published, measured, borne_out)
+    """A sentence, judged. ``below`` and ``above``: what explains a figure that is wholly on that
+    side of what the sentence claims; nothing is explained that is not so.
+    """
+    why = {-1: below, 1: above}.get(side(asked), "")
+    return Claim(published, f"{told} ({why})" if why else told, judge(asked))
 
 
-def grows(values: np.ndarray) -> bool:
-    return bool(values[-1] > EQUAL * values[0])
+def of_line(published: str, name: str, line: Line, asked: Sequence[Asked], **why: str) -> Claim:
+    """A sentence on one line of figures."""
+    return claim(published, course(name, line), asked, **why)
 
 
-def flat(values: np.ndarray) -> bool:
-    return bool(values.max() <= EQUAL * values.min())
+def unmeasured(published: str, why: str) -> Claim:
+    return Claim(published, why, Verdict.UNMEASURED)
 
 
-def falls(values: np.ndarray) -> bool:
-    return bool(values[-1] * EQUAL < values[0])
+def unbuilt(published: str, why: str = NOT_BUILT) -> Claim:
+    return Claim(published, why, Verdict.UNBUILT)
 
 
-def below(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether the first is nowhere above the second."""
-    return bool((first <= second).all())
+# --- rates of arrival -----------------------------------------------------------------------------
+
+
+def losses(table: Table, line: str) -> list[tuple[float, float]]:
+    """The rates that a line was measured at, each with the share of events dropped."""
+    pairs = zip(table.column(RATE_OFFERED), table.column(DROPPED.format(line)), strict=True)
+    return [
+        (float(rate), float(dropped) / 100)
+        for rate, dropped in pairs
+        if rate is not None and dropped is not None
+    ]
+
+
+def first_loss(table: Table, line: str, share: float = DROPS) -> float:
+    """The least rate at which more than a share is dropped; infinity if there is none."""
+    return min((rate for rate, lost in losses(table, line) if lost > share), default=math.inf)
+
+
+def sustained(table: Table, line: str) -> float:
+    """The highest rate below that of the first loss; 0 if there is none."""
+    lossy = first_loss(table, line, LOST)
+    return max((rate for rate, _ in losses(table, line) if rate < lossy), default=0.0)
+
+
+def most_out(table: Table, line: str) -> float:
+    """The most composite events a second that a line gave at any rate."""
+    return max(figures(table, OUT.format(line)))
+
+
+def spoken(rate: float) -> str:
+    return "never" if rate == math.inf else f"from {rate:,.0f} events/s"
+
+
+def loss_claim(published: str, table: Table, lines: Sequence[str], least: float) -> Claim:
+    """That lines drop nothing up to a rate."""
+    told = "; ".join(f"{line} drops {spoken(first_loss(table, line))}" for line in lines)
+    asked = [(Estimate(min(first_loss(table, line), 1e9) / least), ABOVE) for line in lines]
+    return Claim(published, told, judge(asked))

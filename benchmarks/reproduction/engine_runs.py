@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from benchmarks.reproduction.engine_workloads import Workload, in_chunks
+from benchmarks.reproduction.verdicts import student
 from broker.warmup import warm_up
 from matcher.model import MICROSECONDS, EventBatch, EventIds, Int64s
 from rules import load
@@ -30,8 +31,6 @@ QUEUE = 100
 CHUNK = 256
 SECONDS_MAX = 0.5
 """A run for one seed and value ends after so much CPU time, if its events are not done then."""
-STUDENT_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}
-"""The 97.5 % quantile of Student's distribution, by how many values there are."""
 
 Making = Callable[[np.random.Generator], Workload]
 Engines = dict[str, str]
@@ -59,7 +58,7 @@ class Mean:
         if count < 2:
             return cls(float(np.mean(values)), None)
         deviation = float(np.std(values, ddof=1))
-        return cls(float(np.mean(values)), STUDENT_95[count] * deviation / math.sqrt(count))
+        return cls(float(np.mean(values)), student(count) * deviation / math.sqrt(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +155,38 @@ class Stream:
             found += composites
             clock += spent
         return Offered(found / clock, dropped / arrived)
+
+    def held(self, rate: float, count: int, filling: int, least: int, at_once: int) -> Offered:
+        """Let ``count`` events arrive, so many a second, and tell what came of them but for the
+        first ``filling``. It ends early, but not before ``least`` more, once a hundredth of what is
+        counted is dropped.
+        """
+        self._begun += 1
+        beginning = self._begun * STRETCH_US
+        waiting = np.zeros(0, np.int64)
+        clock = since = 0.0
+        arrived = dropped = found = 0
+        counted: int | None = None if filling else 0
+        gc.collect()
+        while arrived < count or len(waiting):
+            if not len(waiting):
+                clock = max(clock, arrived / rate)
+            present = min(int(clock * rate + 1e-6) + 1, count)
+            room = min(present, arrived + QUEUE - len(waiting))
+            waiting = np.append(waiting, np.arange(arrived, room))
+            dropped += present - room
+            arrived = present
+            taken, waiting = waiting[:at_once], waiting[at_once:]
+            times = beginning + (taken * (MICROSECONDS / rate)).astype(np.int64)
+            spent, composites = self._push(taken, times)
+            found += composites
+            clock += spent
+            if counted is None and arrived >= filling:
+                counted, since, dropped, found = arrived, clock, 0, 0
+            is_seen = counted is not None and arrived - counted >= least
+            if is_seen and dropped > (count - filling) / 100:
+                break
+        return Offered(found / (clock - since), dropped / (arrived - (counted or 0)))
 
     def _push(self, places: Int64s, times: Int64s) -> tuple[float, int]:
         """Take events in and evaluate; the seconds that took, and the composite events."""

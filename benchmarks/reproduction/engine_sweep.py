@@ -1,9 +1,9 @@
 """What both chapters on engines have in common: one parameter changed, and rates of arrival.
 
 A *sweep* gives for each value of a parameter the mean CPU time of an event, for each case (a policy
-of selection, say) and engine. Of the thesis's curves of throughput over the rate of arrival it
-keeps two points: the highest rate at which a queue of 100 loses nothing, and the composite events
-that an event brings. An *offering* has such curves whole.
+of selection, say) and engine, and the composite events that an event brings at one rate; curves of
+throughput over the rate, with windows full, are figures of their own (engine_curves). An *offering*
+has throughput over the rate for a moment, from empty windows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.reproduction.engine_claims import COMPOSITES, half, sustained, us
+from benchmarks.reproduction.engine_claims import (
+    COMPOSITES,
+    DROPPED,
+    OUT,
+    OUT_HALF,
+    RATE_OFFERED,
+    half,
+    us,
+)
 from benchmarks.reproduction.engine_runs import (
     SEEDS,
     Making,
@@ -29,10 +37,6 @@ PAGE = "engine"
 RATES = (1e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5)
 Case = Callable[[float, bool], Making]
 """A workload by the value of a parameter, small if it is to be quick."""
-LOST = 0.001
-"""A share of events dropped up to which a rate is called sustained."""
-DROPS = 0.01
-"""A share above which an engine is said to drop events: one hiccup of a machine is less."""
 
 
 def arrivals(rate: float, quick: bool) -> int:
@@ -53,7 +57,6 @@ class Sweep:
     span: Callable[[float, bool], Span]
     claims: Callable[[Table], tuple[Claim, ...]]
     logarithmic: tuple[bool, bool] = (False, False)
-    with_rates: bool = True
 
     def run(self, quick: bool) -> Outcome:
         """Measure it."""
@@ -62,8 +65,6 @@ class Sweep:
         lines = [case + engine for case in self.cases for engine in engines()]
         columns = [self.parameter, *(one for line in lines for one in (us(line), half(line)))]
         columns.extend(case + COMPOSITES for case in self.cases)
-        if self.with_rates:
-            columns.extend(map(sustained, lines))
         rows = tuple(tuple(self._row(value, quick)) for value in values)
         return self.outcome(Table(tuple(columns), rows))
 
@@ -71,11 +72,8 @@ class Sweep:
         """What is drawn and said of a table of this figure, measured now or read again."""
         lines = [case + engine for case in self.cases for engine in engines()]
         times, intervals = tuple(map(us, lines)), tuple(map(half, lines))
-        charts = [Chart(times, "CPU time an event [us]", self.logarithmic, intervals)]
-        if self.with_rates:
-            rates = tuple(map(sustained, lines))
-            charts.append(Chart(rates, "rate sustained [events/s]", (self.logarithmic[0], True)))
-        return Outcome(table, tuple(charts), self.claims(table))
+        charts = (Chart(times, "CPU time an event [us]", self.logarithmic, intervals),)
+        return Outcome(table, charts, self.claims(table))
 
     def _row(self, value: float, quick: bool) -> Iterator[Figure]:
         span, seeds = self.span(value, quick), SEEDS[:1] if quick else SEEDS
@@ -89,22 +87,6 @@ class Sweep:
                 yield measured.event_us.half
             composites.append(measured.composites.value)
         yield from composites
-        if self.with_rates:
-            for making in makings:
-                for engine in engines().values():
-                    yield sustained_rate(making, engine, quick)
-
-
-def sustained_rate(making: Making, engine: str, quick: bool) -> float | None:
-    """The highest of RATES up to which nothing is lost; None if even the lowest loses."""
-    best = None
-    rates = RATES[:2] if quick else RATES
-    stream = Stream(making, engine, arrivals(rates[-1], quick), SEEDS[0])
-    for rate in rates:
-        if stream.at(rate, arrivals(rate, quick)).dropped > LOST:
-            break
-        best = rate
-    return best
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,34 +140,3 @@ def _line(
             100 * Mean.of([one.dropped for one in of_rate]).value for of_rate in runs
         ],
     }
-
-
-RATE_OFFERED = "events/s offered"
-OUT, OUT_HALF, DROPPED = "{} out [1/s]", "{} out +- [1/s]", "{} dropped [%]"
-
-
-def first_loss(table: Table, line: str) -> float:
-    """The least rate at which more than DROPS is dropped; infinity if there is none."""
-    pairs = zip(table.column(RATE_OFFERED), table.column(DROPPED.format(line)), strict=True)
-    losing = [float(rate) for rate, dropped in pairs if dropped > 100 * DROPS]  # type: ignore[arg-type,operator]
-    return min(losing, default=float("inf"))
-
-
-def spoken(rate: float) -> str:
-    return "never" if rate == float("inf") else f"from {rate:,.0f} events/s"
-
-
-def loss_claim(
-    published: str, table: Table, *lines: str, holds: Callable[..., bool], why: str = ""
-) -> Claim:
-    """A claim about when lines begin to drop events; ``why``, if it does not hold."""
-    if any(OUT.format(line) not in table.columns for line in lines):
-        return Claim(published, "there is no such engine here", None)
-    losses = [first_loss(table, line) for line in lines]
-    told = "; ".join(
-        f"{line} drops {spoken(loss)}" for line, loss in zip(lines, losses, strict=True)
-    )
-    borne_out = bool(holds(*losses))
-    if why and not borne_out:
-        told += f" ({why})"
-    return Claim(published, told, borne_out)

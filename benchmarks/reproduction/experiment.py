@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from benchmarks.reproduction.verdicts import Verdict
+
 Figure: TypeAlias = float | int | str | None
 """A cell of a table; None where nothing was measured."""
 
@@ -44,15 +46,15 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of the paper, in our words; what was measured; whether that bears it out.
+    """A sentence of the paper, in our words; what was measured; how it stands by that (verdicts).
 
-    ``holds`` is None where nothing here could measure it; ``measured`` then says why.
-    ``otherwise``: the same, measured in the paper's own way where ours is another.
+    Where nothing here could measure it, ``measured`` says why. ``otherwise``: the same, measured in
+    the paper's own way where ours is another.
     """
 
     published: str
     measured: str
-    holds: bool | None
+    verdict: Verdict
     otherwise: Claim | None = None
 
 
@@ -95,7 +97,8 @@ class Experiment:
     takes whether to be quick: small and rough, to see that it works. ``gathered``: how it is made
     of many runs that are kept, where it is. ``variant``: which of several runs of it this is, where
     several are told, each on a page of its own. ``says`` and ``other_way``: what stands over its
-    claims, and over what is judged otherwise.
+    claims, and over what is judged otherwise. ``judge``: what is drawn and said of a table of it
+    that was measured before.
     """
 
     name: str
@@ -107,6 +110,7 @@ class Experiment:
     variant: str = ""
     says: str = "the thesis says"
     other_way: str = ""
+    judge: Callable[[Table], Outcome] | None = None
 
     @property
     def stem(self) -> str:

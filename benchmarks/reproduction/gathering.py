@@ -94,15 +94,21 @@ def traffic_of(run: sweep.Run) -> str:
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of finished runs, by their scenarios' hashes; ``file`` None: they are kept nowhere."""
+    """Rows of finished runs, by their scenarios' hashes; ``file`` None: they are kept nowhere.
+
+    ``of_any_code``: rows count whatever the code sent that they were run with, the last of each
+    scenario. What was measured once can be judged again so, and nothing else.
+    """
 
     file: Path | None = None
+    of_any_code: bool = False
     _found: dict[str, Row] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.file is not None and self.file.is_file():
             for row in _read(self.file):
-                self._found[f"{row['scenario']}/{row['traffic']}"] = row
+                code = "" if self.of_any_code else row["traffic"]
+                self._found[f"{row['scenario']}/{code}"] = row
 
     def __len__(self) -> int:
         return len(self._found)
@@ -139,7 +145,7 @@ class Rows:
 
     def _traffic(self, run: sweep.Run) -> str:
         """Rows that are kept nowhere are of this code."""
-        return "" if self.file is None else traffic_of(run)
+        return "" if self.file is None or self.of_any_code else traffic_of(run)
 
 
 def _read(file: Path) -> Iterator[Row]:

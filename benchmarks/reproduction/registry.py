@@ -11,6 +11,7 @@ from benchmarks.reproduction import (
     distribution_adaptive,
     distribution_long,
     engine,
+    engine_curves,
     engine_joins,
     engine_threads,
     growth,
@@ -21,6 +22,7 @@ from benchmarks.reproduction.experiment import Experiment
 MODULES = (
     matching,
     engine,
+    engine_curves,
     engine_joins,
     engine_threads,
     growth,

@@ -58,9 +58,13 @@ def write(study: Study, experiments: Sequence[Experiment], out: Path, machine: s
     written: dict[Path, None] = {}
     for experiment in experiments:
         if experiment.gathered is not None:
-            told = experiment
-            if study.size is THESIS:
-                told = replace(experiment, page=FULL_PAGE, variant="full")
-            files = writing.write(told, experiment.gathered.outcome(study), out, machine)
+            outcome = experiment.gathered.outcome(study)
+            files = writing.write(told(study, experiment), outcome, out, machine)
             written.update(dict.fromkeys(files))
     return list(written)
+
+
+def told(study: Study, experiment: Experiment) -> Experiment:
+    """The experiment as it is told of a study: at the thesis's size on a page of its own."""
+    is_full = study.size is THESIS
+    return replace(experiment, page=FULL_PAGE, variant="full") if is_full else experiment

@@ -11,13 +11,17 @@ import io
 import os
 import platform
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.reproduction.experiment import Chart, Claim, Experiment, Figure, Outcome, Table
+from benchmarks.reproduction.verdicts import Verdict
 from matcher.formats.outputs import replaced, write_text
 
+VERDICT = "verdict"
+"""What stands over them."""
 INCHES = (5.2, 3.6)
 """Width and height of one chart."""
 NAMES_MAX = 60
@@ -29,7 +33,8 @@ LINES_INSIDE, COLORS = 6, 10
 share one by twos, the second dashed."""
 NARROW = 20
 """An axis of powers of ten whose ends are less than this apart has numbers between them."""
-_VERDICTS = {True: "yes", False: "no", None: "not measured"}
+COLUMNS_MAX = 14
+"""A table with more columns is left to its file and its picture."""
 
 
 def write(experiment: Experiment, outcome: Outcome, folder: Path, machine: str) -> list[Path]:
@@ -81,8 +86,9 @@ def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool)
     parts = [f"## {experiment.name}: {experiment.title}", experiment.setting]
     if outcome.claims:
         parts.append(_judged(experiment, outcome.claims))
-    rows = [[_short(figure) for figure in row] for row in outcome.table.rows]
-    parts.append(_markdown(outcome.table.columns, rows))
+    if len(outcome.table.columns) <= COLUMNS_MAX:
+        rows = [[_short(figure) for figure in row] for row in outcome.table.rows]
+        parts.append(_markdown(outcome.table.columns, rows))
     if drawn:
         parts.append(f"![{experiment.title}]({experiment.stem}.png)")
     parts.append(f"[{experiment.stem}.csv]({experiment.stem}.csv), measured on {machine}.")
@@ -91,13 +97,13 @@ def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool)
 
 def _judged(experiment: Experiment, claims: Sequence[Claim]) -> str:
     """Claims beside what was measured, and beside what was in the paper's own way."""
-    columns = [experiment.says, "measured here", "holds"]
-    rows = [[one.published, one.measured, _VERDICTS[one.holds]] for one in claims]
+    columns = [experiment.says, "measured here", VERDICT]
+    rows = [[one.published, one.measured, one.verdict] for one in claims]
     if any(one.otherwise for one in claims):
-        columns += [experiment.other_way, "holds"]
+        columns += [experiment.other_way, VERDICT]
         for row, one in zip(rows, claims, strict=True):
             other = one.otherwise
-            row += ["", ""] if other is None else [other.measured, _VERDICTS[other.holds]]
+            row += ["", ""] if other is None else [other.measured, other.verdict]
     return _markdown(columns, rows)
 
 
@@ -106,7 +112,29 @@ def page_of(page: str, sections: Mapping[str, str]) -> str:
     from benchmarks.reproduction.registry import EXPERIMENTS, PAGES
 
     ordered = [sections[name] for name in EXPERIMENTS if name in sections]
-    return "\n\n".join([PAGES[page].strip(), *ordered]) + "\n"
+    return "\n\n".join([PAGES[page].strip(), *tally(ordered), *ordered]) + "\n"
+
+
+def tally(sections: Iterable[str]) -> list[str]:
+    """How many sentences stand how, in words: of each who says them, in each way of judging."""
+    counted: dict[tuple[str, str], Counter[str]] = {}
+    for section in sections:
+        ways: list[tuple[str, str]] = []
+        for line in section.splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if VERDICT in cells:
+                ways = [(cells[0], one) for one in cells[1::2]]
+            elif not line.startswith("|"):
+                ways = []
+            elif ways and cells[2] in set(Verdict):
+                for way, cell in zip(ways, cells[2::2], strict=True):
+                    counted.setdefault(way, Counter())[cell] += 1
+    return [
+        f"**The count** of what {says}, {way}: "
+        + ", ".join(f"{one[verdict]} *{verdict}*" for verdict in Verdict if one[verdict])
+        + f", of {sum(one.values())}."
+        for (says, way), one in counted.items()
+    ]
 
 
 def sections_of(text: str) -> dict[str, str]:

@@ -8,13 +8,17 @@ import pytest
 from benchmarks.reproduction import writing
 from benchmarks.reproduction.experiment import Chart, Claim, Experiment, Outcome, Table
 from benchmarks.reproduction.registry import EXPERIMENTS
+from benchmarks.reproduction.verdicts import Verdict
 from broker.cli import main, reproduce
 from routing.network import strategy
 
 OUTCOME = Outcome(
     Table(("names", "SFF [ms]"), ((10, 1.25), (100, None))),
     (Chart(("SFF [ms]",), "ms"),),
-    (Claim("it falls", "it does not", False), Claim("faster on a GPU", "needs one", None)),
+    (
+        Claim("it falls", "it does not", Verdict.FAILS),
+        Claim("faster on a GPU", "needs one", Verdict.UNMEASURED),
+    ),
 )
 
 
@@ -30,14 +34,14 @@ def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert heading[:3] == ["attributes", "SFF [ms]", "OCM, 1 thread [ms]"]
     assert [row[0] for row in rows] == ["1", "9"]
     assert all(float(figure) > 0 for row in rows for figure in row)
-    assert "| the thesis says | measured here | holds |" in (tmp_path / "matching.md").read_text()
+    assert "| the thesis says | measured here | verdict |" in (tmp_path / "matching.md").read_text()
 
 
 @pytest.mark.parametrize(
     "name",
     [
         *("thesis-table-4.2", "thesis-4.6", "thesis-4.13", "thesis-4.14"),
-        *("thesis-5.10", "thesis-5.14", "thesis-5.25", "thesis-5.27"),
+        *("thesis-5.10", "thesis-5.14", "thesis-5.25", "thesis-5.27", "thesis-5.13b"),
         *("thesis-6.5", "thesis-6.9", "thesis-6.13"),
         *(name for name in EXPERIMENTS if name.startswith("thesis-7.")),
         *("thesis-5.24", "thesis-6.10"),
@@ -86,8 +90,19 @@ def test_a_section_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
     page = (tmp_path / "matching.md").read_text()
     sections = [line for line in page.splitlines() if line.startswith("## ")]
     assert sections == ["## thesis-4.7: names", "## thesis-4.8: names"]
-    assert "| it falls | it does not | no |" in page
+    assert "| it falls | it does not | does not hold |" in page
+    assert "**The count** of what the thesis says, measured here: " in page
+    assert "2 *does not hold*, 2 *not measured*, of 4." in page
     assert "| faster on a GPU | needs one | not measured |" in page
+
+
+def test_a_table_of_many_columns_is_left_to_its_file(tmp_path: Path) -> None:
+    columns = ("names", *(f"line {number} [ms]" for number in range(20)))
+    wide = Outcome(Table(columns, ((10, *map(float, range(20))),)), (), OUTCOME.claims)
+    writing.write(experiment("thesis-4.7"), wide, tmp_path, "a machine")
+    page = (tmp_path / "matching.md").read_text()
+    assert "line 3" not in page
+    assert "[thesis-4.7.csv](thesis-4.7.csv)" in page
 
 
 def test_pictures_need_matplotlib(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ import pytest
 from benchmarks.reproduction import distribution_claims as claims
 from benchmarks.reproduction.distribution_claims import Readings
 from benchmarks.reproduction.distribution_plots import PLOTS
-from benchmarks.reproduction.distribution_runs import T_95, WHOLE, Spread, Study, scenario
-from benchmarks.reproduction.experiment import Table
+from benchmarks.reproduction.distribution_runs import WHOLE, Spread, Study, scenario
+from benchmarks.reproduction.gathering import Row
+from benchmarks.reproduction.verdicts import T_95, Verdict
 
 ALL = ("centralized", "distributed-st", "distributed-mt", "push-pull-st", "push-pull-mt")
 DELAY = {
@@ -25,72 +26,98 @@ TRAFFIC = {
 }
 
 
-def default(**changed: float) -> list[bool | None]:
-    columns = ("strategy", "seeds", "delay [ms]", "traffic [kB/s]")
-    rows = []
-    for name in ALL:
-        traffic = changed.get(name.replace("-", "_"), TRAFFIC[name])
-        rows.append((name, 1, DELAY[name], traffic))
-    return [claim.holds for claim in claims.default(Table(columns, tuple(rows)))]
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+NOISE = (0.99, 1.0, 1.01)
+"""What three seeds differ by."""
+
+
+def rows(delay: float, traffic: float, noise: tuple[float, ...] = NOISE) -> dict[int, Row]:
+    return {
+        seed: {"delay_ms_mean": delay * one, "bytes": 1e3 * traffic * one, "measured_s": 1.0}
+        for seed, one in enumerate(noise, 1)
+    }
+
+
+def default(**changed: float) -> list[Verdict]:
+    found = {
+        name: rows(DELAY[name], changed.get(name.replace("-", "_"), TRAFFIC[name])) for name in ALL
+    }
+    told = list(claims.default(Readings.of([0], [found])))
+    assert told[-1].verdict is Verdict.UNMEASURED, "processing takes no time"
+    return [claim.verdict for claim in told[:-1]]
 
 
 def test_what_the_thesis_found_bears_its_claims_out() -> None:
-    assert set(default()) == {True}
+    assert set(default()) == {HOLDS}
 
 
 def test_what_it_did_not_find_does_not() -> None:
-    assert default(distributed_st=45.0).count(False) == 3
-    assert default(distributed_mt=10.0).count(False) == 1
+    assert default(centralized=25.0).count(FAILS) == 1, "less than multiple trees"
+    assert default(distributed_mt=10.0).count(FAILS) == 2
 
 
-def test_strategies_are_compared_by_what_both_have_run() -> None:
-    columns = ("strategy", "simulated [h]", "delay [ms]", "traffic [kB/s]")
-    every = Table(columns, tuple((name, 9.0, 1.0, 1.0) for name in ALL))
-    common = Table(columns, (("centralized", 2.0, 9.0, 50.0), ("distributed-st", 2.0, 9.5, 20.0)))
-    idle = Table(columns, tuple((name, 0.0, None, None) for name in ALL))
-    found = claims.default(every, lambda *pair: common if "centralized" in pair else idle)
-    told = {claim.measured: claim.holds for claim in found}
-    assert told["centralized 50, distributed-st 20"]
-    assert told["distributed-st 9.5, centralized 9"]
-    assert told["not run: distributed-mt, distributed-st"] is None
+def test_strategies_are_compared_by_the_seeds_that_both_have() -> None:
+    every = {name: rows(1.0, 1.0) for name in ALL}
+    every["centralized"] = {1: rows(9.0, 50.0)[1], 7: rows(1.0, 1.0)[1]}
+    told = {one.published: one for one in claims.default(Readings.of([0], [every]))}
+    same = told["Delays of Centralized and Distributed (ST) are almost the same"]
+    assert same.verdict is FAILS
+    assert same.measured.startswith("ST/central: 0.111")
 
 
 @pytest.mark.parametrize(
-    ("delays", "holds"),
+    ("delays", "rise", "trend"),
     [
-        ((5.0, 8.0, 8.5, 9.0), True),
-        ((5.0, 8.0, 9.0, 12.0), False),  # a clear trend
-        ((5.0, 4.0, 4.5), False),
+        ((5.0, 8.0, 8.1, 8.1), HOLDS, HOLDS),
+        ((5.0, 8.0, 9.0, 12.0), HOLDS, FAILS),
+        ((5.0, 4.0, 4.1), FAILS, HOLDS),
     ],
 )
-def test_delays_rise_at_first_and_no_more(delays: tuple[float, ...], holds: bool) -> None:
-    readings = plot({"centralized": (1.0,) * len(delays)}, delays)
-    assert next(PLOTS["7.15"].claims(readings)).holds is holds
+def test_delays_rise_at_first_and_no_more(
+    delays: tuple[float, ...], rise: Verdict, trend: Verdict
+) -> None:
+    found = list(PLOTS["7.15"].claims(plot(dict.fromkeys(ALL, (1.0,) * len(delays)), delays)))
+    assert [one.verdict for one in found[:2]] == [rise, trend]
 
 
 def plot(traffic: dict[str, tuple[float, ...]], delay: tuple[float, ...]) -> Readings:
-    columns, rows = ["x"], [[float(place)] for place in range(len(delay))]
-    for name, line in traffic.items():
-        columns += [f"{name} delay [ms]", f"{name} traffic [kB/s]"]
-        for row, late, sent in zip(rows, delay, line, strict=True):
-            row += [late, sent]
-    return Readings(Table(tuple(columns), tuple(map(tuple, rows))))
+    found = [
+        {name: rows(late, line[place]) for name, line in traffic.items()}
+        for place, late in enumerate(delay)
+    ]
+    return Readings.of([float(place) for place in range(len(delay))], found)
 
 
 @pytest.mark.parametrize("number", PLOTS)
 def test_claims_about_strategies_that_are_missing_are_not_measured(number: str) -> None:
     readings = plot({"centralized": (1.0, 2.0)}, (5.0, 6.0))
     found = list(PLOTS[number].claims(readings))
-    assert any(claim.holds is None for claim in found)
-    assert all("there is no" in claim.measured for claim in found if claim.holds is None)
+    assert {claim.verdict for claim in found} == {Verdict.UNMEASURED}
+    assert any("there is no" in claim.measured for claim in found)
 
 
 def test_claims_follow_the_figures() -> None:
-    filtered = {"centralized": (50.0, 25.0), "distributed-st": (40.0, 4.0)}
-    steady, growing = (10.0, 10.5), (10.0, 15.0)
-    assert [one.holds for one in claims.filtering(plot(filtered, steady))] == [True, True, True]
-    swapped = {"centralized": (40.0, 4.0), "distributed-st": (50.0, 60.0)}
-    assert [one.holds for one in claims.filtering(plot(swapped, growing))] == [False] * 3
+    filtered = dict.fromkeys(ALL, (40.0, 4.0)) | {"centralized": (50.0, 25.0)}
+    steady, growing = (10.0, 10.2), (10.0, 15.0)
+    assert [one.verdict for one in claims.filtering(plot(filtered, steady))] == [HOLDS] * 4
+    swapped = dict.fromkeys(ALL, (50.0, 60.0)) | {"centralized": (40.0, 4.0)}
+    assert [one.verdict for one in claims.filtering(plot(swapped, growing))] == [FAILS] * 4
+
+
+def test_the_strategy_that_is_not_the_thesis_s_decides_nothing() -> None:
+    both = dict.fromkeys(ALL, (40.0, 4.0)) | {"centralized": (50.0, 25.0)}
+    with_own = plot(both | {"adaptive": (1.0, 99.0)}, (10.0, 10.2))
+    assert list(claims.filtering(with_own)) == list(claims.filtering(plot(both, (10.0, 10.2))))
+
+
+def test_an_advantage_is_needed_for_it_to_stay() -> None:
+    """7.18: multiple trees against Centralized."""
+    has_none = dict.fromkeys(ALL, (60.0, 30.0)) | {"centralized": (50.0, 25.0)}
+    has_one = dict.fromkeys(ALL, (40.0, 20.0)) | {"centralized": (50.0, 25.0)}
+    text = "That of multiple trees over Centralized does not change significantly"
+    for traffic, verdict in ((has_none, FAILS), (has_one, HOLDS)):
+        told = {one.published: one.verdict for one in claims.rates(plot(traffic, (1.0, 1.0)))}
+        assert told[text] is verdict
 
 
 def test_a_spread_is_a_mean_and_half_an_interval() -> None:
