@@ -158,6 +158,16 @@ def test_citations_lead_somewhere() -> None:
     assert missing == []
 
 
+USER_PAGES = [*sorted(ROOT.glob("docs/*.md")), ROOT / "ARCHITECTURE.md", ROOT / "README.md"]
+NO_PROSE = re.compile(r"^ *```.*?^ *```[^\n]*$|`[^`\n]*`|\[[^\]]*\]\([^)]*\)", re.M | re.S)
+"""Blocks of code, code within a line, and links."""
+
+
+@pytest.mark.parametrize("page", USER_PAGES, ids=lambda page: page.name)
+def test_pages_link_the_clauses_that_they_cite(page: Path) -> None:
+    assert LABEL.findall(NO_PROSE.sub("", page.read_text("utf-8"))) == []
+
+
 def test_specification_has_all_clauses() -> None:
     expected = {
         f"{kind}{n}" for kind, last in (("E", 5), ("S", 15), ("X", 3)) for n in range(1, last + 1)
