@@ -132,7 +132,7 @@ class Costs:
 
 
 FREE = Costs()
-"""Processing takes no time, as in the thesis's study."""
+"""Processing takes no time."""
 
 
 class Processor:

@@ -84,7 +84,9 @@ the first begins. Whoever interrupts it loses the runs that are under way. `--ru
 them at most, and what is written says how many seeds there are of each strategy.
 
 The rows of this page are in [benchmarks/results/study.jsonl](../../benchmarks/results/study.jsonl);
-`--size whole --rows` with that file goes on with them.
+`--size whole --rows` with that file goes on with them. They were measured with the protocols of 25
+November 2026; what brokers send has changed since, so all would be run anew. The study is run again
+once, when the protocols between brokers have come to rest.
 
 What that takes is about this much CPU time with
 [compiled protocols](../decisions/0018-compiled-core.md): measured for a run of 60 seconds of the

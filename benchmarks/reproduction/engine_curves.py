@@ -107,8 +107,9 @@ CLAIMS = {
 }
 SETTING = (
     "Part (b) of the figure: the default scenario, throughput of CDP by the rate of arrival. At "
-    "most 100 events wait, more are dropped; the clock goes on by the CPU time that the engine takes for "
-    f"those that wait, {AT_ONCE} at most at once. Windows fill at that rate first, uncounted; then "
+    "most 100 events wait, more are dropped; the clock goes on by the CPU time that the engine "
+    f"takes for those that wait, {AT_ONCE} at most at once. Windows fill at that rate first, "
+    "uncounted; then "
     f"{HELD_WINDOWS} windows of {WINDOW_S:.0f} s are counted. Rates rise, in steps of about two, "
     "until more than a thousandth is dropped; that rate is counted until it shows. One seed, no "
     "intervals (the thesis: ten)."
