@@ -26,7 +26,7 @@ LOST = 0.001
 """A share of events dropped up to which a rate is called sustained."""
 DROPS = 0.01
 """A share above which an engine is said to drop events: one hiccup of a machine is less."""
-NO_ENGINE = "there is no such engine here"
+AT_LEAST: Range = (0.999, math.inf)
 NOT_BUILT = "there is no engine for GPUs"
 
 Line = Sequence[Estimate]
@@ -170,7 +170,15 @@ def spoken(rate: float) -> str:
 
 
 def loss_claim(published: str, table: Table, lines: Sequence[str], least: float) -> Claim:
-    """That lines drop nothing up to a rate."""
-    told = "; ".join(f"{line} drops {spoken(first_loss(table, line))}" for line in lines)
-    asked = [(Estimate(min(first_loss(table, line), 1e9) / least), ABOVE) for line in lines]
-    return Claim(published, told, judge(asked))
+    """That lines drop nothing up to a rate; not known of one that was not offered so much."""
+    told, asked = [], []
+    for line in lines:
+        lossy = first_loss(table, line)
+        offered = max(rate for rate, _ in losses(table, line))
+        if lossy < math.inf:
+            told.append(f"{line} drops {spoken(lossy)}")
+            asked.append((Estimate(lossy / least), ABOVE))
+        else:
+            told.append(f"{line} drops nothing up to {offered:,.0f} events/s")
+            asked.append((Estimate(1.0, 0.0 if offered >= least else math.inf), AT_LEAST))
+    return Claim(published, "; ".join(told), judge(asked))

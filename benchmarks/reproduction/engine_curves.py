@@ -3,8 +3,8 @@
 Events arrive at a constant rate for as long as the rules' windows take to fill, and then for
 HELD_WINDOWS of the longest windows more, which alone are counted. The queue is that of
 :mod:`benchmarks.reproduction.engine_runs`. A rate is *sustained* when no more than LOST of the
-events that arrive while it is counted are dropped. Rates rise until one is not; what that one gives
-is in the table too, counted for as long as it takes to see.
+events that arrive while it is counted are dropped. Rates rise until more than DROPS are; what that
+rate gives is in the table too, counted for as long as it takes to see.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from benchmarks.reproduction import engine_sentences as sentences
-from benchmarks.reproduction.engine_claims import CDP, DROPPED, LOST, OUT, RATE_OFFERED
+from benchmarks.reproduction.engine_claims import CDP, DROPPED, DROPS, OUT, RATE_OFFERED
 from benchmarks.reproduction.engine_runs import SEEDS, Making, Offered, Stream, engines
 from benchmarks.reproduction.engine_sweep import PAGE
 from benchmarks.reproduction.engine_workloads import WINDOW_MS, Sequences
@@ -65,7 +65,7 @@ class Curves:
     def columns(
         self, value: int, points: Sequence[Offered], count: int
     ) -> dict[str, Sequence[Figure]]:
-        """Those of a line; empty beyond the first rate that is not sustained."""
+        """Those of a line; empty beyond the first rate at which events are dropped."""
         line = f"{value} {self.parameter} {CDP}"
         rest = [None] * (count - len(points))
         return {
@@ -76,7 +76,7 @@ class Curves:
     def line(
         self, value: int, engine: str, rates: Sequence[float], quick: bool = False
     ) -> list[Offered]:
-        """What comes of each rate, up to the first that is not sustained."""
+        """What comes of each rate, up to the first at which events are dropped."""
         scenario = replace(Sequences(self.policy), **{self.parameter: value})  # type: ignore[arg-type]
         making = (scenario.smaller(10) if quick else scenario).workload
         steps = value - 1 if self.parameter == "states" else 1
@@ -85,7 +85,7 @@ class Curves:
         for rate in rates:
             points.append(held(making, engine, rate, fill_s, held_s))
             gc.collect()
-            if points[-1].dropped > LOST:
+            if points[-1].dropped > DROPS:
                 break
         return points
 
@@ -111,8 +111,8 @@ SETTING = (
     f"takes for those that wait, {AT_ONCE} at most at once. Windows fill at that rate first, "
     "uncounted; then "
     f"{HELD_WINDOWS} windows of {WINDOW_S:.0f} s are counted. Rates rise, in steps of about two, "
-    "until more than a thousandth is dropped; that rate is counted until it shows. One seed, no "
-    "intervals (the thesis: ten)."
+    "until more than a hundredth is dropped; that rate is counted until it shows. Sustained is one "
+    "at which no more than a thousandth is. One seed, no intervals (the thesis: ten)."
 )
 FIGURES: dict[str, tuple[str, Curves]] = {
     "thesis-5.13b": (

@@ -11,6 +11,7 @@ from benchmarks.reproduction.engine_claims import (
     OUT,
     RATE_OFFERED,
     half,
+    loss_claim,
     us,
 )
 from benchmarks.reproduction.experiment import Claim, Figure, Table
@@ -110,6 +111,21 @@ def curves(**lines: list[tuple[float, float]]) -> Table:
         columns[OUT.format(name)] = [*(out for out, _ in points), *rest]
         columns[DROPPED.format(name)] = [*(lost for _, lost in points), *rest]
     return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("points", "verdict"),
+    [
+        ([(1.0, 0.0), (2.0, 0.0), (3.0, 0.0)], HOLDS),
+        ([(1.0, 0.0), (2.0, 5.0)], FAILS),
+        ([(1.0, 0.0), (2.0, 0.0)], OPEN),  # nobody offered it more
+    ],
+)
+def test_a_rate_that_was_not_offered_is_not_known(
+    points: list[tuple[float, float]], verdict: Verdict
+) -> None:
+    told = loss_claim("nothing up to 5,000", curves(_2_states=points), ["2 states CDP"], 5_000)
+    assert told.verdict is verdict
 
 
 def test_a_rate_is_sustained_below_that_of_the_first_loss() -> None:
