@@ -111,8 +111,8 @@ SETTING = (
     f"takes for those that wait, {AT_ONCE} at most at once. Windows fill at that rate first, "
     "uncounted; then "
     f"{HELD_WINDOWS} windows of {WINDOW_S:.0f} s are counted. Rates rise, in steps of about two, "
-    "until more than a hundredth is dropped; that rate is counted until it shows. Sustained is one "
-    "at which no more than a thousandth is. One seed, no intervals (the thesis: ten)."
+    "until events are dropped; that rate is counted until it shows. Sustained is one at which no "
+    "more than a thousandth is. One seed, no intervals (the thesis: ten)."
 )
 FIGURES: dict[str, tuple[str, Curves]] = {
     "thesis-5.13b": (
