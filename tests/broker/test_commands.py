@@ -1,4 +1,8 @@
-"""The command line, end to end: real processes, results, messages and exit statuses."""
+"""The command line, end to end: results, messages and exit statuses.
+
+Commands run in this process but where a process is the point: those that run beside others, and one
+way through all of them (``shell``).
+"""
 
 import json
 import os
@@ -10,6 +14,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+import command
 import pytest
 
 from broker import Publisher, RuleManager, Subscriber
@@ -24,19 +29,24 @@ rule hot: define Hot(area: string) from Reading(value > 45) as r where area = r.
 SCHEMA = "event Reading(area: string, value: float)\n"
 
 
-def rexmq(*words, endpoint=None, stdin=None, timeout=30):
-    environment = dict(os.environ)
-    if endpoint is not None:
-        environment["REXMQ_BROKER"] = endpoint
+def rexmq(*words, endpoint=None, stdin=""):
+    return command.run(*words, stdin=stdin, **_at(endpoint))
+
+
+def shell(*words, endpoint=None):
+    """The same as a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "broker", *words],
         capture_output=True,
         text=True,
         check=False,
-        env=environment,
-        input=stdin,
-        timeout=timeout,
+        env=os.environ | _at(endpoint),
+        timeout=30,
     )
+
+
+def _at(endpoint):
+    return {} if endpoint is None else {"REXMQ_BROKER": endpoint}
 
 
 def start(*words, endpoint):
@@ -49,11 +59,11 @@ def start(*words, endpoint):
 
 
 def wait_for_sinks(endpoint, count):
-    for _ in range(600):
-        status = json.loads(rexmq("status", "--json", endpoint=endpoint).stdout)
-        if len(status["sinks"]) >= count:
-            return
-        time.sleep(0.05)
+    with RuleManager(endpoint) as manager:
+        for _ in range(600):
+            if len(manager.status()["sinks"]) >= count:
+                return
+            time.sleep(0.05)
     raise AssertionError("the subscriber never came")
 
 
@@ -61,7 +71,7 @@ def wait_for_sinks(endpoint, count):
 
 
 def test_help_names_every_command():
-    done = rexmq("--help")
+    done = shell("--help")
     assert done.returncode == 0
     for name in (*COMMANDS, *LATER):
         assert f"\n  {name} " in done.stdout
@@ -102,27 +112,25 @@ def test_a_full_disk_is_said_with_the_file_that_is_not_whole(tmp_path, output, n
     rules.write_text(SCHEMA + RULE)
     events.write_text('{"type": "Reading", "time": 1, "data": {"area": "a", "value": 50}}\n')
     words = ["detect", "--engine", "naive", "--rules", str(rules), "--events", str(events)]
-    with open("/dev/full", "w") as full:
-        if output is not None:
-            (tmp_path / output).symlink_to("/dev/full")
-            words += ["--output", str(tmp_path / output)]
-        done = subprocess.run(
-            [sys.executable, "-m", "broker", *words],
-            stdout=subprocess.PIPE if output else full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-        )
+    if output is not None:
+        (tmp_path / output).symlink_to("/dev/full")
+        done = rexmq(*words, "--output", str(tmp_path / output))
+    else:  # a process: what cannot be written stays in its buffer
+        done = to_a_full_disk(*words)
     assert done.returncode == 1
     assert re.search(rf"^rexmq: .*{named}: .*No space left on device$", done.stderr, re.MULTILINE)
     assert "Traceback" not in done.stderr
 
 
+def to_a_full_disk(*words):
+    words = [sys.executable, "-m", "broker", *words]
+    with open("/dev/full", "w") as full:
+        return subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_help_that_cannot_be_printed_is_no_traceback():
-    with open("/dev/full", "w") as full:
-        words = [sys.executable, "-m", "broker", "--help"]
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    done = to_a_full_disk("--help")
     assert (done.returncode, done.stderr) == (1, "rexmq: No space left on device\n")
 
 
@@ -181,9 +189,9 @@ def test_an_endpoint_that_is_none_is_refused():
 
 def test_publish_subscribe_and_rules(endpoint, tmp_path):
     (tmp_path / "hot.tesla").write_text(SCHEMA + RULE)
-    added = rexmq("rule", "add", str(tmp_path / "hot.tesla"), endpoint=endpoint)
+    added = shell("rule", "add", str(tmp_path / "hot.tesla"), endpoint=endpoint)
     assert (added.returncode, added.stdout, added.stderr) == (0, "hot\n", "")
-    again = rexmq("rule", "add", str(tmp_path / "hot.tesla"), endpoint=endpoint)
+    again = shell("rule", "add", str(tmp_path / "hot.tesla"), endpoint=endpoint)
     assert again.returncode == 1
     assert "hot" in again.stderr
     replaced = rexmq("rule", "add", "--replace", str(tmp_path / "hot.tesla"), endpoint=endpoint)
@@ -191,7 +199,7 @@ def test_publish_subscribe_and_rules(endpoint, tmp_path):
 
     sub = start("sub", "Hot()", "Reading(value < 0)", "--count", "2", endpoint=endpoint)
     wait_for_sinks(endpoint, 1)
-    cold = rexmq("pub", "Reading", "area=a1", "value=-1", "--name", "p1", endpoint=endpoint)
+    cold = shell("pub", "Reading", "area=a1", "value=-1", "--name", "p1", endpoint=endpoint)
     assert (cold.returncode, cold.stderr) == (0, "")
     words = ["area=a2", "value=50", "--name", "p1", "--time", "2030-01-01T00:00:00Z", "--id", "x-1"]
     assert rexmq("pub", "--replay", "Reading", *words, endpoint=endpoint).returncode == 0
@@ -210,7 +218,7 @@ def test_publish_subscribe_and_rules(endpoint, tmp_path):
     assert listed.stdout.splitlines()[1].split()[:2] == ["hot", "Hot"]
     as_json = rexmq("rule", "list", "--json", endpoint=endpoint)
     assert json.loads(as_json.stdout)["name"] == "hot"
-    shown = rexmq("rule", "show", "hot", endpoint=endpoint)
+    shown = shell("rule", "show", "hot", endpoint=endpoint)
     assert "define Hot(area: string)" in shown.stdout
     assert rexmq("rule", "remove", "hot", endpoint=endpoint).returncode == 0
     gone = rexmq("rule", "remove", "hot", endpoint=endpoint)

@@ -1,9 +1,6 @@
 """Variables of the environment that look like settings."""
 
-import os
-import subprocess
-import sys
-
+import command
 import pytest
 
 from broker.variables import VARIABLES, unknown
@@ -30,14 +27,8 @@ def test_settings_are_not():
 
 
 def test_every_command_says_so_and_goes_on():
-    environment = {**os.environ, "REXMQ_LEAD_MAX": "5"}
     for arguments in (["broker", "--check"], ["--version"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "broker", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+        done = command.run(*arguments, REXMQ_LEAD_MAX="5")
         assert done.returncode == 0
         warning = "rexmq: REXMQ_LEAD_MAX is no setting: did you mean REXMQ_LEAD_MAX_S?\n"
         assert done.stderr == warning

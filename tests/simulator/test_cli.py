@@ -1,27 +1,15 @@
 """The command: exit statuses, tables, deliveries (docs/scenarios.md)."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command import run as rexmq
 from simulator_text import SMALL
 
 from broker.cli import main
 
 ROOT = Path(__file__).parents[2]
-
-
-def rexmq(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "broker", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-        cwd=ROOT,
-    )
 
 
 def test_a_scenario_is_run_checked_and_told(written, tmp_path: Path) -> None:

@@ -5,12 +5,11 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
 from pathlib import Path
 
 import pytest
-
-from broker.cli import main
+from command import run as rexmq
 
 RULES = """event T(area: string, value: float)
 define Hot(area, value) from T(value >= 0) where area = T.area, value = T.value
@@ -19,32 +18,20 @@ LINE = '{{"type": "T", "time": {0}, "data": {{"area": "a{0}", "value": {0}.5}}}}
 EVENTS = "".join(map(LINE.format, range(5)))
 DETECT = ("detect", "--rules", "r.tesla", "--format", "count", "--events")
 COUNTED = "Hot\t5\ntotal\t5\n"
+FILTER = '{"filter": 1, "interface": 1}'
 
 
-def shell(text: str, *, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """What a shell makes of a line, ``rexmq`` being this project's."""
+def shell(text: str) -> subprocess.CompletedProcess[str]:
+    """What a shell makes of a line, ``$R`` being this project's command."""
     environment = {**os.environ, "R": f"{sys.executable} -m broker"}
     return subprocess.run(
         ["bash", "-c", text],
         capture_output=True,
         text=True,
         check=False,
-        input=stdin,
         env=environment,
         timeout=120,
     )
-
-
-@pytest.fixture
-def rexmq(capfd: pytest.CaptureFixture[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """A command in this process: what a shell has no part in."""
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        status = main(words)
-        out, err = capfd.readouterr()
-        return subprocess.CompletedProcess(words, status, out, err)
-
-    return run
 
 
 @pytest.fixture(autouse=True)
@@ -66,9 +53,7 @@ def left_in(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("output", ["e.jsonl", "./e.jsonl", "soft.jsonl", "hard.jsonl"])
 @pytest.mark.parametrize("form", [(), ("--format", "count")])
-def test_an_input_is_not_written_to_by_whatever_name(
-    rexmq, output: str, form: tuple[str, ...]
-) -> None:
+def test_an_input_is_not_written_to_by_whatever_name(output: str, form: tuple[str, ...]) -> None:
     Path("soft.jsonl").symlink_to("e.jsonl")
     Path("hard.jsonl").hardlink_to("e.jsonl")
     done = rexmq("detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", output, *form)
@@ -80,11 +65,12 @@ def test_an_input_is_not_written_to_by_whatever_name(
     assert Path("e.jsonl").read_text() == EVENTS
 
 
-def test_neither_are_tables_of_types_rules_or_what_standard_output_goes_to(rexmq) -> None:
+def test_neither_are_tables_of_types_rules_or_what_standard_output_goes_to() -> None:
     assert (
         rexmq("detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", "t.csv").returncode
         == 0
     )
+    Path("f.jsonl").write_text(FILTER)
     more = RULES + "define Cold(area) from T(value < 0) where area = T.area\n"
     Path("two.tesla").write_text(more)
     Path("t.Hot.csv").write_bytes(Path("t.csv").read_bytes())
@@ -101,15 +87,19 @@ def test_neither_are_tables_of_types_rules_or_what_standard_output_goes_to(rexmq
         "t.csv",
     )
     assert (done.returncode, Path("t.Hot.csv").read_bytes()) == (1, before)
-    for line in ("e.jsonl --output r.tesla --format jsonl", "e.jsonl >> e.jsonl"):
-        done = shell(f"$R detect --rules r.tesla --events {line}")
+    events = Path("e.jsonl")
+    detect = ("detect", "--rules", "r.tesla", "--events", "e.jsonl")
+    for done in (
+        rexmq(*detect, "--output", "r.tesla", "--format", "jsonl"),
+        rexmq(*detect, append_to=events),
+        rexmq("match", "--filters", "f.jsonl", "--events", "-", stdin=events, append_to=events),
+    ):
         assert (done.returncode, "is read and written" in done.stderr) == (1, True)
-    assert shell("$R match --filters r.tesla --events - < e.jsonl >> e.jsonl").returncode == 1
     assert (Path("r.tesla").read_text(), Path("e.jsonl").read_text()) == (RULES, EVENTS)
 
 
 @pytest.mark.parametrize("name", ["o.jsonl", "o.csv", "o.parquet", "o.arrow.zst", "o.jsonl.gz"])
-def test_an_old_output_stays_where_a_command_fails(rexmq, here: Path, name: str) -> None:
+def test_an_old_output_stays_where_a_command_fails(here: Path, name: str) -> None:
     Path(name).write_text("old")
     Path("bad.jsonl").write_text(EVENTS + '{"type": "T", "time": 9, "data": {"area": 1}}\n')
     done = rexmq("detect", "--rules", "r.tesla", "--events", "bad.jsonl", "--output", name)
@@ -119,7 +109,7 @@ def test_an_old_output_stays_where_a_command_fails(rexmq, here: Path, name: str)
     assert left_in(here) == {name, "bad.jsonl"}
 
 
-def test_an_output_takes_the_place_of_what_a_link_leads_to(rexmq, here: Path) -> None:
+def test_an_output_takes_the_place_of_what_a_link_leads_to(here: Path) -> None:
     Path("real.jsonl").write_text("old")
     Path("real.jsonl").chmod(0o640)
     Path("link.jsonl").symlink_to("real.jsonl")
@@ -131,10 +121,10 @@ def test_an_output_takes_the_place_of_what_a_link_leads_to(rexmq, here: Path) ->
     assert left_in(here) == {"real.jsonl", "link.jsonl"}
 
 
-def test_what_is_no_file_is_written_to_as_it_comes(rexmq) -> None:
-    done = shell(
-        "echo before > o; $R detect --rules r.tesla --events e.jsonl --output /dev/stdout >> o"
-    )
+def test_what_is_no_file_is_written_to_as_it_comes() -> None:
+    Path("o").write_text("before\n")
+    words = ("detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", "/dev/stdout")
+    done = rexmq(*words, append_to=Path("o"))
     assert (done.returncode, done.stderr) == (0, "")
     assert Path("o").read_text().count("\n") == 6
     os.mkfifo("p.jsonl")
@@ -145,7 +135,7 @@ def test_what_is_no_file_is_written_to_as_it_comes(rexmq) -> None:
     assert rexmq(*DETECT, "e.jsonl", "--output", "/dev/null").returncode == 0
 
 
-def test_a_folder_that_is_not_there_is_named(rexmq) -> None:
+def test_a_folder_that_is_not_there_is_named() -> None:
     done = rexmq(*DETECT, "e.jsonl", "--output", "none/o.jsonl")
     assert (done.returncode, done.stderr) == (1, "rexmq: none/o.jsonl: No such file or directory\n")
 
@@ -153,49 +143,54 @@ def test_a_folder_that_is_not_there_is_named(rexmq) -> None:
 # --- inputs ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
-        "- < e.jsonl",
-        "/dev/stdin < e.jsonl",
-        "<(cat e.jsonl)",
-        "<(gzip < e.jsonl)",
-        "in.jsonl < <(cat e.jsonl)",
-        "p < <(cat e.jsonl > p)",
-    ],
-)
+@pytest.mark.parametrize("events", ["-", "/dev/stdin", "in.jsonl"])
 def test_a_pipe_is_a_file_of_events(events: str) -> None:
     Path("in.jsonl").symlink_to("/dev/stdin")
+    compressed = [] if events == "in.jsonl" else [gzip.compress(EVENTS.encode())]
+    for stdin in (EVENTS, Path("e.jsonl"), *compressed):
+        done = rexmq(*DETECT, events, stdin=stdin)
+        assert (done.returncode, done.stdout, done.stderr) == (0, COUNTED, "")
+
+
+def test_so_is_a_pipe_with_a_name_and_one_of_a_shell() -> None:
     os.mkfifo("p")
-    done = shell(f"$R {' '.join(DETECT)} {events}")
+    writer = threading.Thread(target=Path("p").write_text, args=(EVENTS,))
+    writer.start()
+    assert rexmq(*DETECT, "p").stdout == COUNTED
+    writer.join()
+    done = shell(f"$R {' '.join(DETECT)} <(gzip < e.jsonl)")
     assert (done.returncode, done.stdout, done.stderr) == (0, COUNTED, "")
 
 
 @pytest.mark.parametrize(
     "name", ["o.jsonl", "o.csv", "o.csv.gz", "o.parquet", "o.arrow", "o.arrow.zst"]
 )
-def test_the_form_of_a_pipe_is_recognised(rexmq, name: str) -> None:
+def test_the_form_of_a_pipe_is_recognised(name: str) -> None:
     rexmq("detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", name)
     Path("again.tesla").write_text("define Again() from Hot()\n")
-    done = shell(f"cat {name} | $R detect --rules again.tesla --format count --events -")
+    Path("f.jsonl").write_text(FILTER)
+    last = ("--format", "count", "--events", "-")
+    done = rexmq("detect", "--rules", "again.tesla", *last, stdin=Path(name).read_bytes())
     assert (done.returncode, done.stdout) == (0, "Again\t5\ntotal\t5\n")
-    Path("f.jsonl").write_text('{"filter": 1, "interface": 1}')
-    done = shell(f"cat {name} | $R match --filters f.jsonl --format count --events -")
+    done = rexmq("match", "--filters", "f.jsonl", *last, stdin=Path(name).read_bytes())
     assert (done.returncode, done.stdout) == (0, "1\t5\ntotal\t5\n")
 
 
 def test_rules_and_explanations_read_pipes_too() -> None:
-    for command in ("check -", "check /dev/stdin"):
-        assert shell(f"$R {command}", stdin=RULES).stdout == "1 rule, 1 schema: ok\n"
-    assert shell("$R format -", stdin=RULES).stdout.startswith("event T(")
-    assert shell("$R check -", stdin="event").stderr.startswith("rexmq: standard input:1:")
-    done = shell("cat e.jsonl | $R explain --rules <(cat r.tesla) --events - --rule Hot --event 3")
+    for name in ("-", "/dev/stdin"):
+        assert rexmq("check", name, stdin=RULES).stdout == "1 rule, 1 schema: ok\n"
+    assert rexmq("format", "-", stdin=RULES).stdout.startswith("event T(")
+    assert rexmq("check", "-", stdin="event").stderr.startswith("rexmq: standard input:1:")
+    words = ("--events", "-", "--rule", "Hot", "--event", "3")
+    done = rexmq("explain", "--rules", "r.tesla", *words, stdin=EVENTS)
     assert (done.returncode, "stdin#3" in done.stdout) == (0, True)
+    words = ("--events", "e.jsonl", "--rule", "Hot", "--event", "3")
+    assert rexmq("explain", "--rules", "-", *words, stdin=RULES).returncode == 0
 
 
 def test_a_pipe_is_read_once() -> None:
     for words in (("--rules", "-", "--events", "-"), ("--rules", "r.tesla", "--events", "-", "-")):
-        done = shell(f"cat e.jsonl | $R detect {' '.join(words)}")
+        done = rexmq("detect", *words, stdin=EVENTS)
         assert done.returncode == 1
         assert done.stderr == (
             "rexmq: standard input is given twice, and a pipe can be read only once\n"
@@ -205,26 +200,36 @@ def test_a_pipe_is_read_once() -> None:
 # --- standard streams --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--version",
-        "--help",
-        "check r.tesla",
-        "format r.tesla",
-        "detect --rules r.tesla --events e.jsonl",
-        "detect --rules r.tesla --events e.jsonl --output o.jsonl",
-        "explain --rules r.tesla --events e.jsonl --rule Hot --event 3",
-        "match --filters f.jsonl --events e.jsonl",
-    ],
-)
-def test_closed_streams_are_as_dev_null(line: str) -> None:
-    Path("f.jsonl").write_text('{"filter": 1, "interface": 1}')
-    done = shell(f"$R {line} >&- <&-")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert shell(f"$R {line} >&- 2>&- <&-").returncode == 0
-    if "--output" in line:
-        assert Path("o.jsonl").read_text().count("\n") == 5
+CLOSED = """
+import os, sys
+from broker.cli import main
+for line in sys.argv[2:]:
+    for number in map(int, sys.argv[1]):
+        os.close(number)
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)
+    print(main(line.split()), file=open("statuses", "a"), flush=True)
+"""
+"""One process, which begins each command anew with its streams closed."""
+LINES = [
+    "--version",
+    "--help",
+    "check r.tesla",
+    "format r.tesla",
+    "detect --rules r.tesla --events e.jsonl",
+    "detect --rules r.tesla --events e.jsonl --output o.jsonl",
+    "explain --rules r.tesla --events e.jsonl --rule Hot --event 3",
+    "match --filters f.jsonl --events e.jsonl",
+]
+
+
+@pytest.mark.parametrize("closed", ["01", "012"])
+def test_closed_streams_are_as_dev_null(closed: str) -> None:
+    Path("f.jsonl").write_text(FILTER)
+    words = [sys.executable, "-c", CLOSED, closed, *LINES]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert Path("statuses").read_text() == "0\n" * len(LINES)
+    assert Path("o.jsonl").read_text().count("\n") == 5
 
 
 def test_what_is_printed_goes_into_no_file(tmp_path: Path) -> None:
@@ -252,7 +257,7 @@ def test_a_reader_that_goes_away_ends_a_command_quietly() -> None:
 # --- options -----------------------------------------------------------------------------------
 
 
-def test_rules_of_several_files_are_one_set(rexmq) -> None:
+def test_rules_of_several_files_are_one_set() -> None:
     Path("more.tesla").write_text(
         "# no event line\ndefine Very(area) from Hot(value > 3) as h where area = h.area"
     )
@@ -275,7 +280,7 @@ def test_rules_of_several_files_are_one_set(rexmq) -> None:
         assert done.returncode == 0
 
 
-def test_an_error_of_several_files_names_its_own(rexmq) -> None:
+def test_an_error_of_several_files_names_its_own() -> None:
     Path("a.tesla").write_text("define X(y) from Nope() where y = 1")
     Path("b.tesla").write_text("\nevent T(area: int)\n")
     words = (
@@ -300,13 +305,13 @@ def test_an_error_of_several_files_names_its_own(rexmq) -> None:
 
 
 @pytest.mark.parametrize("option", ["--output", "--format", "--types", "--engine"])
-def test_an_option_with_one_value_is_given_once(rexmq, option: str) -> None:
+def test_an_option_with_one_value_is_given_once(option: str) -> None:
     done = rexmq(*DETECT[:3], "--events", "e.jsonl", option, "o.jsonl", option, "p.jsonl")
     assert done.returncode == 2
     assert f"{option} is given twice" in done.stderr
 
 
-def test_milliseconds_are_no_seconds(rexmq) -> None:
+def test_milliseconds_are_no_seconds() -> None:
     Path("ms.jsonl").write_text(LINE.format(1541000542290))
     done = rexmq(*DETECT, "ms.jsonl")
     assert done.returncode == 1
@@ -319,7 +324,7 @@ def test_milliseconds_are_no_seconds(rexmq) -> None:
     assert rexmq(*DETECT, "ms.jsonl", "--time-unit", "min").returncode == 2
 
 
-def test_compressed_outputs_are_whole_too(rexmq) -> None:
+def test_compressed_outputs_are_whole_too() -> None:
     assert (
         rexmq(
             "detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", "o.jsonl.gz"
