@@ -7,6 +7,7 @@ rule has found meanwhile.
 
 import pytest
 from networks import run
+from pairs import some_of_each
 from simulator_text import SMALL, TWO, events, overlay
 
 from routing.messages import Code
@@ -193,8 +194,9 @@ for_s = 54.0
     assert len(outcome.experiment.brokers["n0"].broker.ground.deployments.in_force) == 1
 
 
-@pytest.mark.parametrize("at_s", [one / 4 for one in range(142, 150)])
-@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize(
+    ("name", "at_s"), some_of_each(strategy.names(), [one / 4 for one in range(142, 150)])
+)
 def test_a_rule_that_ends_as_the_tree_changes_has_held_as_far_as_it_had_come(
     written, name: str, at_s: float
 ) -> None:

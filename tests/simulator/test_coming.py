@@ -4,6 +4,7 @@ import json
 
 import pytest
 from networks import run
+from pairs import every_pair, some_of_each
 from simulator_text import RULES, SMALL, TWO, events, overlay
 
 from routing.messages import Code
@@ -188,8 +189,7 @@ subscribe = ["Z"]
     assert sum(len(one.delivery) for one in sink.arrivals) == 1
 
 
-@pytest.mark.parametrize("comes_s", [5.1, 5.4, 5.7])
-@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize(("name", "comes_s"), some_of_each(strategy.names(), [5.1, 5.4, 5.7]))
 def test_who_wants_what_another_gave_up_just_before_is_told_when_it_comes(
     written, name: str, comes_s: float
 ) -> None:
@@ -300,9 +300,9 @@ brokers = ["b2"]
     assert check(outcome) == []
 
 
-@pytest.mark.parametrize("at_s", [1.05, 1.3, 1.6, 1.9])
-@pytest.mark.parametrize("away_s", [0.0, 3.0])
-@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize(
+    ("name", "away_s", "at_s"), every_pair(strategy.names(), [0.0, 3.0], [1.05, 1.3, 1.6, 1.9])
+)
 def test_what_was_published_before_a_type_was_un_advertised_comes(
     written, name: str, at_s: float, away_s: float
 ) -> None:

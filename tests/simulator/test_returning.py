@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from networks import run
+from pairs import every_pair
 from simulator_text import RULES, SMALL, events, overlay
 
 from routing.network import strategy
@@ -68,9 +69,10 @@ def fires(outcome: Outcome) -> dict[float, float]:
     }
 
 
-@pytest.mark.parametrize("lasts_s", [10.0, 10.2, 10.4])
-@pytest.mark.parametrize("broker", ["b1", "b2", "b3", "b4"])
-@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize(
+    ("name", "broker", "lasts_s"),
+    every_pair(strategy.names(), ["b1", "b2", "b3", "b4"], [10.0, 10.2, 10.4]),
+)
 def test_rules_wait_until_clients_of_a_broker_that_has_failed_are_back(
     written, name: str, broker: str, lasts_s: float
 ) -> None:
@@ -99,9 +101,10 @@ def test_who_had_closed_at_a_broker_that_has_failed_is_waited_for_for_seconds_at
     assert came[35.9] < 36
 
 
-@pytest.mark.parametrize("at_s", [10.5, 10.62, 10.75])
-@pytest.mark.parametrize("lasts_s", [1.0, 2.5, 3.0])
-@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize(
+    ("name", "lasts_s", "at_s"),
+    every_pair(strategy.names(), [1.0, 2.5, 3.0], [10.5, 10.62, 10.75]),
+)
 def test_a_broker_that_is_back_before_anybody_has_missed_it(
     written, name: str, at_s: float, lasts_s: float
 ) -> None:
