@@ -3,7 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test compiled trained test-compiled test-spark wheel check lint bench campaign fuzz strangers soak clean
+.PHONY: demo test compiled trained test-compiled test-spark wheel check lint bench campaign combinations \
+	fuzz strangers soak clean
+
+# Where this is set (images for containers do), every process compiles its modules anew: the tests
+# start hundreds, and most of what each does before its work is that.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -75,6 +80,10 @@ check: lint test
 campaign: $(VENV)/.ready
 	REXMQ_CASES=$(or $(CASES),30000) REXMQ_SEED=$(or $(SEED),0) \
 		$(BIN)/python -m pytest -n 2 --timeout 0 tests/conformance
+
+# What `make test` tries for every pair of values, for all combinations of them.
+combinations: $(VENV)/.ready
+	REXMQ_COMBINATIONS=1 $(BIN)/python -m pytest -n 2 --timeout 0 tests/simulator
 
 # Random networks against the oracle, with every strategy. SEEDS=500..1000 make fuzz
 fuzz: $(VENV)/.ready
