@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 
@@ -18,6 +19,9 @@ def pytest_collection_finish() -> None:
     """
     for name in {name for name in os.environ if name.startswith("REXMQ_")} - {"REXMQ_COSTS"}:
         del os.environ[name]
+    # A million objects of thousands of tests, which stay: no collection of garbage looks at them.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
