@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from networks import run
-from pairs import every_pair
+from pairs import every_pair, some_of_each
 from simulator_text import RULES, SMALL, events, overlay
 
 from routing.network import strategy
@@ -86,8 +86,9 @@ def test_rules_wait_until_clients_of_a_broker_that_has_failed_are_back(
     assert {one for one in SMOKES if one > 14} <= fires(outcome).keys()
 
 
-@pytest.mark.parametrize("broker", ["b1", "b2", "b3", "b4"])
-@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize(
+    ("name", "broker"), some_of_each(strategy.names(), ["b1", "b2", "b3", "b4"])
+)
 def test_who_had_closed_at_a_broker_that_has_failed_is_waited_for_for_seconds_at_most(
     written, name: str, broker: str
 ) -> None:
