@@ -16,7 +16,7 @@ from sequence_cases import sequence_case
 
 from matcher.model import Event
 
-COUNT = int(os.environ.get("REXMQ_CASES", "1200"))
+COUNT = int(os.environ.get("REXMQ_CASES", "800"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 10
 """The cases are tried in so many parts, so that progress shows and time limits are fair."""
@@ -150,7 +150,7 @@ def test_engines_agree_with_the_oracle_on_long_histories(part: int):
 def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.MonkeyPatch):
     """The same engine when it scans no window, however short."""
     monkeypatch.setattr("rules.engine.growth.SCAN_MAX", 0)
-    for seed in seeds(part, COUNT // 2):
+    for seed in seeds(part, COUNT // 3):
         # Every eighth is long; of the multiples of eight one (336) takes the oracle a minute.
         case, check = random_case(seed, long=seed % 8 == 4), engines_differ("cdp")
         if check(case):
@@ -174,5 +174,5 @@ def test_engines_agree_with_the_oracle_on_long_sequences(part: int):
 
 
 def test_most_cases_detect_something():
-    found = sum(any(run(random_case(seed), make("cdp")).advances) for seed in range(300))
-    assert found > 300 * 0.55
+    found = sum(any(run(random_case(seed), make("cdp")).advances) for seed in range(100))
+    assert found > 100 * 0.55

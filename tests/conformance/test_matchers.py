@@ -211,8 +211,8 @@ def test_a_filter_of_ten_thousand_constraints(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MATCHERS)
-def test_a_million_interfaces(name: str) -> None:
-    count = 10**6 if name != "naive" else 10**4
+def test_more_interfaces_than_two_bytes_can_count(name: str) -> None:
+    count = 200_000 if name != "naive" else 10**4
     matcher = make(name)
     names = FilterBatch.of([(0, 0, Filter.of(("x", "=", 1)))])
     every = np.arange(count, dtype=np.int64)
