@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pairs import every_pair
 
 from matcher.identity import RULE_SOURCE
 from routing.network import strategy
@@ -101,16 +102,20 @@ def got(outcome: Outcome, sink: str) -> list[tuple[str, int]]:
     return sorted({(one.type, one.time // SECOND) for one in answer.composite})
 
 
-@pytest.mark.parametrize("engine", ["naive", "auto"])
-@pytest.mark.parametrize("name", strategy.names())
-@pytest.mark.parametrize("faults", ["", SLOW, CUT, SLOW + CUT], ids=["", "slow", "cut", "both"])
+FAULTS = {"": "", "slow": SLOW, "cut": CUT, "both": SLOW + CUT}
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "faults"),
+    every_pair(["naive", "auto"], strategy.names(), FAULTS),
+)
 def test_what_a_rule_found_before_its_end_comes_to_all(
     tmp_path, name: str, faults: str, engine: str
 ) -> None:
     """A way that is slow when it ends lags behind where it has ended; and the rule above it reaches
     back to what it found, though it begins anew in another tree when it is long gone.
     """
-    outcome = run(tmp_path, name, faults, NETWORK.replace("naive", engine))
+    outcome = run(tmp_path, name, FAULTS[faults], NETWORK.replace("naive", engine))
     assert outcome.settled
     assert check(outcome) == []
     for sink in ("near", "far"):
