@@ -61,7 +61,7 @@ test-compiled: compiled
 test-spark: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,spark]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/spark
 
 # A wheel, installed outside the checkout on each Python from 3.11 to 3.13 that there is, and used:
 # a file, a broker with clients, and Spark where there is Java.

@@ -22,8 +22,14 @@ def spark():
     session.stop()
 
 
+LONG = ("test_pipeline.py", "test_streaming.py")
+"""Files of few tests that take minutes: whichever worker began one of them last would be waited for
+by the other."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark starts slowly on a busy machine, and the first test pays for it."""
+    items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         if "tests/spark" in item.path.as_posix() and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(600))
