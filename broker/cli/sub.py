@@ -54,10 +54,10 @@ def command(
 ) -> None:
     """Print matching events as JSON lines, as they come.
 
-    Until it is interrupted, N have come, the time is over, or its reader has gone. When the
-    broker's queue for this command is full,
-    sources wait (block), the oldest events are dropped and counted on standard error (drop-oldest),
-    or it is sent away (disconnect).
+    Until it is interrupted, N have come, the time is over, or its reader has gone. '*' is all
+    events of all types. When the broker's queue for this command is full, sources wait (block), the
+    oldest events are dropped and counted on standard error (drop-oldest), or it is sent away
+    (disconnect).
     """
     from broker import Subscriber
     from broker.cli.outcome import UsageError, counted, duration_of, one_of

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -238,7 +239,9 @@ class Interests:
         return patterns
 
     def _make_wanted(self, type_name: str) -> Wanted:
-        wanted = self._wanted[type_name] = Wanted.of(list(self.to(type_name)))
+        # A part of one to all types may have come later than others with greater numbers.
+        interests = sorted(self.to(type_name), key=attrgetter("number"))
+        wanted = self._wanted[type_name] = Wanted.of(interests)
         assert len(wanted.filters) <= PER_TYPE_MAX
         return wanted
 
