@@ -30,7 +30,8 @@ class Subscriber(Scoped):
     """A sink of events: what matches any of its ``filters``, as rows or in columns.
 
     A filter is written as in a rule: ``Temp(value > 20 and area = "a1")``, ``Fire()``; ``*`` is all
-    events of all types. Events of a type that rules define come in order of time; others as they arrive.
+    events of all types. Events of a type that rules define come in order of time; others as they
+    arrive.
 
     ``queue`` events wait at the broker, and ``credit`` more here and on the way. When they are
     full, ``when_full`` is: ``"block"``, the sources wait, ``"drop-oldest"``, counted in

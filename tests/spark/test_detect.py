@@ -91,3 +91,25 @@ def test_a_key_with_most_of_the_events_is_cut_by_time_as_well(spark):
     assert found.rdd.getNumPartitions() > 4
     assert sorted(map(row, events_of(found))) == whole
     assert len(whole) > 1_700
+
+
+HEADINGS = """
+event Buoy(`Sea Temp (C)`: float, `from`: string, `a.b`: int)
+define Warm(`Station-Id`, mean) from Buoy(lower(`from`) in ("north", "south")) as b
+where `Station-Id` = b.`from`, mean = Avg(Buoy(`from` matches "^N").`Sea Temp (C)` * `a.b`
+within 1 h from b)
+"""
+
+
+def test_columns_have_headings_of_any_signs(spark):
+    rows = [(0.0, "s", 1, 4.5, "North", 2), (60.0, "s", 2, 5.5, "South", 3)]
+    names = "time double, source string, sequence long"
+    frame = spark.createDataFrame(
+        rows, f"{names}, `Sea Temp (C)` double, `from` string, `a.b` long"
+    )
+    found = detect({"Buoy": frame}, HEADINGS, types=["Warm"])
+    data = [event.data for event in events_of(found)]
+    assert sorted(map(str, data)) == [
+        "{'Station-Id': 'North', 'mean': 9.0}",
+        "{'Station-Id': 'South', 'mean': 9.0}",
+    ]
