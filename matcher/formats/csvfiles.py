@@ -27,6 +27,7 @@ from matcher.formats.arrowcolumns import BadRows, times_of_column, without
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.layout import SEQUENCE, TIME, TYPE, Layout, Roles
 from matcher.formats.tabular import (
+    NO_TYPE,
     Rows,
     arrow_schema,
     check_distinct,
@@ -174,7 +175,7 @@ def _batches(
 ) -> list[EventBatch]:
     bad: BadRows = []
     columns, roles = _columns(piece, place.layout, bad), piece.roles
-    parts = parts_of(columns, roles, place, intake, type_name, piece.first_row, bad)
+    parts = parts_of(columns, roles, place, type_name, piece.first_row, bad)
     typed = [_typed_rows(rows, roles, intake) for rows in parts]
     return settled(typed, roles, place, intake, type_name)
 
@@ -183,6 +184,8 @@ def _typed_rows(rows: Rows, roles: Roles, intake: Intake) -> Rows:
     """The rows with the values of their attributes in place of texts; a schema is learnt from
     those of a type that is not known.
     """
+    if rows.type_name == NO_TYPE:
+        return rows
     event_type = intake.schemas.get(rows.type_name)
     if event_type is None:
         attributes = [

@@ -131,6 +131,10 @@ def _arrow_array(column: Any, wanted: pa.DataType, nulls: Bools | None) -> pa.Ar
 # --- reading ---------------------------------------------------------------------------------
 
 
+NO_TYPE = ""
+"""The type of rows that name none; it is that of no event."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Rows of one type: their columns by name, and by attribute, their numbers, and those that are
@@ -186,9 +190,9 @@ def batches_of(
     check_distinct(names, place.file)
     roles = place.layout.roles(names, place.file, type_name)
     columns = {name: _whole(table.column(index)) for index, name in enumerate(names)}
-    parts = parts_of(columns, roles, place, intake, type_name, first_row, [])
+    parts = parts_of(columns, roles, place, type_name, first_row, [])
     for rows in parts:
-        if rows.type_name not in intake.schemas:
+        if rows.type_name != NO_TYPE and rows.type_name not in intake.schemas:
             intake.learn(_inferred_schema(rows, roles, place.file))
     return settled(parts, roles, place, intake, type_name)
 
@@ -197,12 +201,11 @@ def parts_of(
     columns: Mapping[str, pa.Array],
     roles: Roles,
     place: Place,
-    intake: Intake,
     type_name: str | None,
     first_row: int,
     bad: BadRows,
 ) -> list[Rows]:
-    """Rows by the type that each is of; those that name none are refused.
+    """Rows by the type that each is of; those that name none are bad, and of NO_TYPE.
 
     SchemaError when there is no column for it, and no ``type_name``.
     """
@@ -229,8 +232,9 @@ def parts_of(
         values = {key: own[column] for key, column in roles.attributes.items()}
         others = frozenset(key for key, one in values.items() if _is_blank(one))
         found.append(Rows(name, own, values, numbers[chosen], _moved(bad, chosen), others))
-    for row in numbers[_filled_mask(texts.is_null())].tolist():
-        intake.refuse("no type", f"{place.file}:row {row}")
+    typeless = numbers[_filled_mask(texts.is_null())]
+    if len(typeless):
+        found.append(Rows(NO_TYPE, {}, {}, typeless, [(np.arange(len(typeless)), "no type")]))
     return found
 
 
@@ -245,16 +249,17 @@ def settled(
 
     BadEvent unless ``intake`` skips them.
     """
-    batches = [_batch(rows, roles, place, intake, type_name) for rows in parts]
+    named = [rows for rows in parts if rows.type_name != NO_TYPE]
+    batches = [_batch(rows, roles, place, intake, type_name) for rows in named]
     reasons: dict[int, tuple[str, str]] = {}
     for rows in parts:
         for some, reason in rows.bad:
             for row in rows.numbers[some].tolist():
                 reasons.setdefault(row, (reason, rows.type_name))
     for row, (reason, name) in sorted(reasons.items()):
-        intake.refuse(reason, f"{place.file}:row {row}", name)
+        intake.refuse(reason, f"{place.file}:row {row}", name or None)
     good = []
-    for rows, batch in zip(parts, batches, strict=True):
+    for rows, batch in zip(named, batches, strict=True):
         if rows.bad:
             keep = np.ones(len(batch), np.bool_)
             for some, _ in rows.bad:

@@ -126,6 +126,9 @@ def test_a_table_may_hold_several_types(tmp_path: Path) -> None:
     with pytest.raises(BadEvent, match="no type") as caught:
         events_of(tmp_path / HERE, WIDE, layout)
     assert caught.value.place == f"{tmp_path / HERE}:row 3"
+    with pytest.raises(BadEvent, match="row 2: time ''") as caught:
+        events_of(tmp_path / HERE, WIDE.replace("B,2", "B,"), layout)
+    assert caught.value.place == f"{tmp_path / HERE}:row 2"
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow"])
