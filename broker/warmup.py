@@ -103,13 +103,13 @@ def _helped() -> Iterator[None]:
     if is_kept(process) or (os.cpu_count() or 1) == 1 or not sys.executable:
         yield
         return
-    command = "from rules.engine.loading import compile_others; compile_others()"
+    place = f"import sys; sys.path[:] = {sys.path!r}"  # where this process found what it runs
+    command = f"{place}; from rules.engine.loading import compile_others; compile_others()"
     helper = subprocess.Popen(
         [sys.executable, "-P", "-c", command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,  # what goes wrong there goes wrong here too, and is told
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     try:
         yield
