@@ -81,6 +81,7 @@ def run(shown: list[tuple[str, str]], folder: Path) -> list[str]:
             os.killpg(running.pid, signal.SIGKILL)
             printed, _ = running.communicate()
             printed += f"(not done after {LIMIT_S} s)\n"
+    printed = re.sub(r"(?m)^rexmq: compiling what the rules need.*\n", "", printed)  # once
     _, *parts = re.split(rf"(?m)^{MARK} \d+\n", printed)
     return parts
 
