@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from networks import apart, run, sharp, write
+from pairs import some_of_each
 from simulator_text import RULES, SMALL, TWO, events
 
 from matcher.model import MICROSECONDS
@@ -36,8 +37,7 @@ def came(outcome: Outcome, sink: str = "k1") -> list[tuple[str, float, float]]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(1, 5))
-@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize(("name", "seed"), some_of_each(strategy.names(), range(1, 5)))
 def test_results_are_those_of_the_oracle_whatever_clocks_show(
     tmp_path: Path, seed: int, name: str
 ) -> None:
