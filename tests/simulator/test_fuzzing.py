@@ -39,7 +39,7 @@ def test_a_random_network_is_as_the_oracle_says(seed: int) -> None:
 
 
 def test_the_networks_have_what_they_are_to_have() -> None:
-    cases = [random_case(seed, "centralized") for seed in range(40)]
+    cases = [random_case(seed, "centralized") for seed in range(60)]
     text = "\n".join(str(rule) for case in cases for rule in case.rules)
     for words in (
         "each ",

@@ -1,8 +1,11 @@
 """Parts of a network that were apart put together what they know (agreement.knowledge)."""
 
+from collections.abc import Mapping
+
 import pytest
 from conversation import schema_of
 
+from matcher.model import EventType
 from routing.config import NodeConfig
 from routing.messages import Known, RuleFacts
 from routing.network.agreement.knowledge import digest_of, knowledge_of, merged, rules_of
@@ -10,7 +13,7 @@ from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployments
 from rules.language import load
 from simulator.fuzzing.making import random_case
-from simulator.fuzzing.world import SCHEMAS
+from simulator.fuzzing.world import OPTIONAL, SCHEMAS
 
 A, B = schema_of("A(n: int)"), schema_of("B(n: int)")
 X = schema_of("X(n: int)")
@@ -97,11 +100,13 @@ where n = Count(Spread()) within 3 s from e0, v = 1, s = "ab"
 """
 
 
-def deployed(text: str) -> tuple[Deployments, Advertisements]:
+def deployed(
+    text: str, schemas: Mapping[str, EventType] = SCHEMAS
+) -> tuple[Deployments, Advertisements]:
     """Rules that were deployed as one text, as their root has them."""
     deployments, advertisements = Deployments(NodeConfig()), Advertisements(NodeConfig())
-    rules = load(text, known=SCHEMAS).rules
-    advertisements.exchange((), SCHEMAS.values())
+    rules = load(text, known=schemas).rules
+    advertisements.exchange((), schemas.values())
     deployments.add(rules, None, 0)
     return deployments, advertisements
 
@@ -118,5 +123,6 @@ def test_rules_of_a_cycle_are_the_same_to_who_reads_them_one_by_one() -> None:
 @pytest.mark.parametrize("seed", range(100))
 def test_rules_are_the_same_to_who_was_told_of_them(seed: int) -> None:
     case = random_case(seed, "centralized")
-    deployments, advertisements = deployed("\n\n".join(map(str, case.rules)))
+    schemas = OPTIONAL if any(rule.optional for rule in case.rules) else SCHEMAS
+    deployments, advertisements = deployed("\n\n".join(map(str, case.rules)), schemas)
     assert rules_of(knowledge_of(advertisements, deployments)) == tuple(deployments.rules)
