@@ -111,7 +111,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", type=Path)
     target = parser.parse_args().target.resolve()
-    shutil.rmtree(target, ignore_errors=True)
+    for old in (target, ROOT / "build" / "lib"):  # where modules that are gone would still be
+        shutil.rmtree(old, ignore_errors=True)
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", target, ROOT, folder=ROOT)
     (wheel,) = target.glob("*.whl")
     print(f"built {wheel.name}")
