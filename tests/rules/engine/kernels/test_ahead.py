@@ -5,6 +5,7 @@ import pytest
 
 import rules
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from rules.engine import loading
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
 from rules.engine.kernels.ahead import BLOCK, FEW, GROWS, LISTS, RULES, WALKED_MAX
@@ -17,6 +18,7 @@ MANY = 600
 def engine_of(text: str) -> CdpEngine:
     engine = CdpEngine()
     engine.deploy(rules.load(SCHEMAS + text))
+    loading.load(engine._arrays, [layout.LATE_AHEAD])  # else the first look would only wish for it
     return engine
 
 
