@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ import numpy.typing as npt
 from matcher.filters.constraint import INT_MAX, INT_MIN, Constraint, Filter, Operator
 from matcher.model import (
     AnyArray,
+    Bools,
+    Datum,
     EventBatch,
     Int64s,
     Kind,
@@ -103,7 +105,10 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedEvents:
-    """n events, each with attributes of its own; ``types`` StringColumn[n], or None: untyped."""
+    """n events, each with attributes of its own; ``types`` StringColumn[n], or None: untyped.
+
+    An attribute that is null is none, so that no constraint on it is true.
+    """
 
     cells: Cells
     types: StringColumn | None = None
@@ -113,12 +118,15 @@ class MixedEvents:
 
     @classmethod
     def of(
-        cls, rows: Sequence[Mapping[str, Value]], types: Sequence[str] | None = None
+        cls, rows: Sequence[Mapping[str, Datum]], types: Sequence[str] | None = None
     ) -> MixedEvents:
         """Events by their attributes, and their types where they have any."""
-        values = chain.from_iterable(row.values() for row in rows)
-        names = chain.from_iterable(rows)
-        cells = Cells.of_flat(list(map(len, rows)), list(names), list(values))
+        values: list[Any] = list(chain.from_iterable(row.values() for row in rows))
+        if None in values:
+            there = [[pair for pair in row.items() if pair[1] is not None] for row in rows]
+            cells = Cells.of(cast(Sequence[Sequence[tuple[str, Value]]], there))
+        else:
+            cells = Cells.of_flat(list(map(len, rows)), list(chain.from_iterable(rows)), values)
         return cls(cells, None if types is None else StringColumn.from_strings(types))
 
     @classmethod
@@ -137,11 +145,14 @@ class MixedEvents:
             else:
                 is_float = column.dtype == np.float64
                 words[:, place] = column.view(np.int64) if is_float else column
+        there = _there(batch)
         cells = Cells(
-            np.arange(count + 1, dtype=np.int64) * width,
-            StringColumn(names.ravel(), batch.type.names),
-            kinds.ravel(),
-            words.ravel(),
+            np.arange(count + 1, dtype=np.int64) * width
+            if there is None
+            else offsets_of(there.sum(1)),
+            StringColumn(_chosen(names, there), batch.type.names),
+            _chosen(kinds, there),
+            _chosen(words, there),
             texts,
         )
         return cls(cells, StringColumn.constant(batch.type.name, count))
@@ -207,6 +218,20 @@ class FilterBatch:
             for cell in range(int(cells.offsets[place]), int(cells.offsets[place + 1]))
         )
         return Filter(constraints, (self.types[place] or None) if self.types else None)
+
+
+def _there(batch: EventBatch) -> Bools | None:
+    """bool[n, columns]: which values are not null; None where all are."""
+    there = None
+    for place, presence in enumerate(batch.type.presences):
+        if presence >= 0:
+            there = np.ones((len(batch), len(batch.columns)), np.bool_) if there is None else there
+            there[:, place] = batch.columns[presence]
+    return there
+
+
+def _chosen(cells: AnyArray, there: Bools | None) -> AnyArray:
+    return cells.ravel() if there is None else cells[there]
 
 
 def offsets_of(lengths: Sequence[int] | AnyArray) -> Int64s:

@@ -69,7 +69,7 @@ class _EventLine(Struct, gc=False):
 class _FittingLine(_EventLine, gc=False):
     """The same where all values are such as attributes have."""
 
-    data: dict[str, str | bool | _Int | float] = {}
+    data: dict[str, str | bool | _Int | float | None] = {}
 
 
 _FILTER = msgspec.json.Decoder(_FilterLine)

@@ -105,7 +105,6 @@ def test_a_bad_filter_is_refused_with_its_line(
     ("line", "message"),
     [
         ("[1]", "not an event"),
-        ('{"data": {"a": null}}', "attribute a: expected int, float, bool or string, found null"),
         ('{"data": {"a": 9223372036854775808}}', "64 bits"),
         ('{"data": {"a": -9223372036854775809}}', "64 bits"),
         ('{"data": {"a": [1]}}', "found a list"),
