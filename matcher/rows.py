@@ -147,19 +147,32 @@ def refuse_taken(
             )
 
 
-def inferred_type(name: str, data: object) -> EventType:
-    """The schema of a type's first event (E5); BadEvent when a value is of no kind."""
+def inferred_type(
+    name: str, data: object, others: Sequence[Mapping[str, object]] = ()
+) -> EventType:
+    """The schema of a type's first event (E5); BadEvent when a value is of no kind.
+
+    What is null there, or in one of the ``others``, is optional. Where the first is null another
+    one tells the kind, and where all are there is no such attribute.
+    """
     if not isinstance(data, Mapping):
         raise BadEvent(f"data: expected an object, found {spoken(data)}")
-    attributes = []
+    attributes, nullable = [], []
     for key, value in data.items():
+        given = [other[key] for other in others if key in other]
+        if value is None or None in given:
+            nullable.append(key)
+        if value is None:
+            value = next((one for one in given if type(one) in _KIND_OF), None)
+        if value is None:
+            continue
         kind = _KIND_OF.get(type(value))
         if kind is None:
             raise BadEvent(
                 f"attribute {key}: expected int, float, bool or string, found {spoken(value)}"
             )
         attributes.append(Attribute(key, kind))
-    event_type = EventType(name, with_presences(attributes))
+    event_type = EventType(name, with_presences(attributes, nullable))
     values_of(event_type, data)
     return event_type
 

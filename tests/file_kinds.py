@@ -7,6 +7,8 @@ import io
 import zipfile
 from dataclasses import dataclass
 
+from matcher.spelling import spelled
+
 
 def zipped(**members: str) -> bytes:
     """An archive of these files."""
@@ -30,7 +32,6 @@ class FileKind:
     times: tuple[str, ...]
     attribute: str
     values: tuple[object, ...]
-    schema: str = ""
 
     @property
     def type(self) -> str:
@@ -40,9 +41,8 @@ class FileKind:
     @property
     def rules(self) -> str:
         """A rule that finds the events of the filter."""
-        head = f"event {self.schema}\n" if self.schema else ""
-        name = self.attribute
-        return f"{head}define Found(it) from {self.found} where it = {self.type}.{name}\n"
+        it = f"{self.type}.{spelled(self.attribute)}"
+        return f"define Found(it) from {self.found} where it = {it}\n"
 
     @property
     def as_bytes(self) -> bytes:
@@ -84,12 +84,13 @@ KINDS = [
     ),
     FileKind(
         "people.csv",
-        "name,age,type,date\nAnn,40,visit,1992-04-30\nCid,18,call,1992-05-01\n",
+        "name,age,type,date\nAnn,40,visit,1992-04-30\nBen,,visit,1992-04-30\n"
+        "Cid,18,call,1992-05-01\nDon,,call,1992-05-02\n",
         ("--type", "Seen", "--time-column", "date", "--time-zone", "UTC"),
         'Seen(type = "call")',
-        _utc("1992-05-01T00:00:00"),
+        _utc("1992-05-01T00:00:00", "1992-05-02T00:00:00"),
         "age",
-        (18,),
+        (18, None),
     ),
     FileKind(
         "plants.csv",
@@ -102,7 +103,7 @@ KINDS = [
     ),
     FileKind(
         "bars.json",
-        '[\n {\n  "date": "2009-06-01",\n  "open": 31.5,\n  "signal": "short"\n },\n'
+        '[\n {\n  "date": "2009-06-01",\n  "open": 31.5,\n  "signal": null\n },\n'
         ' {"date": "2009-06-02", "open": 33, "signal": "long"}]\n',
         ("--type", "Bar", "--time-column", "date", "--flat", "--time-zone", "UTC"),
         "Bar(open > 32)",
@@ -115,17 +116,16 @@ KINDS = [
         "origin,temp,wind,time_hour\nEWR,39,NA,2013-01-01T06:00:00Z\n"
         "EWR,39.02,21.86,2013-01-01T07:00:00Z\n",
         ("--type", "W", "--time-column", "time_hour", "--null", "NA"),
-        "W(temp > 39.01)",
+        "W(temp > 39.01 and wind is not null)",
         _utc("2013-01-01T07:00:00"),
         "temp",
         (39.02,),
-        "W(origin: string, temp: float)",
     ),
     FileKind(
         "flights.csv.zip",
-        zipped(flights_csv="carrier,delay,at\nUA,2,2013-01-01T00:00:00Z\nAA,9,1356998401\n"),
-        ("--type", "F", "--time-column", "at"),
-        "F(delay > 3)",
+        zipped(flights_csv="carrier,delay,at\nUA,2,2013-01-01T00:00:00Z\nAA,NA,1356998401\n"),
+        ("--type", "F", "--time-column", "at", "--null", "NA"),
+        "F(delay is null)",
         _utc("2013-01-01T00:00:01"),
         "carrier",
         ("AA",),
@@ -157,6 +157,15 @@ KINDS = [
         _utc("2010-03-24T07:56:00"),
         "glucose",
         (260,),
+    ),
+    FileKind(
+        "signs.csv",
+        "Time (UTC),Sea Temp (C),from,Station-Id\n2016-02-15T00:00:00Z,4.929,north,44098\n",
+        ("--type", "Sea", "--time-column", "Time (UTC)"),
+        'Sea(`from` = "north" and `Station-Id` = 44098)',
+        _utc("2016-02-15T00:00:00"),
+        "Sea Temp (C)",
+        (4.929,),
     ),
     FileKind(
         "headings.csv",

@@ -5,6 +5,8 @@ none is declared, is guessed from the texts of the first piece in which it comes
 ``true`` and ``false`` holds bools, of ``46`` ints, of ``46.5`` and ``4e1`` (and ints beside them)
 floats, any other one strings. An empty text is a value of a string attribute and nothing at all for
 the others; of an optional attribute it is null, as texts are for all that the layout says so of.
+Attributes that have nothing in some rows of that piece are guessed to be optional, and columns that
+are null in all of it to be none, for nothing says of which kind.
 """
 
 from __future__ import annotations
@@ -188,12 +190,7 @@ def _typed_rows(rows: Rows, roles: Roles, intake: Intake) -> Rows:
         return rows
     event_type = intake.schemas.get(rows.type_name)
     if event_type is None:
-        attributes = [
-            Attribute(name, _kind_of_texts(rows.values[name]))
-            for name in roles.guessed
-            if name not in rows.others
-        ]
-        event_type = intake.learn(EventType(rows.type_name, with_presences(attributes)))
+        event_type = intake.learn(_guessed(rows, roles))
     columns, values = {**rows.columns}, {**rows.values}
     for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
         if presence >= 0 and attribute.name in values:
@@ -205,6 +202,25 @@ def _typed_rows(rows: Rows, roles: Roles, intake: Intake) -> Rows:
         column = roles.roles[SEQUENCE]
         columns[column] = _typed(Attribute(SEQUENCE, Kind.INT), columns[column], rows.bad)
     return replace(rows, columns=columns, values=values)
+
+
+def _guessed(rows: Rows, roles: Roles) -> EventType:
+    """The schema that the texts of the good rows mean (E5)."""
+    good = np.ones(len(rows.numbers), np.bool_)
+    for some, _ in rows.bad:
+        good[some] = False
+    attributes, nullable = [], []
+    for name in roles.guessed:
+        texts = rows.values[name].filter(pa.array(good)) if rows.bad else rows.values[name]
+        if name in rows.others or (len(texts) and texts.null_count == len(texts)):
+            continue
+        kind = _kind_of_texts(texts)
+        attributes.append(Attribute(name, kind))
+        if kind is not Kind.STRING:
+            texts = _emptied(texts)
+        if texts.null_count:
+            nullable.append(name)
+    return EventType(rows.type_name, with_presences(attributes, nullable))
 
 
 def _columns(piece: _Piece, layout: Layout, bad: BadRows) -> dict[str, pa.Array]:

@@ -8,7 +8,7 @@ with its place, or, if the reader was told to skip them, counted by its reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.errors import BadEvent
@@ -113,15 +113,19 @@ class Intake:
         self._inferred.add(event_type.name)
         return event_type
 
-    def infer(self, name: str, data: object) -> EventType:
-        """The schema of a type's first event, learnt; BadEvent when a value is of no kind."""
-        return self.learn(inferred_type(name, data))
+    def infer(
+        self, name: str, data: object, others: Sequence[Mapping[str, object]] = ()
+    ) -> EventType:
+        """The schema of a type's first event, beside ``others``, learnt; BadEvent when a value is
+        of no kind.
+        """
+        return self.learn(inferred_type(name, data, others))
 
     def refuse(self, reason: str, place: str, type_name: str | None = None) -> None:
         """Count a bad event, or raise it (BadEvent) when they are not to be skipped."""
         if not self._skip_bad:
             hint = ""
-            if reason.endswith("found null"):
+            if reason.endswith(("found null", "found ''")):
                 hint = " (declared optional, by ? behind its type, it may be null)"
             elif type_name is not None and self.is_inferred(type_name):
                 hint = f" (inferred from the first events: {self._schemas[type_name]})"

@@ -15,6 +15,7 @@ replayed as it was.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import itertools
@@ -259,11 +260,22 @@ class _Reader:
             return known, 0
         for place, envelope in enumerate(envelopes):
             try:
-                data = self._members.guessed(data_of(envelope, self._members))
-                return self._intake.infer(name, data), place
+                data = self._guessed(envelope)
+                return self._intake.infer(name, data, self._others(envelopes, place)), place
             except BadEvent as error:
                 self._refuse(error.reason, int(lines[place]))
         return EventType(name), len(envelopes)  # no good event yet: nothing is learnt
+
+    def _guessed(self, envelope: Any) -> dict[str, object]:
+        return self._members.guessed(data_of(envelope, self._members))
+
+    def _others(self, envelopes: Sequence[Any], place: int) -> list[dict[str, object]]:
+        """The attributes of the events behind a place, without those that cannot be read."""
+        others = []
+        for envelope in envelopes[place + 1 :]:
+            with contextlib.suppress(BadEvent):
+                others.append(self._guessed(envelope))
+        return others
 
     def _columns(
         self, event_type: EventType, envelopes: Sequence[Any]

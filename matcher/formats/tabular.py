@@ -332,12 +332,12 @@ def _filled_mask(column: pa.Array) -> Bools:
 
 
 def _inferred_schema(rows: Rows, roles: Roles, file: str) -> EventType:
-    """The schema that the columns' types mean (E5)."""
-    attributes = []
+    """The schema that the columns' types mean, those with nulls being optional (E5)."""
+    attributes, nullable = [], []
     for name in roles.guessed:
         column = rows.values[name]
         kind = kind_of(column.type)
-        if name in rows.others:
+        if name in rows.others or pa.types.is_null(column.type):
             continue
         if kind is None:
             raise SchemaError(
@@ -346,7 +346,9 @@ def _inferred_schema(rows: Rows, roles: Roles, file: str) -> EventType:
                 f"as it is)"
             )
         attributes.append(Attribute(name, kind))
-    return EventType(rows.type_name, with_presences(attributes))
+        if column.null_count:
+            nullable.append(name)
+    return EventType(rows.type_name, with_presences(attributes, nullable))
 
 
 def _ids(columns: Mapping[str, pa.Array], rows: Int64s, place: Place, bad: BadRows) -> EventIds:

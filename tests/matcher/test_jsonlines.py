@@ -57,10 +57,10 @@ def test_a_bad_event_is_raised_with_its_place_or_skipped_and_counted(
 ) -> None:
     text = GOOD + "\n" + GOOD + line + "\n" + GOOD
     with pytest.raises(BadEvent, match=reason) as caught:
-        jsonlines.read_text(text, "temps.jsonl")
+        jsonlines.read_text(text, "temps.jsonl", Intake({"Temp": TEMP}))
     assert caught.value.place == "temps.jsonl:4"
 
-    intake = Intake(skip_bad=True)
+    intake = Intake({"Temp": TEMP}, skip_bad=True)
     batches = jsonlines.read_text(text, "temps.jsonl", intake)
     assert [batch.ids.printed() for batch in batches] == [["1", "3", "5"]]
     assert intake.events == 3
@@ -69,7 +69,7 @@ def test_a_bad_event_is_raised_with_its_place_or_skipped_and_counted(
 
 def test_the_first_bad_event_of_the_file_is_the_one_that_is_raised() -> None:
     """Whichever step of the reading finds it: here attributes, a type, and no JSON at all."""
-    wrong = ['{"type": "B", "time": 1, "data": {"x": null}}\n', GOOD.replace("1.5", "true"), "{\n"]
+    wrong = ['{"type": "B", "time": 1, "data": {"x": []}}\n', GOOD.replace("1.5", "true"), "{\n"]
     for first, second in itertools.permutations(wrong, 2):
         with pytest.raises(BadEvent) as caught:
             jsonlines.read_text(GOOD + first + GOOD + second, "f")
@@ -192,7 +192,7 @@ def test_surplus_attributes_are_counted_event_by_event_too() -> None:
 
 def test_the_schema_of_the_first_good_event_is_inferred() -> None:
     intake = Intake(skip_bad=True)
-    bad = GOOD.replace("1.5", "null")
+    bad = GOOD.replace("1.5", "[]")
     [batch] = jsonlines.read_text(bad + GOOD + bad, intake=intake)
     assert intake.schemas == {"Temp": TEMP}
     assert batch.ids.printed() == ["2"]

@@ -155,7 +155,9 @@ def test_a_first_look_finds_types_that_come_late(
 
 GUESSED = [
     (["1", "2.5"], "float"),
-    (["1", "", "2"], "int"),
+    (["1", "", "2"], "int?"),
+    (["", "true"], "bool?"),
+    (["", "x"], "string"),
     (["NA", "3"], "int"),
     (["true", "False"], "bool"),
     (["1", "x"], "string"),

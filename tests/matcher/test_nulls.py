@@ -1,17 +1,24 @@
 """Optional attributes in columns, rows and files (matcher.model, Rule 5; tesla.md E1, E5)."""
 
 import itertools
+import json
 from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from matcher.contents import contents_of
 from matcher.errors import BadEvent, SchemaError
+from matcher.filters.constraint import Filter
+from matcher.filters.mixed import MixedEvents
+from matcher.formats import csvfiles
 from matcher.formats.files import EventFile, output_to
 from matcher.formats.intake import Intake, Place
+from matcher.formats.layout import Layout
 from matcher.formats.tabular import from_arrow, to_arrow
+from matcher.methods.choose import make
 from matcher.model import Attribute, Event, EventType, Kind
 from matcher.rows import batch_of, batch_of_events
 from matcher.single import singles
@@ -127,7 +134,77 @@ def test_csv_takes_an_empty_field_for_null_and_names_what_does_not_fit(tmp_path:
         list(EventFile.of(path, "T").read(Intake({"T": SCHEMA})))
 
 
-def test_a_schema_that_is_inferred_has_no_optional_attributes(tmp_path: Path):
+NULLS = [
+    {"n": 1, "f": None, "b": True, "s": None, "gone": None},
+    {"n": 2, "f": 2.5, "b": None, "s": "x", "gone": None},
+]
+GUESSED = EventType.of("T", n="int", f="float?", b="bool?", s="string?")
+
+
+def written(path: Path, rows: list[dict[str, object]]) -> Path:
+    """A file of events of type T at instants 1, 2 and so on."""
+    table = pa.Table.from_pylist([{"time": at, **row} for at, row in enumerate(rows, 1)])
+    if path.suffix == ".jsonl":
+        lines = [{"type": "T", "time": at, "data": row} for at, row in enumerate(rows, 1)]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    elif path.suffix == ".csv":
+        names = ["time", *rows[0]]
+        texts = [["NA" if one is None else str(one) for one in row.values()] for row in rows]
+        lines = [names, *([str(at), *row] for at, row in enumerate(texts, 1))]
+        path.write_text("".join(",".join(line) + "\n" for line in lines))
+    elif path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".csv", ".parquet", ".arrow"])
+def test_what_is_null_in_some_rows_is_inferred_to_be_optional(form: str, tmp_path: Path):
+    file = EventFile.of(written(tmp_path / f"T{form}", NULLS), "T", layout=Layout(nulls=("NA",)))
+    looked = Intake()
+    assert sum(len(glance.times) for glance in file.scan(looked)) == 2
+    assert looked.schemas == {"T": GUESSED}
+    events = [
+        one for chunk in file.read(Intake()) for batch in chunk.batches for one in batch.events()
+    ]
+    there = [{key: value for key, value in row.items() if key != "gone"} for row in NULLS]
+    assert [event.data for event in events] == there
+
+
+def test_a_null_behind_the_first_piece_is_refused_with_what_to_do(tmp_path: Path):
+    rows = "".join(f"{row},1\n" for row in range(1, csvfiles.ROWS + 1))
+    path = tmp_path / "T.csv"
+    for text, found in (("", "''"), ("NA", "null")):
+        path.write_text(f"time,v\n{rows}9,{text}\n")
+        file = EventFile.of(path, "T", layout=Layout(nulls=("NA",)))
+        with pytest.raises(BadEvent, match=rf"found {found} \(declared optional, by \?") as caught:
+            list(file.read(Intake()))
+        assert caught.value.place == f"{path}:row {csvfiles.ROWS + 1}"
+
+
+def test_rows_of_another_length_make_nothing_optional(tmp_path: Path):
+    path = tmp_path / "T.csv"
+    path.write_text("time,v\n1,2\n3\n")
+    intake = Intake(skip_bad=True)
+    list(EventFile.of(path, "T").read(intake))
+    assert intake.schemas == {"T": EventType.of("T", v="int")}
+
+
+def test_a_constraint_on_a_null_is_false_in_columns_and_in_rows():
+    rows = [{"time": 1, "n": 1, "f": None, "s": "a"}, {"time": 2, "n": 2, "f": 0.0, "s": None}]
+    batch = batch_of(SCHEMA, rows, source="s")
+    for matcher in (make("index"), make("naive")):
+        matcher.add(1, 1, Filter.of(("f", "<", 1)))
+        matcher.add(2, 2, Filter.of(("s", "!=", "b"), ("n", "<", 9)))
+        assert matcher.match(batch).interface_lists() == [[2], [1]]
+        mixed = MixedEvents.of([{**row} for row in rows], ["T", "T"])
+        assert matcher.match(mixed).interface_lists() == [[2], [1]]
+        assert mixed.data(0) == {"time": 1, "n": 1, "s": "a"}
+
+
+def test_an_attribute_is_not_called_as_the_presence_of_another(tmp_path: Path):
     path = tmp_path / "T.csv"
     path.write_text("time,ok,ok?\n1,true,false\n")
     with pytest.raises(SchemaError, match="beside ok"):

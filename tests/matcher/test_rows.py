@@ -101,6 +101,6 @@ def test_values_come_in_the_order_of_the_schema() -> None:
 def test_a_schema_is_inferred_from_the_first_event() -> None:
     assert inferred_type("Temp", ROW) == TEMP
     with pytest.raises(BadEvent, match="attribute b: expected int, float, bool or string"):
-        inferred_type("T", {"a": 1, "b": None})
+        inferred_type("T", {"a": 1, "b": []})
     with pytest.raises(BadEvent, match="64 bits"):
         inferred_type("T", {"a": 2**70})

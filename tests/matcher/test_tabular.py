@@ -117,6 +117,13 @@ BAD = [
     ("s", pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None]), "expected string, found null"),
     ("s", pa.array([b"a", b"\xff", b"c"]).view(pa.string()), "attribute s: text that is not UTF-8"),
 ]  # fmt: skip
+KINDS = {
+    "time": {},
+    "x": {"x": "float"},
+    "n": {"n": "int"},
+    "b": {"b": "bool"},
+    "s": {"s": "string"},
+}
 
 
 @pytest.mark.parametrize(("name", "column", "reason"), BAD)
@@ -124,10 +131,11 @@ def test_a_bad_row_is_raised_with_its_place_or_skipped(
     name: str, column: object, reason: str
 ) -> None:
     given = table(**{name: column})
+    declared = {"T": EventType.of("T", **KINDS[name])}
     with pytest.raises(BadEvent, match=reason) as caught:
-        read(given, first_row=10)
+        read(given, intake=Intake(declared), first_row=10)
     assert caught.value.place == "temps.parquet:row 11"
-    intake = Intake(skip_bad=True)
+    intake = Intake(declared, skip_bad=True)
     batch = read(given, intake=intake, first_row=10)
     assert batch.ids.printed() == ["10", "12"]
     assert (intake.events, intake.bad.total()) == (2, 1)
