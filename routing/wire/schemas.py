@@ -74,8 +74,13 @@ def event_type_of(flat: Strings) -> EventType:
 
 
 def _checked_type(flat: Strings) -> EventType:
-    if len(flat) % 2 == 0 or len(flat) > 2 * ATTRIBUTES_MAX + 1:
+    if len(flat) % 2 == 0:
         raise WireError(f"a schema of {len(flat)} strings; expected 1 + 2 per attribute")
+    if len(flat) > 2 * ATTRIBUTES_MAX + 1:
+        raise WireError(
+            f"an event type of {len(flat) // 2} attributes, optional ones counted twice; links "
+            f"carry at most {ATTRIBUTES_MAX}"
+        )
     for name in (flat[0], *flat[1::2]):
         if not 0 < len(name) <= NAME_MAX:
             raise WireError(f"a name of {len(name)} characters; expected 1 to {NAME_MAX}")

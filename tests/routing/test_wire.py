@@ -468,6 +468,12 @@ def test_deep_nesting_is_refused() -> None:
         wire.decode([b"RX\x01\x11\x92\x01" + b"\x81\xa1a" * 100_000 + b"\xc0"])
 
 
+def test_a_type_of_too_many_attributes_is_refused_with_their_number() -> None:
+    wide = EventType.of("Wide", **{f"a{n}": "int?" for n in range(129)})
+    with pytest.raises(WireError, match="258 attributes, optional ones counted twice; .* 256"):
+        wire.decode(wire.encode(Advertise(1, (wide,))))
+
+
 def test_equal_schemas_are_one_object() -> None:
     advertised = wire.decode(wire.encode(Advertise(1, (TEMP,))))
     again = wire.decode(
