@@ -470,7 +470,7 @@ def test_deep_nesting_is_refused() -> None:
 
 def test_a_type_of_too_many_attributes_is_refused_with_their_number() -> None:
     wide = EventType.of("Wide", **{f"a{n}": "int?" for n in range(129)})
-    with pytest.raises(WireError, match="258 attributes, optional ones counted twice; .* 256"):
+    with pytest.raises(WireError, match=r"258 attributes, optional ones counted twice; .* 256"):
         wire.decode(wire.encode(Advertise(1, (wide,))))
 
 
