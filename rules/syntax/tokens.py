@@ -204,7 +204,7 @@ class _Recognition:
         after = self._ahead(place + 1)
         if after.type != "NAME":
             return after.type in ("STRING", "NUMBER")
-        if after.text.lower() in _TEXTUAL:
+        if after.text.lower() in (*_TEXTUAL, *_TESTS, "is"):
             return self._opens_event(place + 1)
         return not self._is_statement(place + 1)
 

@@ -200,7 +200,7 @@ FILES = some.lists(RULES | SCHEMAS, max_size=3).map(lambda found: ast.File(tuple
 
 
 @settings(
-    max_examples=300,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

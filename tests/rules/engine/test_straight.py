@@ -9,6 +9,8 @@ from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType
 from matcher.rows import batch_of_events
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
+from rules.engine.kernels import layout
+from rules.engine.loading import load
 from rules.engine.naive import NaiveEngine
 
 TYPES = [EventType.of(name, k="int", v="float", s="string") for name in ("A", "B", "C")]
@@ -68,6 +70,7 @@ def test_straight_rules_find_what_the_general_walk_and_the_oracle_find(seed: int
     used = straight._linker.rules.array["straight"][:6]
     assert (used >= 0).all()
     general._linker.rules.array["straight"] = -1
+    load(general._arrays, (layout.LATE_DETECT,))
     size = random_.choice([1, 7, 80])
     expected = detected(naive, events, size)
     assert expected
