@@ -214,6 +214,14 @@ def test_what_is_printed_is_read_again(file: ast.File) -> None:
     assert print_file(again) == text
 
 
+@pytest.mark.parametrize("word", ["each", "first", "last"])
+@pytest.mark.parametrize("test", ["is null", "is not null", 'matches "x"'])
+def test_a_name_that_selects_elsewhere_is_one_before_a_test(word: str, test: str) -> None:
+    text = print_file(parse(f"define X() from A() and {word} {test}"))
+    assert f"{word} {test}" in text
+    assert print_file(parse(text)) == text
+
+
 def test_operands_get_the_parentheses_that_they_need() -> None:
     for text in (
         "(a + b) * c - d * e - (f - g)",
