@@ -146,7 +146,7 @@ def test_a_schema_that_does_not_fit_is_refused_before_anything_is_sent(spark, en
         "column ts holds times without a time zone": frame.selectExpr(
             "timestamp_ntz'2013-07-01 12:00:00' as ts", "area", "value"
         ),
-        "column ts is of type date; expected timestamps, RFC 3339 text or": frame.selectExpr(
+        "column ts holds times without a time zone; say which they are in": frame.selectExpr(
             "date'2024-07-01' as ts", "area", "value"
         ),
         "column more is of type array<int>, which cannot be part of an id": frame.selectExpr(
@@ -176,7 +176,7 @@ def test_bad_rows_are_refused_or_dropped(spark, endpoint):
             written(frame, endpoint, "Partly")
         assert "Traceback" not in str(told.value)
         with (
-            pytest.raises(SparkFailed, match=r"^BadEvent: partition 0:row 2: attribute area: .*l$"),
+            pytest.raises(SparkFailed, match=r"^BadEvent: partition 0:row 2: attribute area: .*\)$"),
             readable_errors(),
         ):
             written(frame, endpoint, "Partly")
@@ -359,7 +359,7 @@ def test_a_schema_that_drifts_in_mid_stream_is_told_by_its_column(spark, endpoin
         assert len(received(subscriber, 10)) == 10
         frame.drop("value").write.mode("append").parquet(str(tmp_path / "in"))
         with (
-            pytest.raises(SparkFailed, match=r"attribute value: expected float, found null$"),
+            pytest.raises(SparkFailed, match=r"value: expected float, found null \(.*\)$"),
             readable_errors(),
         ):
             streamed(spark, frame.schema, tmp_path, **options)
