@@ -176,7 +176,9 @@ def test_bad_rows_are_refused_or_dropped(spark, endpoint):
             written(frame, endpoint, "Partly")
         assert "Traceback" not in str(told.value)
         with (
-            pytest.raises(SparkFailed, match=r"^BadEvent: partition 0:row 2: attribute area: .*\)$"),
+            pytest.raises(
+                SparkFailed, match=r"^BadEvent: partition 0:row 2: attribute area: .*\)$"
+            ),
             readable_errors(),
         ):
             written(frame, endpoint, "Partly")
