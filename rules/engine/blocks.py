@@ -37,6 +37,11 @@ def filled(blocks: AnyArray) -> AnyArray:
     return table
 
 
+def is_full(table: AnyArray) -> bool:
+    """Whether the table must grow before another block is entered (kernels.seen)."""
+    return 2 * (int(table[-1]["source"]) + 1) > len(table) - 1
+
+
 def empty(dtype: np.dtype[Any] = BLOCK) -> AnyArray:
     """A table without a block."""
     return filled(np.empty(0, dtype))

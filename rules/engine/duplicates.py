@@ -181,9 +181,11 @@ class DuplicateFilter:
         return self._dictionary_sources
 
     def grow(self) -> None:
-        """Give the tables room for more."""
-        self.table = blocks.filled(blocks.used(self.table))
-        self.explicit = self.explicit.since(TIME_MIN)
+        """Give the tables that are full room for more."""
+        if blocks.is_full(self.table):
+            self.table = blocks.filled(blocks.used(self.table))
+        if blocks.is_full(self.explicit.held):
+            self.explicit = self.explicit.since(TIME_MIN)
 
     def forget(self, before: int) -> None:
         """Forget events earlier than ``before``; the caller no longer takes any of them.

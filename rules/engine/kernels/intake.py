@@ -64,7 +64,7 @@ from rules.engine.kernels.seen import (
     NEW,
     enter_block,
     enter_number,
-    is_full,
+    enter_with_held,
     judge,
     place_of,
 )
@@ -81,10 +81,10 @@ def take_in(state: int) -> int:
         return GROW_INBOX
     first = counters[WAITING_TOP]
     if parcel[PARCEL_DIGEST] != 0:
-        digest(state)
-        status = note_new_explicit(state)
+        write_digests(state)
+        status = note_new(state, True)
     else:
-        status = note_new(state)
+        status = note_new(state, False)
     write_headers(state, first)
     for attribute in range(width - HEADER):
         write_column(state, first, attribute)
@@ -92,33 +92,51 @@ def take_in(state: int) -> int:
     return status
 
 
-@kernel
-def note_new(state: int) -> int:
-    """Let the events of the parcel that are no repeats wait, each with its place in the parcel."""
+@part
+def note_new(state: int, is_explicit: bool) -> int:
+    """Let the events of the parcel that are no repeats wait, each with its place in the parcel;
+    those of explicit numbers are compared by digests of what they hold. A part, so that each of
+    the two ways is a loop of its own once compiled.
+    """
     counters, parcel, waiting = arrays.counters(state), arrays.parcel(state), arrays.waiting(state)
     count, type_number = parcel[PARCEL_COUNT], parcel[PARCEL_TYPE]
     times = arrays.words_at(parcel[PARCEL_TIMES], count)
     sequences = arrays.words_at(parcel[PARCEL_SEQUENCES], count)
     codes = arrays.codes_at(parcel[PARCEL_SOURCES], count)
     numbers = arrays.words_at(parcel[PARCEL_SEEN], count)
-    blocks = arrays.seen(state)
+    blocks, held, known = arrays.seen(state), arrays.held(state), arrays.known(state)
+    digests = arrays.digests(state)
+    shift = 3 if is_explicit else 6  # a block is looked for once for events that follow one another
     is_looked_for, is_one_source = parcel[PARCEL_SEEN] != 0, parcel[PARCEL_SOURCES] == 0
     least, greatest = counters[LEAST], counters[GREATEST]
     top, event = counters[WAITING_TOP], parcel[PARCEL_DONE]
-    last_source, last_block, place = np.int64(-1), np.int64(0), np.int64(0)
+    last_source, last_block, place, own = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
     status = DONE
     while event < count:
         time, is_new = times[event], True
         if is_looked_for:
-            source = numbers[0] if is_one_source else numbers[codes[event]]
-            block = sequences[event] >> 6
-            if source != last_source or block != last_block:
-                place = enter_block(blocks, source, block, time)
+            source, number = (
+                numbers[0] if is_one_source else numbers[codes[event]],
+                sequences[event],
+            )
+            if source != last_source or number >> shift != last_block:
+                last_source, last_block = source, number >> shift
+                if is_explicit:
+                    place = enter_with_held(blocks, held, source, number, time)
+                    own = place_of(held, source, last_block)
+                else:
+                    place = enter_block(blocks, source, last_block, time)
                 if place < 0:
                     status = GROW_SEEN
                     break
-                last_source, last_block = source, block
-            is_new = enter_number(blocks, place, sequences[event], time)
+            if is_explicit:
+                digest = digests[event]
+                verdict = judge(blocks, held, known, place, own, source, number, time, digest)
+                is_new = verdict == NEW
+                if verdict == CONFLICT:
+                    note_conflict(state, event, known[held[own].place + (number & 7)].time)
+            else:
+                is_new = enter_number(blocks, place, number, time)
         least, greatest = min(least, time), max(greatest, time)
         waiting[top].time = time
         waiting[top].type = type_number
@@ -132,54 +150,18 @@ def note_new(state: int) -> int:
     return status
 
 
-@kernel
-def note_new_explicit(state: int) -> int:
-    """The same of events whose ids are explicit numbers, by digests of what they hold."""
-    counters, parcel, waiting = arrays.counters(state), arrays.parcel(state), arrays.waiting(state)
-    count, type_number = parcel[PARCEL_COUNT], parcel[PARCEL_TYPE]
-    times = arrays.words_at(parcel[PARCEL_TIMES], count)
-    sequences = arrays.words_at(parcel[PARCEL_SEQUENCES], count)
-    codes = arrays.codes_at(parcel[PARCEL_SOURCES], count)
-    numbers = arrays.words_at(parcel[PARCEL_SEEN], count)
-    blocks, held, known = arrays.seen(state), arrays.held(state), arrays.known(state)
-    digests, is_one_source = arrays.digests(state), parcel[PARCEL_SOURCES] == 0
-    least, greatest = counters[LEAST], counters[GREATEST]
-    top, event = counters[WAITING_TOP], parcel[PARCEL_DONE]
-    last_source, last_block, place, own = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
-    status = DONE
-    while event < count:
-        time, number = times[event], sequences[event]
-        source = numbers[0] if is_one_source else numbers[codes[event]]
-        if source != last_source or number >> 3 != last_block:
-            place = (
-                np.int64(-1) if is_full(held) else enter_block(blocks, source, number >> 6, time)
-            )
-            if place < 0:
-                status = GROW_SEEN
-                break
-            last_source, last_block = source, number >> 3
-            own = place_of(held, source, last_block)
-        verdict = judge(blocks, held, known, place, own, source, number, time, digests[event])
-        if verdict == CONFLICT:
-            if parcel[PARCEL_CONFLICT] < 0:
-                parcel[PARCEL_CONFLICT] = event
-                parcel[PARCEL_BEFORE] = known[held[own].place + (number & 7)].time
-            counters[CONFLICTS] += 1
-        least, greatest = min(least, time), max(greatest, time)
-        waiting[top].time = time
-        waiting[top].type = type_number
-        waiting[top].offset = event
-        top += verdict == NEW
-        event += 1
-    counters[LEAST], counters[GREATEST] = least, greatest
-    counters[DROPPED] += event - parcel[PARCEL_DONE] - (top - counters[WAITING_TOP])
-    counters[WAITING_TOP] = top
-    parcel[PARCEL_DONE] = event
-    return status
+@part
+def note_conflict(state: int, event: int, before: int) -> None:
+    """Count an event in conflict with one that was at ``before``; the parcel keeps the first."""
+    parcel = arrays.parcel(state)
+    if parcel[PARCEL_CONFLICT] < 0:
+        parcel[PARCEL_CONFLICT] = event
+        parcel[PARCEL_BEFORE] = before
+    arrays.counters(state)[CONFLICTS] += 1
 
 
 @kernel
-def digest(state: int) -> None:
+def write_digests(state: int) -> None:
     """Write the digests of what the events of the parcel hold (matcher.contents)."""
     parcel, digests = arrays.parcel(state), arrays.digests(state)
     count, width = parcel[PARCEL_COUNT], parcel[PARCEL_WIDTH]

@@ -108,6 +108,14 @@ def begin_held(held, place: int, known, source: int, block: int, time: int) -> N
 
 
 @part
+def enter_with_held(blocks, held, source: int, number: int, time: int) -> np.int64:  # type: ignore[no-untyped-def]
+    """The place of the block of an explicit number that is about to get its bit; -1 when either
+    table must grow for it.
+    """
+    return np.int64(-1) if is_full(held) else enter_block(blocks, source, number >> 6, time)
+
+
+@part
 def judge(  # type: ignore[no-untyped-def]
     blocks, held, known, place: int, own: int, source: int, number: int, time: int, digest
 ) -> int:
@@ -145,9 +153,7 @@ def accept_explicit(  # type: ignore[no-untyped-def]
     for event in range(first, len(numbers)):
         source, number, time = sources[event], numbers[event], times[event]
         if source != last_source or number >> 3 != last_block:
-            place = (
-                np.int64(-1) if is_full(held) else enter_block(blocks, source, number >> 6, time)
-            )
+            place = enter_with_held(blocks, held, source, number, time)
             if place < 0:
                 return event
             last_source, last_block = source, number >> 3
