@@ -28,12 +28,12 @@ from broker.spark.columns import column_of, strings_of
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.mixing import Words, spread
 from matcher.errors import BadEvent, SchemaError
+from matcher.formats.arrowcolumns import mask_of
 from matcher.formats.intake import OTHER_REASONS, REASONS_MAX, Intake, Place
 from matcher.formats.layout import NONE, PLAIN, Layout
 from matcher.formats.tabular import from_arrow
 from matcher.identity import hash_128
 from matcher.model import (
-    AnyArray,
     Causes,
     EventBatch,
     EventIds,
@@ -103,10 +103,10 @@ class PlainRows:
         named_by = [batch.column(name) for name in self.ids]
         if len(named_by) > 1:
             texts = content_ids(named_by)
-            lacks = np.logical_and.reduce([_mask(one.is_null()) for one in named_by])
+            lacks = np.logical_and.reduce([mask_of(one.is_null()) for one in named_by])
         else:
             given = pc.fill_null(named_by[0].cast(pa.string()), "")
-            texts, lacks = given.to_pylist(), _mask(pc.equal(given, ""))
+            texts, lacks = given.to_pylist(), mask_of(pc.equal(given, ""))
         rows = np.flatnonzero(lacks)
         made = content_ids(batch.take(pa.array(rows)).columns, self.type.name)
         for row, text in zip(rows.tolist(), made, strict=True):
@@ -217,11 +217,6 @@ def _place() -> Place:
     """
     context = TaskContext.get()
     return Place("the frame" if context is None else f"partition {context.partitionId()}", "")
-
-
-def _mask(column: pa.Array) -> AnyArray:
-    mask: AnyArray = column.to_numpy(zero_copy_only=False)
-    return mask
 
 
 def content_ids(columns: Sequence[pa.Array], of_type: str = "") -> list[str]:

@@ -72,7 +72,7 @@ def columns_of_table(
             values.append(_blank(attribute.kind, rows))
             present.append(np.zeros(rows, np.bool_))
         else:
-            present.append(_mask(column.is_valid()))
+            present.append(mask_of(column.is_valid()))
             values.append(values_of_column(attribute, _without_nulls(column), columns, rows, bad))
     return (*values, *present)
 
@@ -105,7 +105,7 @@ def values_of_column(
     kind = kind_of(column.type)
     expected = f"attribute {attribute.name}: expected {attribute.kind.value}, found"
     if column.null_count:
-        bad.append((np.flatnonzero(_mask(column.is_null())), f"{expected} null"))
+        bad.append((np.flatnonzero(mask_of(column.is_null())), f"{expected} null"))
     if kind is not attribute.kind and (kind, attribute.kind) != (Kind.INT, Kind.FLOAT):
         found = kind.value if kind else str(column.type)
         bad.append((everywhere, f"{expected} {found}"))
@@ -148,7 +148,7 @@ def _missing(name: str, columns: Iterable[str]) -> str:
 def ints_of(attribute: Attribute, column: pa.Array, bad: BadRows) -> Int64s:
     """The ints of a column, nulls being 0."""
     if pa.types.is_uint64(column.type):
-        beyond = _mask(pc.greater(_filled(column, 0), pa.scalar(INT_MAX, pa.uint64())))
+        beyond = mask_of(pc.greater(_filled(column, 0), pa.scalar(INT_MAX, pa.uint64())))
         if beyond.any():
             bad.append(
                 (np.flatnonzero(beyond), f"attribute {attribute.name}: an int beyond 64 bits")
@@ -168,7 +168,7 @@ def _floats(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
 
 
 def _bools(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
-    return _mask(_filled(column, False))
+    return mask_of(column)
 
 
 def _strings(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
@@ -289,8 +289,9 @@ def _filled(column: pa.Array, value: int | bool) -> pa.Array:
     return column.fill_null(value) if column.null_count else column
 
 
-def _mask(column: pa.Array) -> Bools:
-    mask: Bools = column.to_numpy(zero_copy_only=False)
+def mask_of(column: pa.Array) -> Bools:
+    """A column of truth values as bool[n], false where it is null."""
+    mask: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
     return mask
 
 

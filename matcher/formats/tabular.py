@@ -27,6 +27,7 @@ from matcher.formats.arrowcolumns import (
     columns_of_table,
     ints_of,
     kind_of,
+    mask_of,
     strings_of,
     times_of_column,
 )
@@ -227,12 +228,12 @@ def parts_of(
         return [Rows(names[0], columns, values, numbers, bad)]
     found = []
     for name in (one for one in names if one is not None):
-        chosen = np.flatnonzero(_filled_mask(pc.equal(texts, name)))
+        chosen = np.flatnonzero(mask_of(pc.equal(texts, name)))
         own = {key: one.take(pa.array(chosen)) for key, one in columns.items()}
         values = {key: own[column] for key, column in roles.attributes.items()}
         others = frozenset(key for key, one in values.items() if _is_blank(one))
         found.append(Rows(name, own, values, numbers[chosen], _moved(bad, chosen), others))
-    typeless = numbers[_filled_mask(texts.is_null())]
+    typeless = numbers[mask_of(texts.is_null())]
     if len(typeless):
         found.append(Rows(NO_TYPE, {}, {}, typeless, [(np.arange(len(typeless)), "no type")]))
     return found
@@ -324,11 +325,6 @@ def _moved(bad: BadRows, chosen: Int64s) -> BadRows:
     """The bad rows among those chosen, counted among these."""
     places = [(np.flatnonzero(np.isin(chosen, rows)), reason) for rows, reason in bad]
     return [(rows, reason) for rows, reason in places if len(rows)]
-
-
-def _filled_mask(column: pa.Array) -> Bools:
-    mask: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
-    return mask
 
 
 def _inferred_schema(rows: Rows, roles: Roles, file: str) -> EventType:

@@ -409,8 +409,6 @@ LOAD_SUMMARIES = 16
 
 # --- kernels that are called by their addresses, see ``late`` -------------------------------------
 
-LATES = 8
-"""Room for their addresses."""
 LATE_STRAIGHT = 0
 LATE_DETECT = 1
 LATE_AUTOMATA = 2
