@@ -25,6 +25,18 @@ def sum_up(on: Device, counts: Buffer, length: Buffer, place: int, lane: Lane) -
     on.launch(exclusive_sums, (1, 1), 4 if on.simulated else SCAN_THREADS, lane, counts, length, place)
 
 
+@cuda.jit(device=True)
+def lesser(one, other):
+    """The lesser of two ints: of some versions of numba no device knows ``min``."""
+    return one if one < other else other
+
+
+@cuda.jit(device=True)
+def greater(one, other):
+    """The greater of two ints."""
+    return one if one > other else other
+
+
 @cuda.jit
 def exclusive_sums(counts, length, place):
     """As :func:`sum_up`; each thread takes a run of neighbours."""
@@ -32,8 +44,8 @@ def exclusive_sums(counts, length, place):
     size = length[place]
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     share = (size + threads - 1) // threads
-    first = min(thread * share, size)
-    last = min(first + share, size)
+    first = lesser(thread * share, size)
+    last = lesser(first + share, size)
     own = int64(0)
     for at in range(first, last):
         own += counts[at]

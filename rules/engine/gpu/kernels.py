@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from numba import cuda, int64
 
-from rules.engine.gpu.machine import BY_KEY, relation, run
+from matcher.gpu.scan import greater, lesser
+from rules.engine.gpu.machine import key_word, relation, run
 from rules.engine.gpu.records import (
     ANCHOR,
     ANCHOR_TIMES,
@@ -74,7 +75,7 @@ from rules.engine.gpu.records import (
     VALUES,
 )
 from rules.engine.kernels.pyramid import key_of
-from rules.engine.kernels.spans import back_from, key_word
+from rules.engine.kernels.spans import TIME_LEAST
 
 UNIT_MIN = 32
 """Candidates of a unit, at least."""
@@ -96,8 +97,8 @@ def first_not_before(heap, segment, low, high, word):
 @cuda.jit(device=True)
 def unit_of(count, longest, units):
     """How many candidates a unit has, and how many units the longest window."""
-    size = max(int64(UNIT_MIN), (count * longest + units - 1) // units)
-    return size, max(int64(1), (longest + size - 1) // size)
+    size = greater(int64(UNIT_MIN), (count * longest + units - 1) // units)
+    return size, greater(int64(1), (longest + size - 1) // size)
 
 
 @cuda.jit
@@ -136,13 +137,13 @@ def begin(heap, step, frames, alive, capacity, sizes):
     """
     if cuda.threadIdx.x == 0:
         size = heap[heap[step + SIZE]]
-        since = max(sizes[BEGIN], heap[step + SINCE])
+        since = greater(sizes[BEGIN], heap[step + SINCE])
         first = first_not_before(heap, heap[step + TIMES], int64(0), size, since)
         end = first_not_before(heap, heap[step + TIMES], first, size, sizes[END_TIME])
         sizes[TERMINATORS] = end - first
-        first = min(end, first + sizes[SKIP])
+        first = lesser(end, first + sizes[SKIP])
         sizes[FIRST_TERMINATOR] = first
-        count = min(min(end - first, sizes[MOST]), int64(capacity))
+        count = lesser(lesser(end - first, sizes[MOST]), int64(capacity))
         sizes[LEVELS] = count
         sizes[NEEDS] = count
         for level in range(LEVELS + 1, NEEDS):
@@ -171,8 +172,8 @@ def earliest(heap, step, frames, stride, p):
     else:
         segment = heap[step + ANCHOR_TIMES]
         late = time_at(heap, segment, frames, stride, heap[step + ANCHOR], p)
-        early = back_from(late, heap[step + DURATION])
-    return max(early, heap[step + SINCE])
+        early = greater(late, TIME_LEAST + heap[step + DURATION]) - heap[step + DURATION]
+    return greater(early, heap[step + SINCE])
 
 
 @cuda.jit(device=True)
@@ -182,7 +183,7 @@ def end_of(heap, step, frames, stride, p):
     time = time_at(heap, segment, frames, stride, heap[step + ANCHOR], p) + 1
     if heap[step + STRICT] != 0:
         terminator = time_at(heap, heap[step + TERMINATOR_TIMES], frames, stride, int64(0), p)
-        time = min(time, terminator)
+        time = lesser(time, terminator)
     return time
 
 
@@ -214,7 +215,7 @@ def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes,
             early = earliest(heap, step, frames, stride, p)
             late = end_of(heap, step, frames, stride, p)
             low = first_not_before(heap, times, int64(0), size, early)
-            high = max(low, first_not_before(heap, times, low, size, late))
+            high = greater(low, first_not_before(heap, times, low, size, late))
             for number in range(heap[step + TERMS]):
                 if low < high:
                     term = heap[step + FIRST_TERM] + number * TERM_WORDS
@@ -275,10 +276,10 @@ def count(
     for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
         p = unit // pieces
         low = lows[p] + (unit % pieces) * size
-        high = min(low + size, highs[p])
+        high = lesser(low + size, highs[p])
         found = int64(0)
         if heap[step + TERMS] == 0 and heap[step + REST] < 0:
-            found = max(found, high - low)
+            found = greater(found, high - low)
         else:
             for place in range(low, high):
                 entry = entry_at(heap, step, place)
@@ -311,11 +312,11 @@ def extend(
     size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
     if cuda.grid(1) == 0:
         total = sums[partials * pieces]
-        sizes[LEVELS + level + 1] = min(total, int64(stride))
+        sizes[LEVELS + level + 1] = lesser(total, int64(stride))
         sizes[NEEDS + level + 1] = total
     event, bound = heap[step + EVENT], heap[step + BOUND]
     for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        at, end = sums[unit], min(sums[unit + 1], int64(stride))
+        at, end = sums[unit], lesser(sums[unit + 1], int64(stride))
         if at >= end:
             continue
         p = unit // pieces
@@ -406,7 +407,7 @@ def add(
     for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
         p = unit // pieces
         low = lows[p] + (unit % pieces) * size
-        high = min(low + size, highs[p])
+        high = lesser(low + size, highs[p])
         above, below = int64(0), int64(0)
         for place in range(low, high):
             entry = entry_at(heap, step, place)
@@ -466,7 +467,7 @@ def extreme(
     for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
         p = unit // pieces
         low = lows[p] + (unit % pieces) * size
-        high = min(low + size, highs[p])
+        high = lesser(low + size, highs[p])
         best, is_any = int64(0), False
         for place in range(low, high):
             entry = entry_at(heap, step, place)

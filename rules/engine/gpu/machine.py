@@ -18,11 +18,13 @@ import math
 from numba import cuda, int64
 
 from rules.engine.kernels.expressions import (
+    TWO_63,
     as_float,
     as_word,
     compute_int,
     order_int_float,
 )
+from rules.engine.kernels.layout import PROBE_FLOAT, PROBE_FLOAT_TO_INT, PROBE_INT_TO_FLOAT
 from rules.planning.program import Op
 
 DEPTH = 16
@@ -66,6 +68,22 @@ def relation(how, left, right):
     if how == BY_FLOAT_INT:
         order = -order_int_float(right, as_float(left))
     return LESS if order < 0 else (GREATER if order > 0 else SAME)
+
+
+@cuda.jit(device=True)
+def key_word(word, kind):
+    """As the processor's function of this name (:mod:`rules.engine.kernels.spans`)."""
+    if kind == PROBE_FLOAT:
+        return int64(0) if as_float(word) == 0.0 else word, True
+    if kind == PROBE_FLOAT_TO_INT:
+        number = as_float(word)
+        if not (-TWO_63 <= number < TWO_63) or math.floor(number) != number:
+            return int64(0), False
+        return int64(number), True
+    if kind == PROBE_INT_TO_FLOAT:
+        number = float(word)
+        return as_word(number), number < TWO_63 and int64(number) == word
+    return word, True
 
 
 @cuda.jit(device=True)
