@@ -33,10 +33,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     interval = sys.getswitchinterval()
     if DEVICE is not None and DEVICE.simulated:
         from matcher.gpu import batched, ccm
+        from rules.operators import places
 
         monkeypatch.setattr(ccm, "THREADS", 4)
         monkeypatch.setattr(batched, "THREADS", 16)
         monkeypatch.setattr(batched, "EVENT_THREADS", 16)
+        monkeypatch.setattr(places, "THREADS", 8)
         sys.setswitchinterval(SWITCH_S)
     yield
     sys.setswitchinterval(interval)
