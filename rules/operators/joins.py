@@ -139,6 +139,14 @@ class Join(Operator[Pair, EventBatch]):
         self._order = Order()
         self._emitted = 0
 
+    def enter(self, batch: Pair) -> None:
+        """Let events into the windows that meet nobody: those that came before there was a join."""
+        triggers, self._triggers = self._triggers, ()
+        try:
+            self.push(batch)
+        finally:
+            self._triggers = triggers
+
     def _check(self, batch: Pair) -> None:
         for side, part in zip(self._sides, batch, strict=True):
             if part is not None:

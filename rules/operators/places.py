@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +26,8 @@ Words: TypeAlias = Any
 """Words on a place: an array, or a buffer of a device."""
 THREADS = 128
 """Threads of a block."""
+SLICE = 4_096
+"""Events of a window that a processor looks at for one event after another."""
 THREADS_OF_LAUNCH = 2**18
 """Threads that keep a device busy."""
 AUTO, CPU, GPU = "auto", "cpu", "gpu"
@@ -50,8 +53,8 @@ class Place:
         return Turn(self)
 
     def slices(self, count: int, population: int) -> int:
-        """Into how many parts a window is cut for ``count`` events."""
-        return 1
+        """Into how many parts a window is cut for ``count`` events: here of a size for caches."""
+        return max(1, min(64, population // SLICE))
 
     def array(self, words: Words, begin: int, size: int) -> Int64s:
         """Some of the words, as an array: for what is done seldom."""
@@ -251,11 +254,17 @@ def place_of(device: str | Place | None, *, pays: bool) -> Place:
     from matcher.gpu.device import device as found
 
     try:
-        return DevicePlace(found())
+        return _on(found())
     except NoDevice:
         if device == GPU:
             raise
         return HOST
+
+
+@cache
+def _on(device: Any) -> DevicePlace:
+    """A device's place: one, so that operators on it know that they are in the same."""
+    return DevicePlace(device)
 
 
 @dataclass(slots=True)

@@ -100,6 +100,8 @@ class Ring:
         self.start = self.end = 0
         self.held = 0
         """The first event that a batch under way may still read."""
+        self._moved_from: Words = None
+        """A ring that a kernel may still read: its memory must not be given to another."""
         self._marks: deque[tuple[int, int]] = deque()
 
     def __len__(self) -> int:
@@ -115,12 +117,14 @@ class Ring:
 
     def reserve(self, turn: Turn, count: int) -> bool:
         """Make room for so many events more; whether all were moved for that."""
+        self._moved_from = None  # what moved it is done: see Operator._begin
         if self.end + count - self.held <= self.capacity:
             return False
         capacity = power_of_two(2 * (self.end + count - self.held))
         words = self.place.words(self.columns * capacity)
         live = self.end - self.held
         turn.run("move", live, self.words, self.capacity, words, capacity, self.columns, self.held)
+        self._moved_from = self.words
         self.words, self.capacity = words, capacity
         return True
 

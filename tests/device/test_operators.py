@@ -1,9 +1,21 @@
 """Operators on a device give what their sequential definitions give."""
 
-import pytest
-from conformance.operating import check_aggregate, check_filter, check_join, check_window
+import random
 
+import pytest
+from conformance.operating import (
+    A,
+    check_aggregate,
+    check_filter,
+    check_join,
+    check_window,
+    stream_of,
+)
+
+from benchmarks import operators as benchmark
 from matcher.gpu.device import device
+from rules.operators import Aggregate, Chain, Filter, Length, Window, joins, operator
+from rules.operators.naive import rows_of
 from rules.operators.places import DevicePlace
 
 PLACE = DevicePlace(device())
@@ -31,3 +43,36 @@ def test_random_joins(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_aggregates(seed: int) -> None:
     check_aggregate(PLACE, seed, SIZES)
+
+
+def test_a_filter_ahead_of_a_window_stays_on_the_device() -> None:
+    chain = Chain(Filter(A, "x > 0", device=PLACE), Window(A, Length(3), device=PLACE))
+    assert len(chain.operators) == 1
+    apart = Chain(Filter(A, "x > 0", device="cpu"), Window(A, Length(3), device="cpu"))
+    batches = stream_of(random.Random(5), A, SIZES)
+    for one, other in zip(chain.stream(batches), apart.stream(batches), strict=True):
+        assert rows_of(one.events) == rows_of(other.events)
+        assert one.expired.tolist() == other.expired.tolist()
+
+
+def test_more_pairs_than_there_is_room_for_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joins, "ROOM_MAX", 4)
+    check_join(PLACE, 0, PAIRS)
+
+
+def test_texts_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator, "TEXTS_MAX", 2)
+    check_join(PLACE, 2, PAIRS)
+    check_aggregate(PLACE, 2, SIZES)
+
+
+def test_an_exact_sum_of_floats_is_the_processors() -> None:
+    made = Aggregate(A, Length(3), {"sum": "Sum(A().v)"}, device=PLACE)
+    assert made.on_processor
+    assert made.device == "cpu"
+
+
+def test_the_benchmark_runs() -> None:
+    rows = list(benchmark.run(quick=True))
+    assert all(row.value for row in rows), rows
+    assert {row.name.split("/")[1].split(",")[0] for row in rows} == {"filter", "join", "aggregate"}

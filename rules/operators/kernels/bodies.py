@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rules.engine.kernels.expressions import COMPARE_F
+from rules.engine.kernels.expressions import COMPARE_F, COMPARE_I, COMPARE_S
 from rules.operators.kernels.compiled import kernel
 from rules.operators.kernels.machine import GREATER, LESS, SAME, relation_of, run
 
@@ -291,18 +291,22 @@ def pair(
         if compared[0, 0] > 0:
             op, wanted = compared[1, 0], compared[1, 1]
             first = mine[(my_raw + 1) * my_capacity + at]
+        is_equality = wanted == SAME and op in (COMPARE_I, COMPARE_S)
+        mask, counted = their_capacity - 1, their_raw * their_capacity
+        words = counted + their_capacity
         for position in range(begin, end):
-            to = position & (their_capacity - 1)
-            if theirs[their_raw * their_capacity + to] == 0:
-                continue
-            if wanted != ANY:
-                other = theirs[(their_raw + 1) * their_capacity + to]
-                if flipped:
-                    relation = relation_of(op, other, first)
-                else:
-                    relation = relation_of(op, first, other)
-                if relation & wanted == 0:
+            to = position & mask
+            if is_equality:  # as most are: no more than a load and a comparison
+                if theirs[words + to] != first:
                     continue
+            elif wanted != ANY:
+                one, other = first, theirs[words + to]
+                if flipped:
+                    one, other = other, one
+                if relation_of(op, one, other) & wanted == 0:
+                    continue
+            if theirs[counted + to] == 0:
+                continue
             if meets(
                 at,
                 to,
