@@ -28,6 +28,8 @@ THREADS = 128
 """Threads of a block."""
 SLICE = 4_096
 """Events of a window that a processor looks at for one event after another."""
+SLICES_MAX = 256
+"""Parts of a window on a device: one thread adds up what all of them have found."""
 THREADS_OF_LAUNCH = 2**18
 """Threads that keep a device busy."""
 AUTO, CPU, GPU = "auto", "cpu", "gpu"
@@ -150,7 +152,7 @@ class DevicePlace(Place):
     def slices(self, count: int, population: int) -> int:
         """As many as keep the device busy, of 32 events at least."""
         wanted = -(-(8 if self.simulated else THREADS_OF_LAUNCH) // max(count, 1))
-        return max(1, min(wanted, -(-population // 32), 1024))
+        return max(1, min(wanted, -(-population // 32), SLICES_MAX))
 
     def array(self, words: Words, begin: int, size: int) -> Int64s:
         """A copy on the host."""
