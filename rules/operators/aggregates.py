@@ -83,10 +83,15 @@ class Aggregate(Operator[EventBatch, EventBatch]):
             kind == IS_FLOAT and one in _SUMS for one, kind in zip(functions, kinds, strict=True)
         )
         """Whether an exact sum of floats keeps it there."""
-        self._made = (type_, extent, dict(select), tuple(by), name)
         # Taking away and adding costs the processor less than looking at whole windows a device.
         place = place_of(device, pays=False)
-        super().__init__(HOST if self.on_processor else place, Texts())
+        of = (type_, extent, dict(select))
+
+        def again(place: Place, where: str = where) -> Aggregate:
+            return Aggregate(*of, by=tuple(by), name=name, where=where, device=place)
+
+        super().__init__(HOST if self.on_processor else place, Texts(), again)
+        self._with = again
         self.taken, self.where = type_, where
         columns = self._columns = Columns(type_)
         for attribute in keys:
@@ -115,9 +120,14 @@ class Aggregate(Operator[EventBatch, EventBatch]):
 
     def behind(self, ahead: Filter) -> Aggregate:
         """The same behind a filter, as one operator; ValueError if it has begun."""
-        type_, extent, select, by, name = self._made
-        where = both(ahead, type_, self.where, self._order)
-        return Aggregate(type_, extent, select, by=by, name=name, where=where, device=self.place)
+        return self._with(self.place, both(ahead, self.taken, self.where, self._order))
+
+    def _hand_over(self, other: Operator[EventBatch, EventBatch]) -> None:
+        assert isinstance(other, Aggregate)
+        other._emitted = self._emitted
+
+    def _rings(self) -> Sequence[Ring]:
+        return (self._ring,)
 
     @property
     def aggregates(self) -> int:

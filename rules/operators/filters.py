@@ -32,7 +32,11 @@ class Filter(Operator[EventBatch, EventBatch]):
     """
 
     def __init__(self, type_: EventType, condition: str, *, device: str | Place = AUTO) -> None:
-        super().__init__(place_of(device, pays=False), Texts())
+        super().__init__(
+            place_of(device, pays=False),
+            Texts(),
+            lambda place: Filter(type_, condition, device=place),
+        )
         self.type, self.condition = type_, condition
         self._columns = Columns(type_)
         self.sieve = Sieve(self.place, self._texts, self._columns, condition_of(type_, condition))
@@ -40,10 +44,7 @@ class Filter(Operator[EventBatch, EventBatch]):
     def places(self, batch: EventBatch) -> Int64s:
         """int64: which events of a batch satisfy the condition, ascending."""
         self._begin(batch)
-        work = self._under_way.popleft()
-        work.settle()
-        assert isinstance(work, _Sifting)
-        return work.places()
+        return self._end(_places)
 
     def _check(self, batch: EventBatch) -> None:
         check_type(batch, self.type)
@@ -59,6 +60,11 @@ class Filter(Operator[EventBatch, EventBatch]):
     def _forget(self) -> None:
         self._finish_all()
         self._texts.forget(NONE)
+
+
+def _places(work: Work[EventBatch]) -> Int64s:
+    assert isinstance(work, _Sifting)
+    return work.places()
 
 
 class _Sifting:

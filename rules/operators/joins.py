@@ -104,7 +104,21 @@ class Join(Operator[Pair, EventBatch]):
         if trigger not in (*_SIDES, BOTH):
             raise ValueError(f"trigger {trigger!r}: it is left, right or both")
         streams = (left, right)
-        super().__init__(place_of(device, pays=any(map(_is_wide, streams))), Texts())
+        super().__init__(
+            place_of(device, pays=any(map(_is_wide, streams))),
+            Texts(),
+            lambda place: Join(
+                left,
+                right,
+                on,
+                dict(select),
+                name=name,
+                within=within,
+                trigger=trigger,
+                exact=exact,
+                device=place,
+            ),
+        )
         first, second = (Named(one.type, one.name) for one in streams)
         self.type, conditions, values = join_of(name, first, second, on, select)
         self.exact, self.loss = exact, Loss()
@@ -141,11 +155,21 @@ class Join(Operator[Pair, EventBatch]):
 
     def enter(self, batch: Pair) -> None:
         """Let events into the windows that meet nobody: those that came before there was a join."""
+        if self._instead is not None:
+            self._instead.enter(batch)
+            return
         triggers, self._triggers = self._triggers, ()
         try:
             self.push(batch)
         finally:
             self._triggers = triggers
+
+    def _hand_over(self, other: Operator[Pair, EventBatch]) -> None:
+        assert isinstance(other, Join)
+        other._emitted, other.loss = self._emitted, self.loss
+
+    def _rings(self) -> Sequence[Ring]:
+        return [side.ring for side in self._sides]
 
     def _check(self, batch: Pair) -> None:
         for side, part in zip(self._sides, batch, strict=True):
@@ -276,6 +300,7 @@ class _Joining:
         # At one time the right stream's events came first: a stable sort keeps it so.
         for part in self._parts[::-1]:
             made += part.words()
+        for part in self._parts:
             join.loss.exact += part.loss.exact
             join.loss.lost += part.loss.lost
             join.loss.spurious += part.loss.spurious

@@ -7,6 +7,7 @@ first what it drives out, expired, and then itself, current.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,11 @@ class Window(Operator[EventBatch, Changes]):
     def __init__(
         self, type_: EventType, extent: Extent, *, where: str = "", device: str | Place = AUTO
     ) -> None:
-        super().__init__(place_of(device, pays=False), Texts())
+        super().__init__(
+            place_of(device, pays=False),
+            Texts(),
+            lambda place: Window(type_, extent, where=where, device=place),
+        )
         self.type, self.extent, self.where = type_, extent, where
         self._columns = Columns(type_)
         self._sieve: Sieve | None = None
@@ -63,6 +68,9 @@ class Window(Operator[EventBatch, Changes]):
         """The same behind a filter, as one operator; ValueError if it has begun."""
         where = both(ahead, self.type, self.where, self._order)
         return Window(self.type, self.extent, where=where, device=self.place)
+
+    def _rings(self) -> Sequence[Ring]:
+        return (self._ring,)
 
     def _check(self, batch: EventBatch) -> None:
         check_type(batch, self.type)

@@ -1,6 +1,7 @@
 """Operators on a device give what their sequential definitions give."""
 
 import random
+from typing import Any
 
 import pytest
 from conformance.operating import (
@@ -76,3 +77,22 @@ def test_the_benchmark_runs() -> None:
     rows = list(benchmark.run(quick=True))
     assert all(row.value for row in rows), rows
     assert {row.name.split("/")[1].split(",")[0] for row in rows} == {"filter", "join", "aggregate"}
+
+
+@pytest.mark.parametrize("launches", [3, 6, 9, 12, 15, 18, 21, 30, 40])
+@pytest.mark.parametrize("check", [check_filter, check_window, check_join, check_aggregate])
+def test_a_device_that_fails_in_mid_stream(
+    check: Any, launches: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = iter(range(launches))
+    launch = PLACE.on.launch
+
+    def failing(*arguments: Any) -> None:
+        if next(left, None) is None:
+            raise RuntimeError("an illegal address")
+        launch(*arguments)
+
+    monkeypatch.setattr(PLACE.on, "launch", failing)
+    check(PLACE, launches, PAIRS if check is check_join else SIZES)
+    if launches < 10:
+        assert "failed, the processor goes on: RuntimeError: an illegal address" in caplog.text
