@@ -30,6 +30,8 @@ import numpy as np
 from benchmarks.report import Row, attempted, table
 from matcher.gpu.device import NoDevice, device
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from rules import load
+from rules.engine import make
 from rules.operators import Aggregate, DevicePlace, Filter, Join, Length, Stream
 from rules.operators.operator import Operator
 from rules.operators.places import HOST, DeviceTurn, Place, Turn, Words
@@ -47,6 +49,12 @@ WINDOWS = (200, 10_000, 100_000)
 QUERIES = (1, 10, 50)
 IS_BALL = " or ".join(f'sid = "{one}"' for one in BALLS)
 JOINED = "a.x = b.x and a.y = b.y and a.ts > b.ts and a.ts - b.ts < 1000000000000"
+NEAR = (
+    "(a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y) < 9 "
+    "and a.ts > b.ts and a.ts - b.ts < 10000000000"
+)
+"""A condition that no index serves: three metres, ten milliseconds."""
+AS_RULE = "x = a.x and y = a.y and a.ts > ts and a.ts - ts < 1000000000000"
 SELECTED = {
     "player": "b.sid",
     "ball": "a.sid",
@@ -82,6 +90,11 @@ def run(quick: bool) -> Iterator[Row]:
         for batch in sizes.batches:
             name = f"join, windows of {window:,}, batches of {batch:,}"
             parts[name] = partial(joins, place, sizes, window, batch)
+        name = f"join, windows of {window:,}, as a rule"
+        parts[name] = partial(as_rule, sizes, window)
+    near, middle = sizes.windows[-2:][0], sizes.batches[len(sizes.batches) // 2]
+    name = f"join by distance, windows of {near:,}, batches of {middle:,}"
+    parts[name] = partial(joins, place, sizes, near, middle, NEAR, "join by distance")
     parts["join, many queries"] = partial(many_joins, place, sizes)
     for window in sizes.windows[-2:]:
         name = f"aggregate, window of {window:,}"
@@ -170,21 +183,23 @@ def many_filters(place: DevicePlace, sizes: Sizes) -> Iterator[Row]:
         yield from several(f"operators/filter, {queries} queries", of, place, batches, batch, sizes)
 
 
-def joins(place: DevicePlace, sizes: Sizes, window: int, batch: int) -> Iterator[Row]:
+def joins(
+    place: DevicePlace, sizes: Sizes, window: int, batch: int, on: str = JOINED, name: str = "join"
+) -> Iterator[Row]:
     """One join of both streams, in windows that are full."""
-    per_batch = 2 * batch * window  # both sides, one of which is a tenth of the events
-    few = max(2, min(8, sizes.pairs // max(per_batch, 1)))
-    cut = max(min(batch, sizes.pairs // (2 * window)), 2)
+    most = sizes.pairs if on == JOINED else sizes.pairs // 20
+    few = max(2, min(8, most // (2 * batch * window)))
+    cut = max(min(batch, most // (2 * window)), 2)
     many = max(3, min(64, sizes.events // batch))
     begin = 2 * window
     batches = [both_streams(batch, begin + number * batch) for number in range(many)]
     smaller = [both_streams(cut, begin + number * cut) for number in range(few)]
 
-    def of(on: Place) -> Join:
-        return full(join_of(on, window), window)
+    def of(at: Place) -> Join:
+        return full(join_of(at, window, on), window)
 
     yield from compared(
-        f"operators/join, windows of {window:,}, batches of {batch:,}",
+        f"operators/{name}, windows of {window:,}, batches of {batch:,}",
         of,
         place,
         batches,
@@ -196,14 +211,14 @@ def joins(place: DevicePlace, sizes: Sizes, window: int, batch: int) -> Iterator
     )
 
 
-def join_of(on: Place, window: int) -> Join:
-    """The dissertation's join."""
+def join_of(at: Place, window: int, on: str = JOINED) -> Join:
+    """The dissertation's join, or one with another condition."""
     return Join(
         Stream(BALL, "a", Length(window)),
         Stream(PLAYER, "b", Length(window)),
-        JOINED,
+        on,
         SELECTED,
-        device=on,
+        device=at,
     )
 
 
@@ -216,6 +231,33 @@ def full(join: Join, window: int) -> Join:
         join._order.latest = 0  # these windows are of no one stream
         join.enter(pair)
     return join
+
+
+def as_rule(sizes: Sizes, window: int) -> Iterator[Row]:
+    """The same by the engine, which has an index of what is compared for equality."""
+    batch = sizes.batches[len(sizes.batches) // 2]
+    reach = window * GAP_US * 10 // 9  # of ten events nine are players
+    values = ", ".join(f"{name} = {text}" for name, text in SELECTED.items())
+    rule = (
+        f"define Joined({', '.join(SELECTED)}) from Ball() as a and each Player({AS_RULE}) as b "
+        f"within {max(reach // 1000, 1)} ms from a where {values}"
+    )
+    engine = make("cdp")
+    engine.deploy(load(rule, known={"Ball": BALL, "Player": PLAYER}))
+    before = positions(PLAYER, PLAYERS, window, 0)
+    engine.push(_at(before, GAP_US * window + reach * np.arange(window) // window - reach))
+    some = [both_streams(batch, window + number * batch) for number in range(5)]
+    least = float("inf")
+    for number, (balls, players) in enumerate(some):
+        begun = time.perf_counter()
+        engine.push(balls)
+        engine.push(players)
+        found = engine.advance((window + (number + 1) * batch) * GAP_US)
+        len(found)
+        least = min(least, time.perf_counter() - begun)
+    note = f"balls alone look for players, in batches of {batch:,}"
+    name = f"operators/join, windows of {window:,}, as a rule"
+    yield Row(f"{name}, cpu", batch / least, "events/s", note=note)
 
 
 def many_joins(place: DevicePlace, sizes: Sizes) -> Iterator[Row]:

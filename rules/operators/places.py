@@ -213,11 +213,9 @@ class DeviceTurn(Turn):
         """A launch of one block."""
         from matcher.gpu.scan import SCAN_THREADS, exclusive_sums
 
-        name = f"length of {name}"
-        self.stage(name, 1)[0] = size
         # Simulated threads may each get a shared array of their own: one cannot.
         threads = 1 if self.place.simulated else SCAN_THREADS
-        length = self.send(name, 1)
+        length = self.latest(f"length of {name}", np.array([size]), size)
         self.place.on.launch(exclusive_sums, (1, 1), threads, self.lane, counts, length, 0)
 
     def ask(self, name: str, words: Words, begin: int, size: int) -> None:

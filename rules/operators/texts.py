@@ -23,6 +23,8 @@ from rules.texts import results_of
 
 TEXTS_MAX = 2**17
 """Distinct texts that are remembered, beyond those that windows hold, before some are forgotten."""
+COLUMNS_MAX = 16
+"""Dictionaries of columns whose codes are remembered, for batches that share them."""
 UNDEFINED = -1
 
 
@@ -68,7 +70,7 @@ class Texts:
         self._constants: list[str] = []
         self.kept = 0
         """How many were kept when some were forgotten last."""
-        self._last: tuple[tuple[str, ...], Int64s] | None = None
+        self._columns: dict[int, tuple[tuple[str, ...], Int64s]] = {}
 
     @property
     def results(self) -> Int64s:
@@ -99,11 +101,15 @@ class Texts:
         """int64[n]: the codes of a column's texts, in new ones the results too."""
         if len(column.values) > max(len(column.codes), 64):
             column = column.compact()
-        if self._last is None or self._last[0] is not column.values:
-            known = map(self._code, column.values)
-            self._last = column.values, np.fromiter(known, np.int64, len(column.values))
+        known = self._columns.get(id(column.values))
+        if known is None or known[0] is not column.values:
+            if len(self._columns) == COLUMNS_MAX:
+                self._columns.clear()
+            codes = map(self._code, column.values)
+            known = column.values, np.fromiter(codes, np.int64, len(column.values))
+            self._columns[id(column.values)] = known
             self.settle()
-        return self._last[1][column.codes]
+        return known[1][column.codes]
 
     def settle(self) -> None:
         """Answer what is asked of texts that are new."""
@@ -145,7 +151,8 @@ class Texts:
         """
         before = self.values
         kept = [before[code] for code in np.unique(used).tolist()]
-        self.values, self._codes, self._answered, self._last = [], {}, 0, None
+        self.values, self._codes, self._answered = [], {}, 0
+        self._columns.clear()
         for text in (*self._constants, *kept):
             self._code(text)
         self.kept = len(self.values)

@@ -6,6 +6,9 @@ capacity being a power of two. Events of a stream are numbered from 0 for ever; 
 Lists of programs (``values``, ``conditions``), of what is ``compared`` (an op and the relations
 wanted) and of ``kinds`` say first how many there are.
 
+What a window is after a batch is written by a kernel of its own, ``append``: a ring has room for
+the batch beside all that is read of the window before, so it may run before the outputs are told.
+
 Law: each thread writes words of its own, so that no order of the threads matters.
 """
 

@@ -88,10 +88,11 @@ def add(
     if function >= OF_MIN:
         wanted = LESS if function == OF_MIN else GREATER
         last = ends[which, group, 1]
-        # Those that are worse, or no better and gone before, can never be the result again.
+        # Those that are worse, and leave before, can never be the result again; of equal ones the
+        # first is, as 0.0 and -0.0 are equal and not the same.
         while last != NONE:
             known = ring[value_at + (last & (capacity - 1))]
-            if relation_in(kind, known, value) == wanted:
+            if relation_in(kind, value, known) != wanted:
                 break
             last = links[which, last & (capacity - 1), 0]
         links[which, at, 0] = last
