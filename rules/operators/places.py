@@ -135,8 +135,16 @@ class DevicePlace(Place):
         self._lane = on.lane()
 
     def words(self, size: int) -> Words:
-        """Memory of the device."""
-        return self.on.empty(size, np.int64)
+        """Memory of the device; MemoryError where it has too little."""
+        try:
+            return self.on.empty(size, np.int64)
+        except Exception as error:
+            if type(error).__name__ != "OutOfMemoryError":  # CuPy's
+                raise
+            raise MemoryError(
+                f"{8 * size:,} bytes more than {self.name} has left: "
+                f"shorten the window, or take device='cpu'"
+            ) from None
 
     def constant(self, array: Int64s) -> Words:
         """A copy on the device."""

@@ -98,3 +98,15 @@ def test_a_device_that_fails_in_mid_stream(
     check(PLACE, launches, PAIRS if check is check_join else SIZES)
     if launches < 10:
         assert "failed, the processor goes on: RuntimeError: an illegal address" in caplog.text
+
+
+def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OutOfMemoryError(Exception):
+        pass
+
+    def none(*_: Any) -> None:
+        raise OutOfMemoryError
+
+    monkeypatch.setattr(PLACE.on, "empty", none)
+    with pytest.raises(MemoryError, match="bytes more than .* has left: shorten the window"):
+        Window(A, Length(3), device=PLACE)
