@@ -97,10 +97,13 @@ class Device:
         threads: int,
         lane: Lane,
         *arguments: Buffer | int,
+        shared: int = 0,
     ) -> None:
-        """Run a kernel over a grid of blocks, each of so many threads."""
+        """Run a kernel over a grid of blocks, each of so many threads, which share so many bytes
+        of the kernel's dynamic array.
+        """
         taken = [one.kernel if isinstance(one, Buffer) else one for one in arguments]
-        kernel[blocks, threads, lane.kernel](*taken)
+        kernel[blocks, threads, lane.kernel, shared](*taken)
 
     def recorded(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
         """Work on a lane in a form that is cheap to do again: here, itself."""
