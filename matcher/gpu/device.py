@@ -86,9 +86,9 @@ class Device:
         """Copy the first rows of a buffer into an array, which is filled when the lane is done."""
         target[:] = source.array[: len(target)]
 
-    def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
-        """Set the first rows to zero."""
-        target.array[:rows] = 0
+    def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
+        """Set every byte of the first rows to 0, or to another one."""
+        target.array[:rows].view(np.uint8).fill(byte)
 
     def launch(
         self,
@@ -162,11 +162,11 @@ class CudaDevice(Device):
         if len(target):
             source.array[: len(target)].get(stream=lane.stream, out=target, blocking=False)
 
-    def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
-        """Set to zero, on the lane."""
+    def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
+        """Set the bytes, on the lane."""
         if rows:
             part = target.array[:rows]
-            part.data.memset_async(0, part.nbytes, lane.stream)
+            part.data.memset_async(byte, part.nbytes, lane.stream)
 
     def recorded(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
         """Work as a CUDA graph; ``work`` is done once before, which compiles its kernels."""
