@@ -28,9 +28,8 @@ TOLD = (WORDS, TABLE, TABLE, NUMBER)
 SEEN = (NUMBER, NUMBER, TABLE, NUMBER)
 SIGNATURES = {
     "combine": (*TOLD, *SEEN, *OUT),
-    "prepare": (WORDS, NUMBER, WORDS, NUMBER, NUMBER, NUMBER),
-    "choose_last": (*TOLD, *SEEN, WORDS, WORDS),
-    "choose_first": (*TOLD, *SEEN, WORDS, WORDS),
+    "choose_last": (*TOLD, *SEEN, WORDS, NUMBER, WORDS),
+    "choose_first": (*TOLD, *SEEN, WORDS, NUMBER, WORDS),
     "extend": (TABLE, NUMBER, NUMBER, TABLE, NUMBER, WORDS, NUMBER, *OUT),
     "spare": (TABLE, NUMBER, WORDS, NUMBER, *OUT),
     "test": (*TOLD, TABLE, NUMBER, *OUT),
@@ -56,7 +55,7 @@ def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.Mon
     assert local <= 8 * layout.DEPTH  # the stack, and nothing beside it
     assert (".shared" in ptx) == name.startswith("aggregate")
     has_atomics = re.search(r"\s(atom|red)\.", ptx) is not None
-    assert has_atomics == (name != "prepare" and not name.startswith("aggregate"))
+    assert has_atomics == (not name.startswith("aggregate"))
 
 
 def test_ids_of_composite_events_are_those_of_the_definition() -> None:

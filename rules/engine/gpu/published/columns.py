@@ -77,7 +77,8 @@ class Column:
         self._identity: AnyArray = np.empty(ROOM_MIN, IDENTITY)  # with room behind
         self._times: Int64s = np.empty(ROOM_MIN, np.int64)
         self._pending: list[Block] = []
-        self._due = Block(self._identity[:0], np.empty((0, form.row), np.int64))
+        self._none = Block(self._identity[:0], np.empty((0, form.row), np.int64))
+        self._due = self._none
         self._due_times: Int64s = np.empty(0, np.int64)
         self._next = 0  # of those that are due
 
@@ -88,6 +89,11 @@ class Column:
     def blocks(self) -> tuple[Block, ...]:
         """The events that have not entered yet."""
         return (*self._pending, self._due.take(slice(self._next, None)))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no event waits for its mark."""
+        return not self._pending
 
     @property
     def waiting(self) -> int:
@@ -102,6 +108,9 @@ class Column:
         """Put the events before ``end`` into order, for :meth:`next_block`; all that were due
         before have entered.
         """
+        self._due, self._next = self._none, 0
+        if not self._pending:
+            return
         due, later = [], []
         for block in self._pending:
             is_due = block.identity["time"] < end
@@ -113,11 +122,12 @@ class Column:
         found = Block.together(due, self.form.row)
         self._due = found.take(found.identity["time"] >= self._from).in_order(sources)
         self._due_times = self._due.identity["time"].copy()
-        self._next = 0
 
     def next_block(self, until: int | None) -> Block:
         """The events that are due up to an instant, included, or all; they are to be entered."""
         start, self._next = self._next, len(self._due)
+        if start == self._next:
+            return self._none
         if until is not None:
             self._next = int(self._due_times.searchsorted(until, "right"))
         return self._due.take(slice(start, self._next))

@@ -85,7 +85,7 @@ class _Sequences:
         """
         while True:
             out = self._pair[0] if self.given is not self._pair[0] else self._pair[1]
-            self._queue.clear(self._index)
+            self._queue.clear(self._index, 1)
             self._queue.launch(kernel, blocks, THREADS, *arguments, out, self._room, self._index)
             self._queue.download(self._count, self._index)
             count = int(self._count[0])
@@ -121,6 +121,8 @@ class DeviceRule:
         self._queue, self._sources = queue, sources
         self.terminators = Column(compiled.columns[0], 1, deployed.since)
         self.arena = Arena(queue, memory, compiled.columns, capacity, deployed.since)
+        self.columns = (self.terminators, *self.arena.columns)
+        """All columns, that of the terminators first."""
         self._code, self._values = queue.table(compiled.code), queue.table(compiled.values)
         self._sequences = _Sequences(queue, compiled.words)
         self._partials = [queue.empty((1, layout.PARTIAL), np.int64) for _ in range(2)]
@@ -128,9 +130,9 @@ class DeviceRule:
         self._layout = 0
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """All columns, that of the terminators first."""
-        return (self.terminators, *self.arena.columns)
+    def is_idle(self) -> bool:
+        """Whether no event waits for its mark."""
+        return all(column.is_idle for column in self.columns)
 
     @property
     def horizon(self) -> int:
@@ -174,13 +176,15 @@ class DeviceRule:
         self.terminators.forget(end)
 
     def _enter(self, until: int | None) -> None:
-        """Have events enter columns up to an instant, included, or all that are due; and let go of
+        """Have events enter columns up to an instant, included, or all that are due, in place of
         those that no terminator from there on reaches.
         """
         for column in self.arena.columns:
-            self.arena.enter(column, column.next_block(until), self._sources)
-            if until is not None:
-                column.forget(_back_from(until, column.form.reach))
+            block = column.next_block(until)
+            if len(block):
+                if until is not None:
+                    column.forget(_back_from(until, column.form.reach))
+                self.arena.enter(column, block, self._sources)
 
     def _at(self, due: Block, place: int) -> Found | None:
         """The matches of one terminator."""
@@ -298,25 +302,20 @@ class DeviceRule:
         """
         sequences, step = self._sequences, task.step
         total, count = sequences.total, len(window)
-        is_first = step.policy is Policy.FIRST
-        kernel = kernels.choose_first if is_first else kernels.choose_last
-        none, bound = (count, -1) if is_first else (-1, count)
-        one_each = (_blocks(total), 1)
+        kernel, none, byte = _CHOOSING[step.policy is Policy.FIRST]
         for turn in range(max(1, step.rank)):
             # What was chosen bounds what comes next.
-            sequences.indexes, sequences.bounds = sequences.bounds, sequences.indexes
-            bounds, indexes = sequences.bounds, sequences.indexes
-            is_bounded = int(turn > 0)
-            self._queue.launch(
-                kernels.prepare, one_each, THREADS, indexes, none, bounds, bound, is_bounded, total
-            )
+            bounds, indexes = sequences.indexes, sequences.bounds
+            sequences.indexes, sequences.bounds = indexes, bounds
+            self._queue.clear(indexes, total, byte)
             if count:
                 self._queue.launch(
                     kernel,
                     (_blocks(count), min(total, ROWS_MAX)),
                     THREADS,
-                    *(*told, window.first, count, sequences.given, total, bounds, indexes),
+                    *(*told, window.first, count, sequences.given, total, bounds, turn, indexes),
                 )
+        one_each = (_blocks(total), 1)
         if step.kind is StepKind.NEGATE:
             given = (sequences.given, total, sequences.indexes, none)
             return sequences.step(kernels.spare, one_each, *given)
@@ -372,6 +371,11 @@ class DeviceRule:
             if number is not None:
                 self.arena.overwrite(column, number, layout.TIME, TIME_MAX)
 
+
+_CHOOSING = (
+    (kernels.choose_last, layout.NO_LAST, layout.NO_LAST_BYTE),
+    (kernels.choose_first, layout.NO_FIRST, layout.NO_FIRST_BYTE),
+)
 
 _Told: TypeAlias = tuple[Buffer, Buffer, Buffer, int]
 """The arguments that most kernels begin with: arena, code, steps, and the step at hand."""

@@ -223,7 +223,7 @@ class PublishedCdp:
                 end = self._catalogue.mark(name)
                 if end > rule.mark:
                     found += rule.run(end)
-                if not any(column.waiting for column in rule.columns):
+                if rule.is_idle:
                     del self._waiting[name]
         taken = detections(found, self._sources, self._strings)
         self._forget()

@@ -128,40 +128,32 @@ def combine(arena, code, steps, step, first, count, sequences, total, out, room,
 
 
 @cuda.jit
-def prepare(indexes, none, bounds, bound, is_bounded, total):
-    """Fill the indexes of single selection with their initial value, and the bounds with theirs
-    unless they have one.
-    """
-    row = cuda.grid(1)
-    if row < total:
-        indexes[row] = none
-        if is_bounded == 0:
-            bounds[row] = bound
-
-
-@cuda.jit
-def choose_last(arena, code, steps, step, first, count, sequences, total, bounds, indexes):
+def choose_last(arena, code, steps, step, first, count, sequences, total, bounds, turn, indexes):
     """Single selection (6.3.2): for each partial sequence the greatest place in the window of an
-    event that fits it, below its bound; -1 for none.
+    event that fits it, NO_LAST for none; from the second ``turn`` on, one below its bound.
     """
     place = cuda.grid(1)
     if place >= count:
         return
     address = address_of(steps, step, first, place)
     for row in range(cuda.blockIdx.y, total, cuda.gridDim.y):
-        if place < bounds[row] and accepted(arena, code, steps, step, sequences, row, address):
+        if turn > 0 and place >= bounds[row]:
+            continue
+        if accepted(arena, code, steps, step, sequences, row, address):
             cuda.atomic.max(indexes, row, place)
 
 
 @cuda.jit
-def choose_first(arena, code, steps, step, first, count, sequences, total, bounds, indexes):
-    """The same for the least place, above the bound; ``count`` for none."""
+def choose_first(arena, code, steps, step, first, count, sequences, total, bounds, turn, indexes):
+    """The same for the least place, above the bound; NO_FIRST for none."""
     place = cuda.grid(1)
     if place >= count:
         return
     address = address_of(steps, step, first, place)
     for row in range(cuda.blockIdx.y, total, cuda.gridDim.y):
-        if place > bounds[row] and accepted(arena, code, steps, step, sequences, row, address):
+        if turn > 0 and place <= bounds[row]:
+            continue
+        if accepted(arena, code, steps, step, sequences, row, address):
             cuda.atomic.min(indexes, row, place)
 
 

@@ -44,6 +44,11 @@ PARTIAL = 3
 """Words of a partial aggregate: how many values, and two words of what they come to. A sum of ints
 is kept as those of their high and of their low halves, so that it never leaves its words."""
 
+NO_LAST, NO_FIRST = -1, 0x7F7F7F7F7F7F7F7F
+"""The indexes of single selection where nothing is chosen, by which they are filled at first,"""
+NO_LAST_BYTE, NO_FIRST_BYTE = 0xFF, 0x7F
+"""each a byte that is repeated."""
+
 DEPTH = 8
 """Words of the stack: a deeper program is refused."""
 SLOTS_MAX = 62

@@ -54,10 +54,10 @@ class Queue:
         self.bytes += target.nbytes
         self._done(COPIES, begun)
 
-    def clear(self, target: Buffer) -> None:
-        """Set a buffer to zero."""
+    def clear(self, target: Buffer, rows: int, byte: int = 0) -> None:
+        """Set every byte of the first rows of a buffer."""
         begun = self.now()
-        self.device.clear(target, len(target), self.lane)
+        self.device.clear(target, rows, self.lane, byte)
         self._done(KERNELS, begun)
 
     def launch(
