@@ -25,11 +25,13 @@ SIMULATED = device().simulated
 MINUTE = 60
 
 
-@pytest.fixture(autouse=True)
-def few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have several blocks after few events, and few sequences that there is room for."""
-    if SIMULATED:
-        monkeypatch.setattr(detection, "THREADS", 4)  # a thread costs much there
+@pytest.fixture(autouse=True, params=[2] if SIMULATED else [2, detection.THREADS])
+def few_threads(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Have many blocks of few threads, which the simulator asks for anyway, and little room for
+    partial sequences.
+    """
+    monkeypatch.setattr(detection, "THREADS", request.param)
+    monkeypatch.setattr(detection, "ROWS_MAX", 2 * request.param)
     monkeypatch.setattr(detection, "SEQUENCES_MIN", 2)
 
 

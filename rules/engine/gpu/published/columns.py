@@ -48,8 +48,12 @@ class DeviceMemory:
         """A buffer of so many words; None where there is no room for it."""
         if self.limit is not None and self.used + WORD * words > self.limit:
             return None
-        self.used += WORD * words
-        return self._queue.empty(words, np.int64)
+        try:
+            buffer = self._queue.empty(words, np.int64)
+        except MemoryError:  # of the device
+            return None
+        self.used += buffer.bytes
+        return buffer
 
     def give_back(self, buffer: Buffer | None) -> None:
         """Have room again for what a buffer takes."""

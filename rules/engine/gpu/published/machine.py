@@ -11,9 +11,9 @@ import math
 
 from numba import cuda, int64
 
+from rules.engine.gpu.machine import compute_float
 from rules.engine.gpu.published.layout import EVENT, OFFSET, OP, VALUE
 from rules.engine.kernels.expressions import (
-    ADD_F,
     ADD_I,
     CHECK,
     CHOOSE,
@@ -23,19 +23,16 @@ from rules.engine.kernels.expressions import (
     COMPARE_IF,
     COMPARE_S,
     CONST,
-    DIVIDE_F,
     END,
     INT_MIN,
     LOAD,
     MODULO_F,
     MODULO_I,
-    MULTIPLY_F,
     NEGATE_F,
     NEGATE_I,
     NOT,
     OR,
     SLOT,
-    SUBTRACT_F,
     TO_FLOAT,
     as_float,
     as_word,
@@ -58,25 +55,6 @@ def order_of(op, left, right):
     if op == COMPARE_FI:
         return -order_int_float(right, as_float(left))
     return -1 if left < right else (1 if left > right else 0)
-
-
-@cuda.jit(device=True)
-def compute_float(op, left, right):
-    """Arithmetic of floats; not finite where undefined."""
-    if op == ADD_F:
-        return left + right
-    if op == SUBTRACT_F:
-        return left - right
-    if op == MULTIPLY_F:
-        return left * right
-    if right == 0.0:
-        return math.nan
-    if op == DIVIDE_F:
-        return left / right
-    rest = math.fmod(left, right)
-    if rest == 0.0:
-        return math.copysign(0.0, right)
-    return rest + right if (rest < 0.0) != (right < 0.0) else rest
 
 
 @cuda.jit(device=True)

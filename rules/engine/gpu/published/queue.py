@@ -77,7 +77,7 @@ class Queue:
     def table(self, rows: AnyArray) -> Buffer:
         """A buffer that holds these rows from now on; at least one, whatever it is."""
         kept = self.device.empty((max(1, len(rows)), *rows.shape[1:]), rows.dtype)
-        self.upload(kept, 0, rows)
+        self.device.upload(kept, 0, rows, self.lane)
         self.lane.wait()
         return kept
 
