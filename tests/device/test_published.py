@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agreement import row
-from cases import Advance, Case, Deploy, Outcome, Push, random_case, random_events, run
+from cases import Advance, Case, Deploy, Outcome, Push, nullable, random_case, random_events, run
 from rule_texts import Piece, RuleText
 from sequence_cases import sequence_case
 from timeline import history, push, written
@@ -195,10 +195,14 @@ def agree(found: Outcome, expected: Outcome, case: Case) -> None:
     assert found.marks == expected.marks, str(case)
 
 
-@pytest.mark.parametrize("make", [random_case, sequence_case])
+def nullable_case(seed: int) -> Case:
+    return nullable(random_case(seed))
+
+
+@pytest.mark.parametrize("make", [random_case, sequence_case, nullable_case])
 def test_random_cases(make: Any) -> None:
     ran = 0
-    for seed in range(8 if SIMULATED else 150):
+    for seed in range(6 if SIMULATED else 150):
         case = accepted(make(seed))
         if case is not None:
             memory = (None, 0, 3_000)[seed % 3]

@@ -2,7 +2,8 @@
 
 The host finds the window of each column by binary search, launches the kernels over it, and reads
 how many partial sequences there are before it goes on to the next; the two arrays of sequences
-change places at each step.
+change places at each step. They do so after single selection too, where the papers change the one
+array in place: what is left of it moves together.
 """
 
 from __future__ import annotations
