@@ -222,4 +222,6 @@ def device() -> Device:
         raise NoDevice(f"CUDA finds no GPU on this machine: {error}") from None
     if count == 0:
         raise NoDevice("CUDA finds no GPU on this machine")
+    settings: Any = config
+    settings.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # or each small grid is warned of
     return CudaDevice(cupy, cuda)
