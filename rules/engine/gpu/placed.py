@@ -75,6 +75,8 @@ class PlacedEngine:
         self._waiting: dict[str, list[EventBatch]] = {}
         self._passed: dict[str, list[EventBatch]] = {}
         self._notes: list[str] = []
+        self._places: dict[str, int] = {}
+        self._types_on_cpu: set[str] = set()
 
     # --- what it is ------------------------------------------------------------------------------
 
@@ -154,7 +156,8 @@ class PlacedEngine:
         others = tuple(rule for rule in rules.rules if rule.name not in self._on_gpu)
         if others:
             self._cpu.deploy(replace(rules, rules=others), since=since, version=version)
-            self._give(types_of(others) - types_of(self._rules_on_cpu(others)))
+            self._give(types_of(others) - self._types_on_cpu)
+        self._arrange()
 
     def _on_device(
         self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
@@ -178,6 +181,7 @@ class PlacedEngine:
             self._gpu.remove(name)
         else:
             self._cpu.remove(name)
+        self._arrange()
         for kept in (self._waiting, self._passed):
             for unused in kept.keys() - set(self._catalogue.used):
                 del kept[unused]
@@ -193,9 +197,12 @@ class PlacedEngine:
             if rule.defines.name in used | on_cpu or not types_of([rule]).isdisjoint(defined)
         }
 
-    def _rules_on_cpu(self, but: Iterable[Rule] = ()) -> list[Rule]:
-        names = {rule.name for rule in but} | self._on_gpu
-        return [one.rule for one in self._catalogue.rules if one.rule.name not in names]
+    def _arrange(self) -> None:
+        """Note where rules stand, and what the processor's look at."""
+        rules = self._placed(self._reasons)
+        self._places = {one.rule.name: place for place, one in enumerate(rules)}
+        ours = (one.rule for one in rules if one.rule.name not in self._on_gpu)
+        self._types_on_cpu = set(types_of(ours))
 
     # --- moving ----------------------------------------------------------------------------------
 
@@ -213,6 +220,7 @@ class PlacedEngine:
                 since = None if one.since == TIME_MIN else one.since
                 marks = {one.rule.name: self.mark(one.rule.name)}
                 self._on_device(RuleSet((one.rule,), {}), since, one.version, marks)
+        self._arrange()
 
     def _placed(self, names: Collection[str]) -> list[Deployed]:
         rules = sorted(self._catalogue.rules, key=lambda one: one.place)
@@ -238,6 +246,7 @@ class PlacedEngine:
         self._cpu = self._cpu.joined([past], deployed)
         self._cpu.trust_ids()
         self._give(types_of(one.rule for one in deployed))
+        self._arrange()
 
     def _give(self, types: Collection[str]) -> None:
         """Let the processor have what waits of some types."""
@@ -262,7 +271,7 @@ class PlacedEngine:
         batch = self._repeats.accept(batch)
         if len(batch):
             self._waiting.setdefault(name, []).append(batch)
-            if name in types_of(self._rules_on_cpu()):
+            if name in self._types_on_cpu:
                 self._cpu.push(batch)
             if self._gpu is not None:
                 self._gpu.push(batch)
@@ -278,9 +287,8 @@ class PlacedEngine:
         self._catalogue.advance_groups(marks)
         while self._catalogue.has_turns and self._catalogue.turn():
             self._catalogue.advance_groups({})
-        places = {one.rule.name: n for n, one in enumerate(self._placed(self._reasons))}
         self._forget()
-        return merged([one for one in found if len(one)], places)
+        return merged([one for one in found if len(one)], self._places)
 
     def _ours(self, marks: int | Mapping[str, int]) -> list[Detections]:
         """What the processor detects, turn by turn; no event that marks have passed waits then."""
@@ -327,6 +335,21 @@ class PlacedEngine:
             self._passed[name] = [one for one in batches if int(one.time.max()) >= horizon]
         if self._reasons:
             self._repeats.forget(min([self._cpu.horizon, *horizons.values()]))
+
+
+def _split(batches: Iterable[EventBatch], mark: int) -> tuple[list[EventBatch], list[EventBatch]]:
+    """The events before a mark, and the others."""
+    before, others = [], []
+    for batch in batches:
+        is_before = batch.time < mark
+        if is_before.all():
+            before.append(batch)
+        elif is_before.any():
+            before.append(batch.take(is_before))
+            others.append(batch.take(~is_before))
+        else:
+            others.append(batch)
+    return before, others
 
 
 def _count(kept: Mapping[str, Sequence[EventBatch]]) -> int:
