@@ -17,12 +17,10 @@ from time import perf_counter
 import numpy as np
 
 from matcher.filters.encoded import EncodedEvents
-from matcher.gpu.batched import BatchedMatcher, DeviceTables
-from matcher.gpu.ccm import CcmMatcher
+from matcher.gpu.batched import DeviceTables
 from matcher.gpu.device import Device, device
 from matcher.kernels.results import look_up
-from matcher.methods.choose import AutoMatcher, make
-from matcher.methods.matcher import Matcher
+from matcher.methods.choose import AutoMatcher
 from matcher.methods.tabled import Found
 from matcher.model import Int64s
 
@@ -131,19 +129,3 @@ class PlacedMatcher(AutoMatcher):
             "device from events": "never" if self._from is None else self._from,
             "calls on the device": self._on_device,
         }
-
-
-ON_DEVICE: Mapping[str, Callable[[], Matcher]] = {"auto": BatchedMatcher, "pcm": CcmMatcher}
-"""What a matcher's name means on a device."""
-
-
-def make_on(place: str, name: str) -> Matcher:
-    """A matcher of a name (:data:`matcher.methods.choose.MATCHERS`) on ``gpu``, or where it costs
-    less, ``auto``. Raises NoDevice without a GPU, ValueError for a matcher that runs on processors
-    only.
-    """
-    if place == "auto":
-        return PlacedMatcher() if name == "auto" else make(name)
-    if name not in ON_DEVICE:
-        raise ValueError(f"the matcher {name} has no form for a GPU; {', '.join(ON_DEVICE)} have")
-    return ON_DEVICE[name]()

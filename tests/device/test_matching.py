@@ -16,10 +16,12 @@ from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.gpu import batched, ccm, choice
 from matcher.gpu.batched import BatchedMatcher
 from matcher.gpu.ccm import CcmMatcher
-from matcher.gpu.choice import PlacedMatcher, make_on
+from matcher.gpu.choice import PlacedMatcher
 from matcher.gpu.device import device
 from matcher.gpu.mirror import RUNS_MAX, Mirror
+from matcher.matching import Matching
 from matcher.methods.choose import make
+from matcher.methods.guarded import GuardedMatcher
 from matcher.methods.tabled import TableMatcher
 
 MATCHERS: dict[str, Callable[[], TableMatcher]] = {
@@ -179,11 +181,18 @@ def test_a_mirror_brings_over_what_changed() -> None:
     assert len(buffer) >= 120
 
 
-def test_a_matcher_without_a_form_for_devices_is_named() -> None:
-    assert isinstance(make_on("gpu", "auto"), BatchedMatcher)
-    assert isinstance(make_on("gpu", "pcm"), CcmMatcher)
-    with pytest.raises(ValueError, match="the matcher index has no form for a GPU"):
-        make_on("gpu", "index")
+def test_names_come_to_matchers_on_a_device() -> None:
+    for one, kind in (
+        (Matching("auto", "gpu"), BatchedMatcher),
+        (Matching("batched"), BatchedMatcher),
+        (Matching("pcm", "gpu"), CcmMatcher),
+        (Matching("ccm"), CcmMatcher),
+        (Matching("auto", "auto"), PlacedMatcher),
+    ):
+        made = one.settled().make()
+        assert isinstance(made, GuardedMatcher)
+        assert type(made._inner) is kind
+        assert one.facts(made)["device"] == device().name
 
 
 def test_the_benchmark_runs() -> None:
