@@ -29,6 +29,10 @@ MATCHERS: dict[str, Callable[[], TableMatcher]] = {
     "ccm": CcmMatcher,
     "ccm, launched anew": lambda: CcmMatcher(recorded=False),
     "ccm, memset": lambda: CcmMatcher(memset=True),
+    "ccm, ordered": lambda: CcmMatcher(ordered=True),
+    "ccm, distinct": lambda: CcmMatcher(distinct=True),
+    "ccm, together": lambda: CcmMatcher(together=3),
+    "ccm, ordered and together": lambda: CcmMatcher(ordered=True, together=5),
 }
 SIMULATED = device().simulated
 SEEDS = {"batched": 6, "ccm": 1} if SIMULATED else dict.fromkeys(MATCHERS, 60)
@@ -52,6 +56,12 @@ def test_some_events_one_after_the_other(name: str) -> None:
         filter_ = random_filter(rng, NAMES)
         for one in (oracle, matcher):
             one.add(identifier, identifier % 5, filter_)
+    agree(oracle, matcher, rng, NAMES)
+    for one in (oracle, matcher):
+        for identifier in (3, 4, 10):
+            one.remove(identifier)
+        for identifier in (20, 21):  # what others ask, too
+            one.add(identifier, 1, Filter.of(("a", ">", 1), ("b", "=", "a")))
     agree(oracle, matcher, rng, NAMES)
 
 
