@@ -62,9 +62,9 @@ INTRODUCTION = (
     "(`matcher/methods/counting.py`); the original is not used. `OCM` shares out whole filters "
     "among threads; the thesis's shares out constraints, with atomic counts, and so does the line "
     "that says so (`matcher/methods/ocm.py`), where it has been measured. Sentences are judged by "
-    "the former. CCM, the matcher for GPUs, and its variants (reset by memset, ordered constraints, "
-    "each constraint once, several events by one kernel) have lines where a device was there. "
-    "`auto` is ours, and no sentence is judged by it."
+    "the former. CCM, the matcher for GPUs, and its variants (reset by memset, ordered "
+    "constraints, each constraint once, several events by one kernel) have lines where a device "
+    "was there. `auto` is ours, and no sentence is judged by it."
 )
 SEEDS = (1,)
 """The thesis has ten."""

@@ -170,6 +170,11 @@ class _Constraints:
                 self._lists.mark(number, number + 1)
                 self._arena.mark(int(row[START]), int(row[START] + row[ROOM]))
 
+    def sizes(self, share: Share) -> Int64s:
+        """Of each list, how many constraints the device evaluates; after ``synchronise``."""
+        rows = share.lists.rows[: share.lists.size]
+        return (rows if self._arranged is None else self._arranged.lists)[:, COUNT]
+
     def synchronise(self, share: Share, lane: Lane) -> tuple[Buffer, ...]:
         """Lists and constraints; where each stands once, its filters, too."""
         lists, arena = share.lists.rows[: share.lists.size], share.arena
@@ -212,6 +217,7 @@ class _Evaluation:
         self._filters, self._texts = Mirror(on, np.int64, 3), TextMirror(on)
         self._tables: tuple[tuple[Buffer, ...], ...] = ()
         self._copies = _Copies(on, 1, 1, variant.together)
+        self._sizes = np.zeros(0, np.int64)
         self._longest, self._attributes, self._room = 1, ATTRIBUTES_MIN, 0
         self._next = 0
         self._ring: list[_Place] = []
@@ -246,8 +252,8 @@ class _Evaluation:
             tuple(self._texts.synchronise(events.texts, lane)),
         )
         copies = self._copies.fitting(share.filters.size, matcher.table.interfaces.size)
-        sizes = share.lists.rows[: share.lists.size, COUNT]
-        longest = max(self._longest, -(-int(sizes.max(initial=0)) // THREADS))
+        self._sizes = self._constraints.sizes(share)
+        longest = max(self._longest, -(-int(self._sizes.max(initial=0)) // THREADS))
         widest = int(np.diff(events.offsets).max(initial=0)) * self._variant.together
         attributes = self._attributes if widest <= self._attributes else 2 * widest
         room = max(self._room, FOUND_MIN) if wanted else 0
@@ -264,7 +270,7 @@ class _Evaluation:
         for run in _runs(some, self._variant.together):
             place = self._ring[self._next]
             self._next = (self._next + 1) % RING
-            place.fill(matcher, events, run)
+            place.fill(matcher.list_of_term, self._sizes, events, run)
             place.work()
             used.append((place, len(run)))
         self._lane.wait()
@@ -285,7 +291,8 @@ class _Evaluation:
     def launch_again(self, matcher: CcmMatcher, events: EncodedEvents) -> Callable[[int], None]:
         """As ``CcmMatcher.launch_again``; both copies are clean after each call."""
         place, lane = self._ring[0], self._lane
-        place.fill(matcher, events, range(min(len(events), self._variant.together)))
+        run = range(min(len(events), self._variant.together))
+        place.fill(matcher.list_of_term, self._sizes, events, run)
         self._upload(place)
         turns = [self._repeatable(partial(self._compute, place, turn)) for turn in range(2)]
         self._copies.clear(lane)
@@ -368,18 +375,18 @@ class _Place:
         """Of its buffers on the device."""
         return self.inputs.bytes + self.size.bytes + self.matched.bytes
 
-    def fill(self, matcher: CcmMatcher, events: EncodedEvents, run: range) -> None:
-        """Select the lists of the names of some events."""
+    def fill(self, list_of_term: Int64s, sizes: Int64s, events: EncodedEvents, run: range) -> None:
+        """Select the lists of the names of some events; ``sizes``: how long lists are."""
         bounds = events.offsets[run.start : run.stop + 1]
         cells = events.cells[bounds[0] : bounds[-1]]
         count = len(cells)
-        lists = matcher.list_of_term[cells[:, 0] & TERM_MASK]
+        lists = list_of_term[cells[:, 0] & TERM_MASK]
         self.input[:count, LIST] = lists
         self.input[:count, CELL] = cells[:, 0]
         self.input[:count, VALUE] = cells[:, 1]
         self.input[:count, EVENT] = np.repeat(np.arange(len(run)), np.diff(bounds))
         self.count[0] = count
-        longest = int(matcher.shares[0].lists.rows[lists, COUNT].max(initial=0))
+        longest = int(sizes[lists].max(initial=0))
         self.grid = (max(-(-longest // THREADS), 1), max(count, 1))
 
 

@@ -17,9 +17,12 @@ import numpy as np
 import pytest
 from numba import types
 
+from matcher.filters.constraint import Filter
+from matcher.filters.mixed import MixedEvents
 from matcher.gpu.arranging import arranged
 from matcher.gpu.ccm import Variant
-from matcher.gpu.choice import Cost, crossover
+from matcher.gpu.choice import TRIAL_CALLS, Cost, PlacedMatcher, crossover
+from matcher.gpu.device import Device
 
 ROOT = Path(__file__).parents[2]
 COUNTS = re.compile(r"(\d+) passed")
@@ -123,6 +126,24 @@ def test_the_device_is_used_from_where_it_costs_less(
     for count in range(1, 200):
         wanted = events is not None and count >= events
         assert (device.seconds(count) < processor.seconds(count)) == wanted
+
+
+def test_places_are_tried_with_events_that_are_many_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker has one event at a time now and then, which says little of what many cost."""
+    matcher, tried = PlacedMatcher(Device()), []
+    monkeypatch.setattr(PlacedMatcher, "_try", lambda self, events: tried.append(len(events)))
+    matcher._tried_for = 1
+    matcher.add(1, 1, Filter.of(("a", "=", 1)))
+    for count in (1, 15, 16, 300, *(1 for _ in range(TRIAL_CALLS)), 2, 20, 20):
+        matcher.match(MixedEvents.of([{"a": 1}] * count))
+    assert tried == [16, 20]
+    for identifier in (2, 3):
+        matcher.add(identifier, 1, Filter.of(("a", "=", 1)))
+    for count in (1, 1, 40):
+        matcher.match(MixedEvents.of([{"a": 1}] * count))
+    assert tried == [16, 20, 1, 1, 40]  # nothing was known of so many filters
 
 
 def test_a_cost_is_told_by_two_times() -> None:
