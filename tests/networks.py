@@ -151,15 +151,20 @@ def local(path: Path, strategy: str) -> Path:
     return file
 
 
+def match_few(patch: pytest.MonkeyPatch) -> None:
+    """Have brokers match subscriptions together, however few they are."""
+    for module in (audience, demand, filters):
+        patch.setattr(module, "MANY", 1)
+    filters._shared.cache_clear()
+
+
 def matching_by(
     patch: pytest.MonkeyPatch, path: Path, text: str, name: str, device: str = "cpu"
 ) -> Callable[[], int]:
     """Have all brokers of a scenario match by a matcher, however few the subscriptions are; gives
     what tells how many matchers were made since.
     """
-    for module in (audience, demand, filters):
-        patch.setattr(module, "MANY", 1)
-    filters._shared.cache_clear()
+    match_few(patch)
     count = itertools.count()
     make = MAKE
 
