@@ -61,10 +61,10 @@ INTRODUCTION = (
     "`SFF` stands for a sequential counting matcher of the same idea, written here "
     "(`matcher/methods/counting.py`); the original is not used. `OCM` shares out whole filters "
     "among threads; the thesis's shares out constraints, with atomic counts, and so does the line "
-    "that says so (`matcher/methods/ocm.py`), where it has been measured. Sentences are judged by "
-    "the former. CCM, the matcher for GPUs, and its variants (reset by memset, ordered "
-    "constraints, each constraint once, several events by one kernel) have lines where a device "
-    "was there. `auto` is ours, and no sentence is judged by it."
+    "that says so (`matcher/methods/ocm.py`). Sentences are judged by the latter where it has been "
+    "measured, else by the former. CCM, the matcher for GPUs, and its variants (reset by memset, "
+    "ordered constraints, each constraint once, several events by one kernel) have lines where a "
+    "device was there. `auto` is ours, and no sentence is judged by it."
 )
 SEEDS = (1,)
 """The thesis has ten."""
