@@ -131,7 +131,7 @@ class Selection(Generic[Who]):
     def _of_one(self, places: Int64s) -> Iterator[tuple[Who, list[Pattern]]]:
         """The same as ``match`` of a batch of one event, which is common."""
         found = {sink: list(only) for sink, only in self._every.items()}
-        for place in places.tolist():
+        for place in np.sort(places).tolist():  # else in an order of the matcher's own
             sink, number = self._name(place)
             found.setdefault(sink, []).append(number)
         for sink, numbers in found.items():
