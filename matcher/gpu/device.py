@@ -86,9 +86,9 @@ class Device:
         """Copy the first rows of a buffer into an array, which is filled when the lane is done."""
         target[:] = source.array[: len(target)]
 
-    def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
-        """Set the first rows to zero."""
-        target.array[:rows] = 0
+    def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
+        """Set every byte of the first rows to 0, or to another one."""
+        target.array[:rows].view(np.uint8).fill(byte)
 
     def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:
         """Write, from ``target`` on, the places of ``count`` words from ``source`` on in their
@@ -104,10 +104,13 @@ class Device:
         threads: int,
         lane: Lane,
         *arguments: Buffer | int,
+        shared: int = 0,
     ) -> None:
-        """Run a kernel over a grid of blocks, each of so many threads."""
+        """Run a kernel over a grid of blocks, each of so many threads, which share so many bytes
+        of the kernel's dynamic array.
+        """
         taken = [one.kernel if isinstance(one, Buffer) else one for one in arguments]
-        kernel[blocks, threads, lane.kernel](*taken)
+        kernel[blocks, threads, lane.kernel, shared](*taken)
 
     def recorded(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
         """Work on a lane in a form that is cheap to do again: here, itself."""
@@ -127,6 +130,7 @@ class CudaDevice(Device):
     def __init__(self, cupy: Any, cuda: Any) -> None:
         self._cupy = cupy
         self._cuda = cuda
+        self._runtime = cupy.cuda.runtime
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.name = properties["name"].decode()
 
@@ -158,19 +162,30 @@ class CudaDevice(Device):
     def upload(self, target: Buffer, start: int, rows: AnyArray, lane: Lane) -> None:
         """Copy rows, without waiting where they are page-locked."""
         if len(rows):
-            part = target.array[start : start + len(rows)]
-            part.set(np.ascontiguousarray(rows, target.array.dtype), stream=lane.stream)
+            whole = np.ascontiguousarray(rows, target.array.dtype)
+            place = target.array[start : start + len(rows)].data.ptr
+            self._copy(
+                place, whole.ctypes.data, whole.nbytes, self._runtime.memcpyHostToDevice, lane
+            )
 
     def download(self, target: AnyArray, source: Buffer, lane: Lane) -> None:
         """Copy back, without waiting."""
         if len(target):
-            source.array[: len(target)].get(stream=lane.stream, out=target, blocking=False)
+            place = source.array.data.ptr
+            kind = self._runtime.memcpyDeviceToHost
+            self._copy(target.ctypes.data, place, target.nbytes, kind, lane)
 
-    def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
-        """Set to zero, on the lane."""
+    def _copy(self, target: int, source: int, size: int, kind: int, lane: Lane) -> None:
+        """Copy bytes between addresses. Arrays of CuPy refuse to be copied while a lane is
+        recorded; the runtime does it.
+        """
+        self._runtime.memcpyAsync(target, source, size, kind, lane.stream.ptr)
+
+    def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
+        """Set the bytes, on the lane."""
         if rows:
             part = target.array[:rows]
-            part.data.memset_async(0, part.nbytes, lane.stream)
+            self._runtime.memsetAsync(part.data.ptr, byte, part.nbytes, lane.stream.ptr)
 
     def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:
         """The same, on the lane."""
@@ -219,4 +234,6 @@ def device() -> Device:
         raise NoDevice(f"CUDA finds no GPU on this machine: {error}") from None
     if count == 0:
         raise NoDevice("CUDA finds no GPU on this machine")
+    settings: Any = config
+    settings.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # or each small grid is warned of
     return CudaDevice(cupy, cuda)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +33,8 @@ SLICES_MAX = 256
 """Parts of a window on a device: one thread adds up what all of them have found."""
 THREADS_OF_LAUNCH = 2**18
 """Threads that keep a device busy."""
+WIDE = 8_192
+"""Counts that many blocks add up."""
 AUTO, CPU, GPU = "auto", "cpu", "gpu"
 
 
@@ -136,19 +139,22 @@ class DevicePlace(Place):
 
     def words(self, size: int) -> Words:
         """Memory of the device; MemoryError where it has too little."""
+        return self._empty((size,))
+
+    def _empty(self, shape: tuple[int, ...]) -> Words:
         try:
-            return self.on.empty(size, np.int64)
+            return self.on.empty(shape, np.int64)
         except Exception as error:
             if type(error).__name__ != "OutOfMemoryError":  # CuPy's
                 raise
             raise MemoryError(
-                f"{8 * size:,} bytes more than {self.name} has left: "
+                f"{8 * prod(shape):,} bytes more than {self.name} has left: "
                 f"shorten the window, or take device='cpu'"
             ) from None
 
     def constant(self, array: Int64s) -> Words:
         """A copy on the device."""
-        buffer = self.on.empty(array.shape, np.int64)
+        buffer = self._empty(array.shape)
         self.on.upload(buffer, 0, array, self._lane)
         self._lane.wait()
         return buffer
@@ -218,13 +224,15 @@ class DeviceTurn(Turn):
             self.place.on.launch(body, shape, block, self.lane, threads, *arguments)
 
     def scan(self, name: str, counts: Words, size: int) -> None:
-        """A launch of one block."""
-        from matcher.gpu.scan import SCAN_THREADS, exclusive_sums
+        """One block, or many for many counts."""
+        from matcher.gpu import scan
 
-        # Simulated threads may each get a shared array of their own: one cannot.
-        threads = 1 if self.place.simulated else SCAN_THREADS
         length = self.latest(f"length of {name}", np.array([size]), size)
-        self.place.on.launch(exclusive_sums, (1, 1), threads, self.lane, counts, length, 0)
+        if size < WIDE:
+            scan.sum_up(self.place.on, counts, length, 0, self.lane)
+        else:
+            parts = self.words("parts", scan.PARTS)
+            scan.sum_up_wide(self.place.on, counts, parts, length, 0, self.lane)
 
     def ask(self, name: str, words: Words, begin: int, size: int) -> None:
         """Begin to copy them to page-locked memory."""

@@ -15,7 +15,7 @@ from conformance.operating import (
 
 from benchmarks import operators as benchmark
 from matcher.gpu.device import device
-from rules.operators import Aggregate, Chain, Filter, Length, Window, joins, operator
+from rules.operators import Aggregate, Chain, Filter, Length, Window, joins, operator, places
 from rules.operators.naive import rows_of
 from rules.operators.places import DevicePlace
 
@@ -59,6 +59,12 @@ def test_a_filter_ahead_of_a_window_stays_on_the_device() -> None:
 def test_more_pairs_than_there_is_room_for_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joins, "ROOM_MAX", 4)
     check_join(PLACE, 0, PAIRS)
+
+
+def test_counts_that_many_blocks_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "WIDE", 1)
+    check_filter(PLACE, 7, SIZES)
+    check_join(PLACE, 1, PAIRS)
 
 
 def test_texts_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,5 +114,5 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OutOfMemoryError
 
     monkeypatch.setattr(PLACE.on, "empty", none)
-    with pytest.raises(MemoryError, match="bytes more than .* has left: shorten the window"):
+    with pytest.raises(MemoryError, match=r"bytes more than .* has left: shorten the window"):
         Window(A, Length(3), device=PLACE)

@@ -4,7 +4,7 @@ All partial sequences of a rule grow together, step by step: breadth first where
 depth first. The candidates of all windows are cut into *units* of neighbours, a thread each:
 
 1. ``look`` finds each partial sequence's window by binary search, and the operands of its terms;
-2. ``count`` counts in each unit the candidates that fit, and sums them up (:mod:`matcher.gpu.scan`);
+2. ``count`` counts in each unit the candidates that fit, and :mod:`matcher.gpu.scan` sums up;
 3. ``extend`` writes the longer partial sequences of a multiple selection, each in its place;
    ``settle`` chooses the one candidate of a single selection, drops what a negation forbids, or
    gives an aggregate its value.
@@ -19,16 +19,18 @@ from __future__ import annotations
 from numba import cuda, int64
 
 from matcher.gpu.scan import greater, lesser
-from rules.engine.gpu.machine import key_word, relation, run
+from rules.engine.gpu.machine import DEPTH, key_word, relation, run
 from rules.engine.gpu.records import (
     ANCHOR,
     ANCHOR_TIMES,
     BEGIN,
     BOUND,
+    CHUNKS_PLACE,
     DURATION,
     EARLIER,
     EARLIER_TIMES,
     EARLY,
+    EMPTY,
     END_TIME,
     EVENT,
     FIRST_TERM,
@@ -40,13 +42,19 @@ from rules.engine.gpu.records import (
     MOST,
     NEEDS,
     NEGATE,
-    NUMBERS,
     ORDER,
     OWN,
     POLICY,
     POLICY_FIRST,
     PROGRAM,
     RANK,
+    REDUCE_COUNT,
+    REDUCE_FIRST,
+    REDUCE_LAST,
+    REDUCE_MAX,
+    REDUCE_MIN,
+    REDUCE_SUM,
+    REDUCTION,
     REST,
     SELECT,
     SINCE,
@@ -73,32 +81,51 @@ from rules.engine.gpu.records import (
     VALUE_PLACE,
     VALUE_WORDS,
     VALUES,
+    WORD_GREATEST,
+    WORD_LEAST,
+    WORDS,
+    WORDS_NEEDED,
 )
 from rules.engine.kernels.pyramid import key_of
 from rules.engine.kernels.spans import TIME_LEAST
 
-UNIT_MIN = 32
-"""Candidates of a unit, at least."""
+PROBES = 7
+"""Places that a search looks at together."""
+CHUNKS = 2**16
+"""Chunks that words of marks are counted in, about."""
 MASK_32 = 2**32 - 1
 
 
 @cuda.jit(device=True)
 def first_not_before(heap, segment, low, high, word):
-    """The first of ascending words from ``low`` to ``high`` that is not less than another."""
-    while low < high:
-        middle = (low + high) >> 1
-        if heap[segment + middle] < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    """The first of ascending words from ``low`` to ``high`` that is not less than another.
+
+    It probes seven places at once: a device waits for one word as long as for seven.
+    """
+    while high - low > PROBES:
+        part = (high - low) // (PROBES + 1)
+        less = int64(0)
+        for probe in range(1, PROBES + 1):
+            less += int64(heap[segment + low + probe * part] < word)
+        if less < PROBES:
+            high = low + (less + 1) * part
+        if less > 0:
+            low += less * part + 1
+    less = int64(0)
+    for place in range(low, high):
+        less += int64(heap[segment + place] < word)
+    return low + less
 
 
 @cuda.jit(device=True)
-def unit_of(count, longest, units):
-    """How many candidates a unit has, and how many units the longest window."""
-    size = greater(int64(UNIT_MIN), (count * longest + units - 1) // units)
-    return size, greater(int64(1), (longest + size - 1) // size)
+def lanes_of(count, longest, threads):
+    """How many threads share the candidates of one partial sequence, as a power of two: its
+    exponent.
+    """
+    bits = int64(0)
+    while (2 << bits) * count <= threads and (1 << bits) < longest:
+        bits += 1
+    return bits
 
 
 @cuda.jit
@@ -188,14 +215,14 @@ def end_of(heap, step, frames, stride, p):
 
 
 @cuda.jit(device=True)
-def operand_of(heap, term, frames, slots, stride, p):
+def operand_of(heap, term, frames, slots, stride, p, stack):
     """A term's operand, and whether it is defined and some word can equal it."""
     if heap[term + TERM_EVENT] >= 0:
         entry = frames[heap[term + TERM_EVENT] * stride + p]
         word, is_known = heap[heap[term + TERM_PLACE] + entry], True
     else:
         word, is_known = run(
-            heap, heap[term + TERM_PLACE], frames, slots, stride, p, int64(-1), int64(0)
+            heap, heap[term + TERM_PLACE], frames, slots, stride, p, int64(-1), int64(0), stack
         )
     if is_known and heap[term + TERM_CONVERT] != 0:
         word, is_known = key_word(word, heap[term + TERM_CONVERT])
@@ -203,10 +230,13 @@ def operand_of(heap, term, frames, slots, stride, p):
 
 
 @cuda.jit
-def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level):
+def look(
+    heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level, results, seconds
+):
     """The candidates of each partial sequence, by entries or by places of an index, and the
-    operands of the step's terms; none where one is undefined.
+    operands of the step's terms; none where one is undefined. What ``reduce`` fills is made empty.
     """
+    stack = cuda.local.array(DEPTH, int64)
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
         low, high = int64(0), int64(0)
         if alive[p] != 0:
@@ -219,7 +249,7 @@ def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes,
             for number in range(heap[step + TERMS]):
                 if low < high:
                     term = heap[step + FIRST_TERM] + number * TERM_WORDS
-                    word, is_known = operand_of(heap, term, frames, slots, stride, p)
+                    word, is_known = operand_of(heap, term, frames, slots, stride, p, stack)
                     operands[number * stride + p] = word
                     if not is_known:
                         high = low
@@ -236,23 +266,25 @@ def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes,
                 )
         lows[p] = low
         highs[p] = high
+        results[p] = heap[step + EMPTY]
+        seconds[p] = 0
         if high > low:
             cuda.atomic.max(sizes, heap[step + LONGEST], high - low)
 
 
 @cuda.jit(device=True)
-def fits(heap, step, frames, slots, operands, stride, p, entry):
-    """Whether a candidate satisfies all conditions of a step."""
+def fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
+    """Whether a candidate satisfies the conditions of a step but the first term."""
     term = heap[step + FIRST_TERM]
-    for number in range(heap[step + TERMS]):
+    for number in range(1, heap[step + TERMS]):
+        term += TERM_WORDS
         word = heap[heap[term + TERM_SEGMENT] + entry]
         found = relation(heap[term + TERM_HOW], word, operands[number * stride + p])
         if found & heap[term + TERM_MASK] == 0:
             return False
-        term += TERM_WORDS
     if heap[step + REST] >= 0:
         own = heap[step + OWN]
-        _, is_true = run(heap, heap[step + REST], frames, slots, stride, p, own, entry)
+        _, is_true = run(heap, heap[step + REST], frames, slots, stride, p, own, entry, stack)
         return is_true
     return True
 
@@ -264,28 +296,183 @@ def entry_at(heap, step, place):
     return place if order < 0 else heap[order + place]
 
 
+@cuda.jit(device=True)
+def value_of(heap, step, frames, slots, stride, p, entry, stack):
+    """What is aggregated of an entry, and whether it is defined."""
+    if heap[step + VALUES] >= 0:
+        return heap[heap[step + VALUES] + entry], True
+    own = heap[step + OWN]
+    return run(heap, heap[step + PROGRAM], frames, slots, stride, p, own, entry, stack)
+
+
 @cuda.jit
-def count(
-    heap, step, frames, slots, lows, highs, operands, stride, sizes, level, counts, units, where
+def reduce(
+    heap, step, frames, slots, lows, highs, operands, stride, sizes, level, results, seconds
 ):
-    """How many candidates of each unit fit; ``sizes`` at ``where`` says how many units there are."""
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    if cuda.grid(1) == 0:
-        sizes[where] = partials * pieces
-    for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        p = unit // pieces
-        low = lows[p] + (unit % pieces) * size
-        high = lesser(low + size, highs[p])
-        found = int64(0)
-        if heap[step + TERMS] == 0 and heap[step + REST] < 0:
-            found = greater(found, high - low)
+    """What a step asks of all candidates of each partial sequence together: the place of the first
+    or last that fits, how many there are, their sum, their least or greatest key.
+
+    Each thread looks at some and then brings what it found into ``results`` (and, of sums, the
+    lower 32 bits into ``seconds``), which stood at none before: see ``look``.
+    """
+    stack = cuda.local.array(DEPTH, int64)
+    partials, longest = sizes[LEVELS + level], sizes[heap[step + LONGEST]]
+    bits = lanes_of(partials, longest, int64(cuda.gridsize(1)))
+    lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
+    how_reduced, order, kind = heap[step + REDUCTION], heap[step + ORDER], heap[step + VALUE_KIND]
+    terms, is_plain = heap[step + TERMS], heap[step + TERMS] <= 1 and heap[step + REST] < 0
+    term = heap[step + FIRST_TERM]
+    segment, how, mask = int64(0), int64(0), int64(7)
+    if terms > 0:
+        segment, how = heap[term + TERM_SEGMENT], heap[term + TERM_HOW]
+        mask = heap[term + TERM_MASK]
+    for p in range(int64(cuda.grid(1)) >> bits, partials, int64(cuda.gridsize(1)) >> bits):
+        low, high = lows[p], highs[p]
+        if low >= high:
+            continue
+        best, second, is_any = int64(0), int64(0), False
+        if terms == 0 and is_plain and how_reduced == REDUCE_COUNT:
+            if lane == 0:
+                results[p] = high - low
+            continue
+        operand = operands[p] if terms > 0 else int64(0)
+        for turn in range(lane, high - low, lanes):
+            place = low + turn if how_reduced != REDUCE_LAST else high - 1 - turn
+            entry = place if order < 0 else heap[order + place]
+            if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
+                continue
+            if not is_plain and not fits_rest(
+                heap, step, frames, slots, operands, stride, p, entry, stack
+            ):
+                continue
+            if how_reduced == REDUCE_COUNT:
+                best += 1
+                is_any = True
+            elif how_reduced in (REDUCE_FIRST, REDUCE_LAST):
+                best = place
+                is_any = True
+                break
+            else:
+                word, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
+                if is_known:
+                    if how_reduced == REDUCE_SUM:
+                        best += word >> 32
+                        second += word & MASK_32
+                    else:
+                        key = key_of(word, kind)
+                        is_better = key < best if how_reduced == REDUCE_MIN else key > best
+                        if is_better or not is_any:
+                            best = key
+                    is_any = True
+        if is_any:
+            if how_reduced in (REDUCE_COUNT, REDUCE_SUM):
+                cuda.atomic.add(results, p, best)
+                if how_reduced == REDUCE_SUM:
+                    cuda.atomic.add(seconds, p, second)
+            elif how_reduced in (REDUCE_FIRST, REDUCE_MIN):
+                cuda.atomic.min(results, p, best)
+            else:
+                cuda.atomic.max(results, p, best)
+            if how_reduced in (REDUCE_MIN, REDUCE_MAX):
+                seconds[p] = 1
+
+
+@cuda.jit
+def settle(heap, step, frames, slots, alive, stride, sizes, level, results, seconds):
+    """What becomes of each partial sequence by what ``reduce`` found."""
+    kind, how = heap[step + KIND], heap[step + REDUCTION]
+    slot = 2 * heap[step + SLOT]
+    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
+        if alive[p] == 0:
+            continue
+        found, second = results[p], seconds[p]
+        if kind == NEGATE:
+            alive[p] = 0 if found > 0 else 1
+        elif kind == SELECT:
+            if found in (WORD_LEAST, WORD_GREATEST):
+                alive[p] = 0
+            else:
+                frames[heap[step + EVENT] * stride + p] = entry_at(heap, step, found)
+        elif how == REDUCE_COUNT:
+            slots[slot * stride + p] = found
+            slots[(slot + 1) * stride + p] = 1
+        elif how == REDUCE_SUM:
+            above = found + (second >> 32)
+            slots[slot * stride + p] = (above << 32) | (second & MASK_32)
+            slots[(slot + 1) * stride + p] = 1 if -(2**31) <= above < 2**31 else 0  # S9
         else:
-            for place in range(low, high):
-                entry = entry_at(heap, step, place)
-                if fits(heap, step, frames, slots, operands, stride, p, entry):
-                    found += 1
-        counts[unit] = found
+            slots[slot * stride + p] = key_of(found, heap[step + VALUE_KIND])
+            slots[(slot + 1) * stride + p] = second
+
+
+@cuda.jit(device=True)
+def words_of(longest):
+    """Words that a window takes: a bit each candidate, 32 in each word."""
+    return greater(int64(1), (longest + 31) >> 5)
+
+
+@cuda.jit(device=True)
+def chunk_of(words):
+    """How many neighbouring words are counted together, as a power of two: its exponent."""
+    bits = int64(0)
+    while words > CHUNKS << bits:
+        bits += 1
+    return bits
+
+
+@cuda.jit
+def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level, marks):
+    """Set a bit for each candidate that fits; ``marks`` are all zero before. ``sizes`` then says
+    how many words there are, and chunks of them; if they are more than there is room for, nothing
+    is set.
+    """
+    stack = cuda.local.array(DEPTH, int64)
+    partials, longest = sizes[LEVELS + level], sizes[heap[step + LONGEST]]
+    pieces = words_of(longest)
+    words = partials * pieces
+    is_too_long = words > len(marks)
+    if cuda.grid(1) == 0:
+        sizes[WORDS_NEEDED] = greater(sizes[WORDS_NEEDED], words)
+        bits = chunk_of(words)
+        sizes[WORDS] = 0 if is_too_long else words
+        sizes[CHUNKS_PLACE] = 0 if is_too_long else (words + (1 << bits) - 1) >> bits
+    if is_too_long:
+        return
+    bits = lanes_of(partials, longest, int64(cuda.gridsize(1)))
+    lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
+    order = heap[step + ORDER]
+    terms, is_plain = heap[step + TERMS], heap[step + TERMS] <= 1 and heap[step + REST] < 0
+    term = heap[step + FIRST_TERM]
+    segment, how, mask = int64(0), int64(0), int64(7)
+    if terms > 0:
+        segment, how = heap[term + TERM_SEGMENT], heap[term + TERM_HOW]
+        mask = heap[term + TERM_MASK]
+    for p in range(int64(cuda.grid(1)) >> bits, partials, int64(cuda.gridsize(1)) >> bits):
+        low, length = lows[p], highs[p] - lows[p]
+        if terms == 0 and is_plain:  # all fit: a word at a time
+            for piece in range(lane, (length + 31) >> 5, lanes):
+                left = lesser(length - (piece << 5), int64(32))
+                marks[p * pieces + piece] = (int64(1) << left) - 1
+            continue
+        operand = operands[p] if terms > 0 and length > 0 else int64(0)
+        for place in range(lane, length, lanes):
+            entry = low + place if order < 0 else heap[order + low + place]
+            if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
+                continue
+            if is_plain or fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
+                cuda.atomic.or_(marks, p * pieces + (place >> 5), int64(1) << (place & 31))
+
+
+@cuda.jit
+def tally(marks, counts, sizes):
+    """How many bits each chunk of words has."""
+    words = sizes[WORDS]
+    bits = chunk_of(words)
+    for chunk in range(cuda.grid(1), sizes[CHUNKS_PLACE], cuda.gridsize(1)):
+        found = int64(0)
+        for word in range(chunk << bits, lesser((chunk + 1) << bits, words)):
+            found += cuda.popc(marks[word])
+        counts[chunk] = found
 
 
 @cuda.jit
@@ -295,208 +482,93 @@ def extend(
     frames,
     slots,
     lows,
-    highs,
-    operands,
     stride,
     sizes,
     level,
+    marks,
     sums,
-    units,
     longer,
     longer_slots,
     alive,
     slot_words,
 ):
-    """Write the partial sequences that a multiple selection makes, a level further."""
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
+    """Write the partial sequences that a multiple selection makes, a level further; marks are
+    cleared.
+    """
+    words = sizes[WORDS]
+    pieces, bits = words_of(sizes[heap[step + LONGEST]]), chunk_of(words)
     if cuda.grid(1) == 0:
-        total = sums[partials * pieces]
-        sizes[LEVELS + level + 1] = lesser(total, int64(stride))
-        sizes[NEEDS + level + 1] = total
-    event, bound = heap[step + EVENT], heap[step + BOUND]
-    for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        at, end = sums[unit], lesser(sums[unit + 1], int64(stride))
-        if at >= end:
-            continue
-        p = unit // pieces
-        place = lows[p] + (unit % pieces) * size
-        while at < end:
-            entry = entry_at(heap, step, place)
-            place += 1
-            if fits(heap, step, frames, slots, operands, stride, p, entry):
+        found = sums[sizes[CHUNKS_PLACE]]
+        sizes[LEVELS + level + 1] = lesser(found, int64(stride))
+        sizes[NEEDS + level + 1] = found
+    event, bound, order = heap[step + EVENT], heap[step + BOUND], heap[step + ORDER]
+    for chunk in range(cuda.grid(1), sizes[CHUNKS_PLACE], cuda.gridsize(1)):
+        at = sums[chunk]
+        for word in range(chunk << bits, lesser((chunk + 1) << bits, words)):
+            left = marks[word]
+            if left == 0:
+                continue
+            marks[word] = 0
+            p = word // pieces
+            base = lows[p] + ((word - p * pieces) << 5)
+            while left != 0 and at < stride:
+                place = base + cuda.ffs(left) - 1
+                left &= left - 1
                 for other in range(bound):
                     longer[other * stride + at] = frames[other * stride + p]
-                for word in range(slot_words):
-                    longer_slots[word * stride + at] = slots[word * stride + p]
-                longer[event * stride + at] = entry
+                for other in range(slot_words):
+                    longer_slots[other * stride + at] = slots[other * stride + p]
+                longer[event * stride + at] = place if order < 0 else heap[order + place]
                 alive[at] = 1
                 at += 1
 
 
-@cuda.jit
-def settle(
-    heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level, sums, units
-):
-    """What a single selection, a negation or a count makes of each partial sequence."""
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    kind = heap[step + KIND]
-    for p in range(cuda.grid(1), partials, cuda.gridsize(1)):
-        if alive[p] == 0:
-            continue
-        first, last = sums[p * pieces], sums[(p + 1) * pieces]
-        if kind == NEGATE:
-            alive[p] = 0 if last > first else 1
-        elif kind != SELECT:
-            slots[2 * heap[step + SLOT] * stride + p] = last - first
-            slots[(2 * heap[step + SLOT] + 1) * stride + p] = 1
-        elif last - first < heap[step + RANK]:
-            alive[p] = 0
-        else:
-            rank = heap[step + RANK]
-            wanted = first + rank - 1 if heap[step + POLICY] == POLICY_FIRST else last - rank
-            low, high = p * pieces, (p + 1) * pieces
-            while low + 1 < high:  # the unit in which it is: the last that begins no later
-                middle = (low + high) >> 1
-                if sums[middle] <= wanted:
-                    low = middle
-                else:
-                    high = middle
-            place = lows[p] + (low - p * pieces) * size
-            left = wanted - sums[low]
-            while left >= 0:
-                entry = entry_at(heap, step, place)
-                place += 1
-                if fits(heap, step, frames, slots, operands, stride, p, entry):
-                    left -= 1
-                    frames[heap[step + EVENT] * stride + p] = entry
-
-
 @cuda.jit(device=True)
-def value_of(heap, step, frames, slots, stride, p, entry):
-    """What is aggregated of an entry, and whether it is defined."""
-    if heap[step + VALUES] >= 0:
-        return heap[heap[step + VALUES] + entry], True
-    own = heap[step + OWN]
-    return run(heap, heap[step + PROGRAM], frames, slots, stride, p, own, entry)
+def marked_before(marks, sums, bits, word):
+    """How many bits are set in the words before one."""
+    found = sums[word >> bits]
+    for other in range((word >> bits) << bits, word):
+        found += cuda.popc(marks[other])
+    return found
 
 
 @cuda.jit
-def add(
-    heap,
-    step,
-    frames,
-    slots,
-    lows,
-    highs,
-    operands,
-    stride,
-    sizes,
-    level,
-    upper,
-    lower,
-    units,
-    where,
-):
-    """The sum of each unit in two parts, of 32 bits and of what is above, which are both exact."""
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    if cuda.grid(1) == 0:
-        sizes[where] = partials * pieces
-    for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        p = unit // pieces
-        low = lows[p] + (unit % pieces) * size
-        high = lesser(low + size, highs[p])
-        above, below = int64(0), int64(0)
-        for place in range(low, high):
-            entry = entry_at(heap, step, place)
-            if fits(heap, step, frames, slots, operands, stride, p, entry):
-                word, is_known = value_of(heap, step, frames, slots, stride, p, entry)
-                if is_known:
-                    above += word >> 32
-                    below += word & MASK_32
-        upper[unit] = above
-        lower[unit] = below
-
-
-@cuda.jit
-def total(heap, step, slots, alive, stride, sizes, level, upper, lower, units):
-    """The sums of partial sequences; undefined beyond 64 bits (S9)."""
-    partials = sizes[LEVELS + level]
-    _, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    slot = heap[step + SLOT]
-    for p in range(cuda.grid(1), partials, cuda.gridsize(1)):
-        if alive[p] == 0:
+def pick(heap, step, frames, alive, lows, stride, sizes, level, marks, sums):
+    """Choose the k-th candidate that fits of each partial sequence, from either end."""
+    words = sizes[WORDS]
+    pieces, bits = words_of(sizes[heap[step + LONGEST]]), chunk_of(words)
+    rank, is_first = heap[step + RANK], heap[step + POLICY] == POLICY_FIRST
+    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
+        if alive[p] == 0 or words == 0:
             continue
-        below = lower[(p + 1) * pieces] - lower[p * pieces]
-        above = upper[(p + 1) * pieces] - upper[p * pieces] + (below >> 32)
-        slots[2 * slot * stride + p] = (above << 32) | (below & MASK_32)
-        is_known = -(2**31) <= above < 2**31
-        slots[(2 * slot + 1) * stride + p] = 1 if is_known else 0
+        before = marked_before(marks, sums, bits, p * pieces)
+        behind = marked_before(marks, sums, bits, (p + 1) * pieces)
+        if behind - before < rank:
+            alive[p] = 0
+            continue
+        left = rank - 1 if is_first else behind - before - rank
+        word = p * pieces
+        while cuda.popc(marks[word]) <= left:
+            left -= cuda.popc(marks[word])
+            word += 1
+        rest = marks[word]
+        for _ in range(left):
+            rest &= rest - 1
+        place = lows[p] + ((word - p * pieces) << 5) + cuda.ffs(rest) - 1
+        frames[heap[step + EVENT] * stride + p] = entry_at(heap, step, place)
 
 
 @cuda.jit
-def extreme_begin(heap, step, slots, stride, sizes, level, greatest):
-    """Begin least or greatest values with none."""
-    slot = heap[step + SLOT]
-    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
-        slots[2 * slot * stride + p] = -(2**63) if greatest != 0 else 2**63 - 1
-        slots[(2 * slot + 1) * stride + p] = 0
-
-
-@cuda.jit
-def extreme(
-    heap,
-    step,
-    frames,
-    slots,
-    lows,
-    highs,
-    operands,
-    stride,
-    sizes,
-    level,
-    units,
-    greatest,
-):
-    """The least or greatest key of each unit into that of its partial sequence."""
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    slot, kind = heap[step + SLOT], heap[step + VALUE_KIND]
-    for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        p = unit // pieces
-        low = lows[p] + (unit % pieces) * size
-        high = lesser(low + size, highs[p])
-        best, is_any = int64(0), False
-        for place in range(low, high):
-            entry = entry_at(heap, step, place)
-            if fits(heap, step, frames, slots, operands, stride, p, entry):
-                word, is_known = value_of(heap, step, frames, slots, stride, p, entry)
-                if is_known:
-                    key = key_of(word, kind)
-                    if not is_any or (key > best if greatest != 0 else key < best):
-                        best = key
-                    is_any = True
-        if is_any:
-            if greatest != 0:
-                cuda.atomic.max(slots, 2 * slot * stride + p, best)
-            else:
-                cuda.atomic.min(slots, 2 * slot * stride + p, best)
-            slots[(2 * slot + 1) * stride + p] = 1
-
-
-@cuda.jit
-def extreme_end(heap, step, slots, stride, sizes, level):
-    """Keys back into words."""
-    slot, kind = heap[step + SLOT], heap[step + VALUE_KIND]
-    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
-        slots[2 * slot * stride + p] = key_of(slots[2 * slot * stride + p], kind)
+def clear(marks, sizes):
+    """Clear the marks that were set."""
+    for word in range(cuda.grid(1), sizes[WORDS], cuda.gridsize(1)):
+        marks[word] = 0
 
 
 @cuda.jit
 def check(heap, step, frames, slots, alive, stride, sizes, level):
     """Steps that look at no column: a time, a condition, a value."""
+    stack = cuda.local.array(DEPTH, int64)
     kind = heap[step + KIND]
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
         if alive[p] == 0:
@@ -508,7 +580,9 @@ def check(heap, step, frames, slots, alive, stride, sizes, level):
                 alive[p] = 0
         else:
             program = heap[step + REST] if kind == TEST else heap[step + PROGRAM]
-            word, is_known = run(heap, program, frames, slots, stride, p, int64(-1), int64(0))
+            word, is_known = run(
+                heap, program, frames, slots, stride, p, int64(-1), int64(0), stack
+            )
             if not is_known:
                 alive[p] = 0
             elif kind != TEST:
@@ -524,6 +598,7 @@ def conclude(
     the values of its composite event. ``numbers`` is where the events' segments of row numbers
     are listed. ``results`` int64[SIZES + stride * (1 + events + values)]: the sizes, then matches.
     """
+    stack = cuda.local.array(DEPTH, int64)
     width = 1 + events + values
     for place in range(cuda.grid(1), len(sizes), cuda.gridsize(1)):
         results[place] = sizes[place]
@@ -549,6 +624,7 @@ def conclude(
                         p,
                         int64(-1),
                         int64(0),
+                        stack,
                     )
                     if not is_known:
                         is_match = 0

@@ -155,9 +155,9 @@ def _search(step: Step, column: Column, plan: RulePlan, bound: int) -> Search:
     own = frame_place(step.event) if step.kind is StepKind.SELECT else 0
     terms: list[Term] = []
     type_ = step.access.column.type
-    for number, (probe, key) in enumerate(zip(step.probes, step.access.keys, strict=True)):
+    for probe, key in zip(step.probes, step.access.keys, strict=True):
         is_float = key_kind(type_, key) is Kind.FLOAT
-        convert = probe_kind(probe, step.access, number)
+        convert = probe_kind(probe, step.access, key)
         how = BY_KEY if is_float else BY_INT
         terms.append(Term(layout.offset_of(key), how, SAME, probe.program, convert))
     if step.kind is not StepKind.AGGREGATE:
@@ -189,7 +189,7 @@ def conditions_of(program: Program) -> list[tuple[Instruction, ...]]:
 
 
 def as_term(condition: Sequence[Instruction], own: int) -> Term | None:
-    """A condition as a term, if it compares the candidate, frame place ``own``, with what is not."""
+    """A condition as a term, if it compares the candidate, frame place ``own``, with others."""
     last = condition[-1]
     if last.op not in HOW:
         return None
@@ -235,7 +235,7 @@ def arity(instruction: Instruction) -> int:
     return 3 if op is Op.CHOOSE else 2
 
 
-# --- words -----------------------------------------------------------------------------------------
+# --- words ---------------------------------------------------------------------------------------
 
 
 class Words:
@@ -371,6 +371,8 @@ def _step(
     if search is None:
         return record
     column = search.column
+    record[records.REDUCTION] = reduction_of(step)
+    record[records.EMPTY] = records.EMPTIES[record[records.REDUCTION]]
     record[records.POLICY] = _POLICIES[step.policy]
     record[records.SIZE], record[records.BOUND] = size(column), search.bound
     record[records.TIMES] = segment(column, layout.ROW_TIME)
@@ -382,7 +384,6 @@ def _step(
     record[records.SORTED], record[records.ORDER] = index(search)
     record[records.INDEX_TERM] = search.key
     if step.kind is StepKind.AGGREGATE:
-        record[records.FUNCTION] = list(Function).index(step.function)
         record[records.VALUE_KIND] = int(step.value_kind is Kind.FLOAT)
         if step.attribute is not None:
             record[records.VALUES] = segment(column, layout.offset_of(step.attribute))
@@ -390,6 +391,22 @@ def _step(
     return record
 
 
+def reduction_of(step: Step) -> int:
+    """What a step asks of all candidates together."""
+    if step.kind is StepKind.AGGREGATE:
+        return _REDUCTIONS[step.function]
+    if step.kind is StepKind.SELECT and step.policy is Policy.LAST:
+        return records.REDUCE_LAST
+    is_count = step.kind is StepKind.NEGATE
+    return records.REDUCE_COUNT if is_count else records.REDUCE_FIRST
+
+
+_REDUCTIONS = {
+    Function.COUNT: records.REDUCE_COUNT,
+    Function.SUM: records.REDUCE_SUM,
+    Function.MIN: records.REDUCE_MIN,
+    Function.MAX: records.REDUCE_MAX,
+}
 _KINDS = {
     StepKind.SELECT: records.SELECT,
     StepKind.NEGATE: records.NEGATE,
