@@ -6,18 +6,31 @@ from typing import Any
 import pytest
 from conformance.operating import (
     A,
+    B,
     check_aggregate,
     check_filter,
     check_join,
     check_window,
+    events,
     stream_of,
 )
 
 from benchmarks import operators as benchmark
 from matcher.gpu.device import device
-from rules.operators import Aggregate, Chain, Filter, Length, Window, joins, operator, places
+from rules.operators import (
+    Aggregate,
+    Chain,
+    Filter,
+    Join,
+    Length,
+    Stream,
+    Window,
+    joins,
+    operator,
+    places,
+)
 from rules.operators.naive import rows_of
-from rules.operators.places import DevicePlace
+from rules.operators.places import HOST, DevicePlace
 
 PLACE = DevicePlace(device())
 SIMULATED = PLACE.simulated
@@ -71,6 +84,22 @@ def test_texts_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "TEXTS_MAX", 2)
     check_join(PLACE, 2, PAIRS)
     check_aggregate(PLACE, 2, SIZES)
+
+
+def test_the_published_join_finds_and_loses_what_it_does_on_the_processor() -> None:
+    rng, made = random.Random(6), []
+    for place in (PLACE, HOST):
+        streams = Stream(A, "a", Length(3)), Stream(B, "b", Length(4))
+        made.append(Join(*streams, "a.x > b.y", {"x": "a.x"}, exact=False, device=place))
+    for begin in range(0, 60, 20):
+        batch = (
+            events(rng, A, sorted(begin + rng.randrange(20) for _ in range(6))),
+            events(rng, B, sorted(begin + rng.randrange(20) for _ in range(7))),
+        )
+        found, expected = (rows_of(join.push(batch)) for join in made)
+        assert found == expected
+    assert made[0].loss == made[1].loss
+    assert made[0].loss.lost > 0
 
 
 def test_an_exact_sum_of_floats_is_the_processors() -> None:

@@ -1,6 +1,7 @@
 """Operators at their bounds: what is refused, what grows, what is forgotten, what is shared out."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from conformance.operating import (
 )
 
 from matcher.gpu.device import NoDevice
+from matcher.model import TIME_MAX, EventIds, StringColumn
+from rules import load
+from rules.engine import make
 from rules.errors import RuleErrors
 from rules.operators import (
     Aggregate,
@@ -28,6 +32,7 @@ from rules.operators import (
     Time,
     Window,
     WindowFull,
+    concatenated,
     joins,
     operator,
     share_out,
@@ -207,3 +212,27 @@ def test_sums_of_floats_are_exact_whatever_has_left() -> None:
     found = made.push(type(batch)(A, batch.time, batch.ids, tuple(columns)))
     sums = [row[1] for row in rows_of(found)]
     assert sums == [1e300, 1e300, 1.0 + 1e-9, -1.0 + 1e-9, -1.0 + 1e-9, 1e300]
+
+
+def test_composite_events_stand_in_one_batch_with_their_causes() -> None:
+    engine = make("cdp")
+    rule = "define C(x) from A() as a and last B() as b within 90 us from a where x = a.x"
+    engine.deploy(load(rule, known={"A": A, "B": B}))
+    rng = random.Random(5)
+    engine.push(events(rng, A, [30, 31, 50, 51]))
+    engine.push(events(rng, B, [10, 40]))
+    found = engine.advance(TIME_MAX)
+    (batch,) = found.batches
+    parts = [batch.take(slice(0, 1)), batch.take(slice(1, 3)), batch.take(slice(3, 4))]
+    assert list(concatenated(parts).events()) == list(batch.events())
+    kept = Window(batch.type, Length(2), device="cpu").push(batch)
+    assert [len(one.cause) for one in kept.events.events()] == [2] * len(kept)
+
+
+def test_a_window_refuses_ids_of_another_form() -> None:
+    made = Window(A, Length(2), device="cpu")
+    first = events(random.Random(1), A, [1, 2])
+    made.push(first)
+    named = EventIds(first.ids.source, first.ids.sequence, StringColumn.from_strings(["p", "q"]))
+    with pytest.raises(ValueError, match="ids are of another form"):
+        made.push(replace(first, time=first.time + 5, ids=named))
