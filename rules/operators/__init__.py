@@ -20,7 +20,8 @@ from rules.operators.aggregates import Aggregate
 from rules.operators.batches import Batcher, concatenated
 from rules.operators.chains import Chain
 from rules.operators.filters import Filter
-from rules.operators.joins import Join, Loss, Stream
+from rules.operators.joins import Join
+from rules.operators.pairing import Loss, Stream
 from rules.operators.places import DevicePlace, Place, share_out
 from rules.operators.sliding import Changes, Window
 from rules.operators.windows import Length, Time, WindowFull

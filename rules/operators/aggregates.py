@@ -14,25 +14,21 @@ An exact sum of floats is up to 68; an operator with one is the processor's, whe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 import numpy as np
 
 from matcher.model import (
     TIME_MIN,
-    Column,
     EventBatch,
-    EventIds,
     EventType,
     Int64s,
     Kind,
-    StringColumn,
 )
 from rules.operators.conditions import aggregates_of, condition_of
 from rules.operators.filters import Filter, Sieve, both, check_type, sent
 from rules.operators.kernels import sliding
 from rules.operators.kernels.bodies import IS_FLOAT, PARTS
-from rules.operators.linear import NO_PROGRAM, Columns, Linear, columns_of, counted, events_in
+from rules.operators.linear import NO_PROGRAM, Columns, Linear, counted, events_in, numbered
 from rules.operators.operator import Operator, Work
 from rules.operators.places import AUTO, HOST, Place, Turn, Words, place_of
 from rules.operators.texts import Texts
@@ -209,13 +205,9 @@ class Aggregate(Operator[EventBatch, EventBatch]):
         sliding.finish(count, self.functions, self.kinds, made, step, out.reshape(-1), count, spare)
         is_so = out[-1] != 0
         words = np.concatenate((keys, out[1:-1]))[:, is_so]
-        kept = words.shape[1]
-        kinds = [one.kind for one in self.type.attributes]
-        columns = columns_of(words[1:], kinds, self._texts)
-        begin, self._emitted = self._emitted + 1, self._emitted + kept
-        ids = EventIds(StringColumn.constant(self.type.name, kept), np.arange(begin, begin + kept))
-        made_of = cast("tuple[Column, ...]", tuple(columns))
-        return EventBatch(self.type, words[0].copy(), ids, made_of)
+        begin = self._emitted + 1
+        self._emitted += words.shape[1]
+        return numbered(self.type, words, begin, self._texts)
 
 
 class _Aggregating:

@@ -9,68 +9,32 @@ pair is lost or found in vain where a batch holds both of its events. The disser
 join first matched each batch with the window as it was before (``exact=False``): it loses pairs and
 finds others that are no more; ``loss`` says how many.
 
-Of the condition, what speaks of one event is worked out when that enters, and so is each side of a
-comparison of one event with the other; what is compared for each pair is two words. Only what mixes
-both events is run for the pairs that are left.
+How a condition is taken apart is told in :mod:`rules.operators.joinplan`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 
-from matcher.model import Column, EventBatch, EventIds, EventType, Int64s, Kind, StringColumn
-from rules.operators.conditions import LEFT, RIGHT, Named, condition_of, join_of
-from rules.operators.filters import Sieve, check_type, sent
-from rules.operators.kernels.machine import SAME
-from rules.operators.linear import (
-    MIRRORED,
-    Columns,
-    Linear,
-    columns_of,
-    comparison_of,
-    events_in,
-    is_by_words,
-)
+from matcher.model import EventBatch
+from rules.operators.conditions import LEFT, RIGHT, Named, join_of
+from rules.operators.filters import check_type, sent
+from rules.operators.joinplan import programs_of
+from rules.operators.linear import Columns, numbered
 from rules.operators.operator import Operator, Work
+from rules.operators.pairing import SIDES, Joined, Joining, Loss, Side, Stream, Told
 from rules.operators.places import AUTO, Place, Turn, Words, place_of
 from rules.operators.texts import Texts
-from rules.operators.windows import UNBOUNDED, Extent, Length, Order, Ring
-from rules.terms import Compare, Expression
+from rules.operators.windows import Length, Order, Ring
 
 Pair: TypeAlias = tuple[EventBatch | None, EventBatch | None]
 """New events of the left stream and of the right one."""
-ROOM_MAX = 2**22
-"""Pairs that are written at a time, so that memory on a device is bounded."""
 PAYS_FROM = 1_000
 """``auto`` takes a device where a window is of so many events, or of a time."""
 BOTH = "both"
-_SIDES = ("left", "right")
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """One side of a join: its events' type, their name in the condition, and their window.
-
-    ``where``: a condition of events that come at all, as of a filter ahead of the window.
-    """
-
-    type: EventType
-    name: str
-    window: Extent
-    where: str = ""
-
-
-@dataclass(slots=True)
-class Loss:
-    """What a join by snapshots has found, beside the exact one: pairs."""
-
-    exact: int = 0
-    lost: int = 0
-    spurious: int = 0
 
 
 class Join(Operator[Pair, EventBatch]):
@@ -101,7 +65,7 @@ class Join(Operator[Pair, EventBatch]):
         exact: bool = True,
         device: str | Place = AUTO,
     ) -> None:
-        if trigger not in (*_SIDES, BOTH):
+        if trigger not in (*SIDES, BOTH):
             raise ValueError(f"trigger {trigger!r}: it is left, right or both")
         streams = (left, right)
         super().__init__(
@@ -121,35 +85,15 @@ class Join(Operator[Pair, EventBatch]):
         )
         first, second = (Named(one.type, one.name) for one in streams)
         self.type, conditions, values = join_of(name, first, second, on, select)
-        self.exact, self.loss = exact, Loss()
-        self._triggers = tuple(
-            place for place, side in enumerate(_SIDES) if trigger in (side, BOTH)
-        )
+        self.loss = Loss()
+        self._triggers = tuple(place for place, side in enumerate(SIDES) if trigger in (side, BOTH))
         columns = (Columns(left.type), Columns(right.type))
-        linear = Linear(self._texts, *columns)
-        plan = _planned(conditions)
-        compared = [comparison_of(one) for one in plan.compared]
-        self._rest = linear.conjunction(plan.rest)
-        own = [linear.conjunction(plan.alone[side]) for side in (LEFT, RIGHT)]
-        hoisted = (
-            linear.values(one.left for one in plan.compared),
-            linear.values(one.right for one in plan.compared),
+        programs = programs_of(self.place, self._texts, columns, conditions, values)
+        one, other = (
+            Side(self.place, self._texts, stream, own, kinds, within)
+            for stream, own, kinds in zip(streams, columns, programs.kinds, strict=True)
         )
-        selected = linear.values(values)
-        kinds = [
-            [one.left.kind for one in plan.compared],
-            [one.right.kind for one in plan.compared],
-        ]
-        self._sides = tuple(
-            _Side(self.place, self._texts, streams[side], columns[side], kinds[side], within)
-            for side in (LEFT, RIGHT)
-        )
-        self._texts.settle()
-        place = self.place
-        self._code = place.constant(linear.code)
-        self._own, self._hoisted = own, [place.constant(one) for one in hoisted]
-        self._compared = place.constant(np.array([(len(compared), 0), *compared], np.int64))
-        self._selected = place.constant(selected)
+        self._of = Joined((one, other), programs, exact)
         self._order = Order()
         self._emitted = 0
 
@@ -162,17 +106,19 @@ class Join(Operator[Pair, EventBatch]):
         try:
             self.push(batch)
         finally:
-            self._triggers = triggers
+            for join in (self, self._instead):  # a device may have failed meanwhile
+                if isinstance(join, Join):
+                    join._triggers = triggers
 
     def _hand_over(self, other: Operator[Pair, EventBatch]) -> None:
         assert isinstance(other, Join)
-        other._emitted, other.loss = self._emitted, self.loss
+        other._emitted, other.loss, other._triggers = self._emitted, self.loss, self._triggers
 
     def _rings(self) -> Sequence[Ring]:
-        return [side.ring for side in self._sides]
+        return [side.ring for side in self._of.sides]
 
     def _check(self, batch: Pair) -> None:
-        for side, part in zip(self._sides, batch, strict=True):
+        for side, part in zip(self._of.sides, batch, strict=True):
             if part is not None:
                 check_type(part, side.stream.type)
                 self._order.check(part)
@@ -180,7 +126,7 @@ class Join(Operator[Pair, EventBatch]):
 
     def _send(self, turn: Turn, batch: Pair) -> list[tuple[Words, int]]:
         found: list[tuple[Words, int]] = []
-        for name, side, part in zip(_SIDES, self._sides, batch, strict=True):
+        for name, side, part in zip(SIDES, self._of.sides, batch, strict=True):
             if part is None or not len(part):
                 found.append((turn.words(name, 1), 0))
             else:
@@ -192,11 +138,11 @@ class Join(Operator[Pair, EventBatch]):
         times = [self._order.check(part) for part in batch if part is not None]
         latest = max([self._order.latest, *times])
         counts = [self._append(turn, place, *sent[place], results) for place in (LEFT, RIGHT)]
-        work = _Joining(self, turn, results)
+        work = Joining(self._of, turn, results, self._tell)
         for place in self._triggers:
             if counts[place]:
                 work.begin(place, counts)
-        for side, count in zip(self._sides, counts, strict=True):
+        for side, count in zip(self._of.sides, counts, strict=True):
             side.ring.advance(count, latest)
         self._order.latest = latest
         return work
@@ -205,9 +151,9 @@ class Join(Operator[Pair, EventBatch]):
         self, turn: Turn, place: int, words: Words, count: int, results: tuple[Words, int]
     ) -> int:
         """Put new events into a window; how many, once they are filtered."""
-        side, step = self._sides[place], count
+        side, step = self._of.sides[place], count
         if side.sieve is not None and count:
-            name = _SIDES[place]
+            name = SIDES[place]
             side.sieve.flag(turn, name, words, count, results)
             turn.wait()
             kept = side.sieve.kept(turn, name)
@@ -215,7 +161,8 @@ class Join(Operator[Pair, EventBatch]):
             count = step = kept
         side.ring.reserve(turn, count)
         ring = (side.ring.words, side.ring.capacity, side.ring.end)
-        programs = (self._code, self._own[place], self._hoisted[place])
+        of = self._of.programs
+        programs = (of.code, of.alone[place], of.hoisted[place])
         turn.run("append", count, words, step, side.raw, *ring, *programs, *results)
         return count
 
@@ -223,275 +170,25 @@ class Join(Operator[Pair, EventBatch]):
         self._finish_all()
         used = [
             (side.ring, column, side.ring.column(column))
-            for side in self._sides
+            for side in self._of.sides
             for column in side.texts
         ]
         codes = self._texts.forget(np.concatenate([np.empty(0, np.int64), *(c for *_, c in used)]))
         for ring, column, values in used:
             ring.replace(column, codes[values])
 
-    def batch_of(self, parts: Sequence[Int64s]) -> EventBatch:
+    def _tell(self, told: Told) -> EventBatch:
         """The events that come out, from the words that were selected for each trigger."""
-        words = np.concatenate(parts, axis=1) if parts else np.empty((2 + self.width, 0), np.int64)
+        parts, losses = told
+        width = 2 + self._of.programs.width
+        words = np.concatenate(parts, axis=1) if parts else np.empty((width, 0), np.int64)
         words = words[:, words[-1] != 0]
         words = words[:, np.argsort(words[0], kind="stable")]
-        count = words.shape[1]
-        kinds = [one.kind for one in self.type.attributes]
-        columns = columns_of(words[1:-1], kinds, self._texts)
-        begin, self._emitted = self._emitted + 1, self._emitted + count
-        ids = EventIds(
-            StringColumn.constant(self.type.name, count), np.arange(begin, begin + count)
-        )
-        made = cast("tuple[Column, ...]", tuple(columns))
-        return EventBatch(self.type, words[0].copy(), ids, made)
-
-    @property
-    def width(self) -> int:
-        """How many attributes come out."""
-        return len(self.type.attributes)
-
-
-class _Side:
-    """One stream's window."""
-
-    def __init__(
-        self,
-        place: Place,
-        texts: Texts,
-        stream: Stream,
-        columns: Columns,
-        kinds: Sequence[Kind],
-        within: int | None,
-    ) -> None:
-        self.stream, self.columns = stream, columns
-        self.raw = len(columns)
-        self.texts = columns.texts
-        self.texts += [self.raw + 1 + k for k, kind in enumerate(kinds) if kind is Kind.STRING]
-        more = UNBOUNDED if within is None else within
-        self.ring = Ring(place, self.raw + 1 + len(kinds), stream.window, more)
-        self.sieve: Sieve | None = None
-        if stream.where.strip():  # its columns stand behind those that are kept
-            conditions = condition_of(stream.type, stream.where)
-            self.sieve = Sieve(place, texts, columns, conditions)
-
-
-class _Joining:
-    """A batch that is joined."""
-
-    def __init__(self, join: Join, turn: Turn, results: tuple[Words, int]) -> None:
-        self._join, self._turn, self._results = join, turn, results
-        self._parts: list[_Part] = []
-        self._settled = False
-
-    def begin(self, side: int, counts: Sequence[int]) -> None:
-        """Count the pairs that the new events of a side make."""
-        self._parts.append(_Part(self._join, self._turn, self._results, side, counts))
-
-    def settle(self) -> None:
-        if self._settled:
-            return
-        self._settled = True
-        self._turn.wait()
-        for part in self._parts:
-            part.emit(0)
-
-    def result(self) -> EventBatch:
-        join, made = self._join, []
-        # At one time the right stream's events came first: a stable sort keeps it so.
-        for part in self._parts[::-1]:
-            made += part.words()
-        for part in self._parts:
-            join.loss.exact += part.loss.exact
-            join.loss.lost += part.loss.lost
-            join.loss.spurious += part.loss.spurious
-        return join.batch_of(made)
-
-
-class _Part:
-    """The pairs of one side's new events."""
-
-    def __init__(
-        self,
-        join: Join,
-        turn: Turn,
-        results: tuple[Words, int],
-        side: int,
-        counts: Sequence[int],
-    ) -> None:
-        self._join, self._turn, self._results = join, turn, results
-        self._mine, self._theirs = join._sides[side], join._sides[1 - side]
-        self._flipped, self._count = int(side == RIGHT), counts[side]
-        self._name = _SIDES[side]
-        mine, theirs = self._mine.ring, self._theirs.ring
-        self._my_end, self._their_end = mine.end, theirs.end
-        self._rings = (mine.words, mine.capacity, theirs.words, theirs.capacity)
-        new = counts[1 - side]
-        population = theirs.end + new - theirs.start
-        self._slices = join.place.slices(self._count, population)
-        self._size = -(-population // self._slices) if population else 1
-        self.loss, self._total = Loss(), 0
-        self._exact = self._spans("exact", new, UNBOUNDED)
-        self._counted = ["exact"]
-        if not join.exact:
-            self._count_snapshot(new)
-        else:
-            self._count_pairs("exact", self._exact)
-
-    def _count_snapshot(self, new: int) -> None:
-        """Count the pairs as they were published, the exact ones, and those that are both."""
-        visible, last = (new, self._their_end + new) if self._flipped else (0, self._their_end)
-        published = self._spans("published", visible, last)
-        both = self._turn.words(f"{self._name} both spans", 2 * self._count)
-        self._turn.run("common", self._count, self._exact, published, both)
-        for name, spans in (("exact", self._exact), ("both", both), ("published", published)):
-            self._count_pairs(name, spans)
-        self._counted = ["exact", "both", "published"]
-        self._exact = published
-
-    def _spans(self, name: str, new: int, snapshot: int) -> Words:
-        spans = self._turn.words(f"{self._name} {name} spans", 2 * self._count)
-        mine, my_capacity, theirs, their_capacity = self._rings
-        ring = self._theirs.ring
-        self._turn.run(
-            "span",
-            self._count,
-            mine,
-            my_capacity,
-            self._my_end,
-            theirs,
-            their_capacity,
-            ring.start,
-            self._their_end,
-            self._their_end + new,
-            ring.length,
-            ring.duration,
-            1 - self._flipped,  # at one time the right stream's events come first
-            snapshot,
-            spans,
-        )
-        return spans
-
-    def _count_pairs(self, name: str, spans: Words) -> None:
-        turn, count = self._turn, self._count
-        counts = turn.words(f"{self._name} {name} counts", count * self._slices)
-        totals = turn.words(f"{self._name} {name} totals", count + 1)
-        self._pair(spans, counts, totals, totals, 0, UNBOUNDED)
-        turn.run("total", count, count, self._slices, counts, totals)
-        turn.scan(f"{self._name} {name}", totals, count)
-        turn.ask(f"{self._name} {name}", totals, count, 1)
-        self._counts, self._totals = counts, totals
-
-    def _pair(
-        self, spans: Words, counts: Words, totals: Words, pairs: Words, skip: int, room: int
-    ) -> None:
-        mine, my_capacity, theirs, their_capacity = self._rings
-        join = self._join
-        self._turn.run(
-            "pair",
-            self._count * self._slices,
-            self._count,
-            self._slices,
-            self._size,
-            spans,
-            mine,
-            my_capacity,
-            self._my_end,
-            theirs,
-            their_capacity,
-            self._flipped,
-            self._mine.raw,
-            self._theirs.raw,
-            join._compared,
-            join._code,
-            join._rest,
-            *self._results,
-            counts,
-            totals,
-            pairs,
-            skip,
-            room,
-        )
-
-    def emit(self, skip: int) -> None:
-        """Begin to write the pairs from number ``skip`` on; the turn has been waited for."""
-        turn, join = self._turn, self._join
-        if skip == 0:
-            found = [int(turn.answer(f"{self._name} {one}", 1)[0]) for one in self._counted]
-            self._total = found[-1]
-            self.loss = Loss(found[0])
-            if not join.exact:
-                self.loss = Loss(found[0], found[0] - found[1], found[2] - found[1])
-        rows = self._rows(skip)
-        if not rows:
-            return
-        pairs = turn.words(f"{self._name} pairs", 2 * rows)
-        self._pair(self._exact, self._counts, self._totals, pairs, skip, rows)
-        size = (2 + join.width) * rows
-        out = turn.words(f"{self._name} selected", size)
-        programs = (join._code, join._selected, *self._results)
-        turn.run("select", rows, pairs, self._flipped, *self._rings, *programs, out, rows)
-        turn.ask(f"{self._name} selected", out, 0, size)
-
-    def _rows(self, skip: int) -> int:
-        return min(self._total - skip, ROOM_MAX)
-
-    def words(self) -> list[Int64s]:
-        """What was selected, int64[2 + attributes, pairs]."""
-        made, skip = [], 0
-        while skip < self._total:
-            self._turn.wait()
-            rows = self._rows(skip)
-            width = 2 + self._join.width
-            found = self._turn.answer(f"{self._name} selected", width * rows)
-            made.append(found.reshape(width, rows))
-            skip += rows
-            if skip < self._total:
-                self.emit(skip)
-        return made
-
-
-@dataclass(slots=True)
-class _Plan:
-    """A join's condition in its parts."""
-
-    alone: tuple[list[Expression], list[Expression]] = field(default_factory=lambda: ([], []))
-    compared: list[Compare] = field(default_factory=list)
-    """Left of each the left event, right the right one; equalities first."""
-    rest: list[Expression] = field(default_factory=list)
-
-
-def _planned(conditions: Sequence[Expression]) -> _Plan:
-    plan = _Plan()
-    for condition in conditions:
-        events = events_in(condition)
-        compare = _apart(condition)
-        if events <= {LEFT}:
-            plan.alone[LEFT].append(condition)
-        elif events <= {RIGHT}:
-            plan.alone[RIGHT].append(condition)
-        elif compare is not None:
-            plan.compared.append(compare)
-        else:
-            plan.rest.append(condition)
-    plan.compared.sort(key=lambda one: comparison_of(one)[1] != SAME)
-    return plan
-
-
-def _apart(condition: Expression) -> Compare | None:
-    """A comparison of what the left event has with what the right one has; None for another."""
-    if not isinstance(condition, Compare) or not is_by_words(condition):
-        return None
-    sides: Any = (events_in(condition.left), events_in(condition.right))
-    if sides == ({LEFT}, {RIGHT}):
-        return condition
-    if sides == ({RIGHT}, {LEFT}):
-        return replace(
-            condition,
-            comparison=MIRRORED[condition.comparison],
-            left=condition.right,
-            right=condition.left,
-        )
-    return None
+        for loss in losses:
+            self.loss.add(loss)
+        begin, count = self._emitted + 1, words.shape[1]
+        self._emitted += count
+        return numbered(self.type, words[:-1], begin, self._texts)
 
 
 def _is_wide(stream: Stream) -> bool:

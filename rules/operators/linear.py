@@ -17,7 +17,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from matcher.model import EventBatch, EventType, Int64s, Kind, StringColumn, Value
+from matcher.model import Column, EventBatch, EventIds, EventType, Int64s, Kind, StringColumn, Value
 from rules.operators.kernels.machine import GREATER, LESS, SAME, STACK
 from rules.operators.texts import Asked, Rank, Texts
 from rules.planning.program import COMPARISONS, Instruction, Op, Program, conjunction, program
@@ -203,14 +203,18 @@ def _about_texts(node: Compare) -> Expression:
     return Compare(comparison, OfText(Rank(), left), OfText(Rank(), right))
 
 
-def columns_of(words: Int64s, kinds: Sequence[Kind], texts: Texts) -> list[object]:
-    """Columns of a batch of events from int64[columns, n] words of these kinds."""
-    made: list[object] = []
-    for word, kind in zip(words, kinds, strict=True):
-        if kind is Kind.STRING:
+def numbered(type_: EventType, words: Int64s, begin: int, texts: Texts) -> EventBatch:
+    """Events that an operator has made, from int64[1 + attributes, n] words, time first: their
+    source is their type's name, their numbers are from ``begin`` on.
+    """
+    count = words.shape[1]
+    made: list[Column] = []
+    for word, attribute in zip(words[1:], type_.attributes, strict=True):
+        if attribute.kind is Kind.STRING:
             made.append(texts.column(word))
-        elif kind is Kind.FLOAT:
+        elif attribute.kind is Kind.FLOAT:
             made.append(word.view(np.float64))
         else:
-            made.append(word != 0 if kind is Kind.BOOL else word)
-    return made
+            made.append(word != 0 if attribute.kind is Kind.BOOL else word)
+    ids = EventIds(StringColumn.constant(type_.name, count), np.arange(begin, begin + count))
+    return EventBatch(type_, words[0].copy(), ids, tuple(made))

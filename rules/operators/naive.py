@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from matcher.model import EventBatch, EventType, Kind
 from rules.operators.conditions import RIGHT, Named, aggregates_of, condition_of, join_of
-from rules.operators.joins import Stream
+from rules.operators.pairing import Stream
 from rules.operators.windows import Extent, Length
 from rules.planning.rowwise import Evaluate, evaluator, is_satisfied
 from rules.terms import AttributeOf, Choice, Expression, Function, rewritten

@@ -25,8 +25,8 @@ from rules.operators import (
     Length,
     Stream,
     Window,
-    joins,
     operator,
+    pairing,
     places,
 )
 from rules.operators.naive import rows_of
@@ -70,7 +70,7 @@ def test_a_filter_ahead_of_a_window_stays_on_the_device() -> None:
 
 
 def test_more_pairs_than_there_is_room_for_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joins, "ROOM_MAX", 4)
+    monkeypatch.setattr(pairing, "ROOM_MAX", 4)
     check_join(PLACE, 0, PAIRS)
 
 
@@ -145,3 +145,18 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PLACE.on, "empty", none)
     with pytest.raises(MemoryError, match=r"bytes more than .* has left: shorten the window"):
         Window(A, Length(3), device=PLACE)
+
+
+def test_a_device_that_fails_while_events_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: Any) -> None:
+        raise RuntimeError("an illegal address")
+
+    join = Join(Stream(A, "a", Length(9)), Stream(B, "b", Length(9)), "", {}, device=PLACE)
+    rng = random.Random(2)
+    join.enter((events(rng, A, [1]), events(rng, B, [1, 2])))
+    monkeypatch.setattr(PLACE.on, "launch", none)
+    join.enter((events(rng, A, [3]), events(rng, B, [3, 4])))
+    assert join.failure == "RuntimeError: an illegal address"
+    found = join.push((events(rng, A, [9]), None))
+    assert len(found) == 4
+    assert found.ids.sequence.tolist() == [1, 2, 3, 4]

@@ -35,6 +35,7 @@ from rules.operators import (
     concatenated,
     joins,
     operator,
+    pairing,
     share_out,
     windows,
 )
@@ -76,7 +77,7 @@ def test_groups_are_made_anew_when_they_are_many(monkeypatch: pytest.MonkeyPatch
 
 
 def test_pairs_are_told_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joins, "ROOM_MAX", 3)
+    monkeypatch.setattr(pairing, "ROOM_MAX", 3)
     for seed in (0, 11, 22, 33):
         check_join(HOST, seed, ((7, 9), (20, 25)))
 
