@@ -70,7 +70,8 @@ class Workspace:
         self.generation = 0
         self._shape = (0, 0, 0, 0, 0)  # levels, events, slots, terms, values
         self.sizes = device.zeros(records.SIZES, np.int64)
-        self.asked: AnyArray = device.pinned(2, np.int64)
+        self.owner: Evaluation | None = None
+        """Whose results stand there."""
 
     @property
     def bytes(self) -> int:
@@ -133,52 +134,75 @@ class Evaluation:
         self._pinned: AnyArray = workspace.device.pinned(
             records.SIZES + FIRST_MATCHES * self._width, np.int64
         )
+        self._asked: AnyArray = workspace.device.pinned(2, np.int64)
+        self._first = self._stop = 0
+        self._room = (0, 0)
+        """Partial sequences of a level, and words of marks, that what was launched has room for."""
         self._recorded: Callable[[], None] | None = None
         self._made_for = (-1, -1)
         self.recorded = not workspace.device.simulated
         self.evaluated = 0
         """Terminators, ever."""
 
-    def matches(self, begin: int, end: int) -> Iterator[Matches]:
-        """All matches whose terminators' times are from ``begin`` to before ``end``."""
-        most, workspace = TERMINATORS_MAX, self._workspace
-        workspace.fit(self.linked)
+    def start(self, begin: int, end: int) -> None:
+        """Launch the evaluation of the first terminators whose times are from ``begin`` to before
+        ``end``; the workspace fits the rule.
+        """
         times = self.linked.columns[0].times
-        first, end_place = np.searchsorted(times, (max(begin, self.linked.deployed.since), end))
-        self.evaluated += int(end_place - first)
-        while first < end_place:
-            most = min(most, workspace.capacity, int(end_place - first))
-            workspace.asked[:] = first, most
-            self._submit()
-            sizes = self._pinned[: records.SIZES]
-            needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
-            need, words = int(needs.max()), int(sizes[records.WORDS_NEEDED])
-            if need > workspace.capacity or words > workspace.words:
-                has_room = (need <= workspace.capacity or workspace.grow(need)) and (
-                    words <= workspace.words or workspace.grow_marks(words)
-                )
-                if not has_room:
-                    most //= 2
-                    if most == 0:
-                        raise DeviceFailed(f"one terminator makes {need} partial sequences")
+        since = max(begin, self.linked.deployed.since)
+        first, stop = np.searchsorted(times, (since, end))
+        self._first, self._stop = int(first), int(stop)
+        self.evaluated += self._stop - self._first
+        if self._first < self._stop:
+            self._submit(TERMINATORS_MAX)
+
+    def matches(self) -> Iterator[Matches]:
+        """All matches of the terminators that were asked for when it was started."""
+        while self._first < self._stop:
+            self._workspace.lane.wait()
+            sizes, levels = self._pinned[: records.SIZES], self.linked.levels
+            most = int(self._asked[1])
+            if not self._fits(sizes, most):
                 continue
-            found = self._found(int(sizes[records.LEVELS + self.linked.levels - 1]))
-            first += most
-            most = TERMINATORS_MAX
+            count = int(sizes[records.LEVELS + levels - 1])
+            if count > FIRST_MATCHES and self._workspace.owner is not self:
+                self._submit(most)  # what does not fit beside the sizes has been written over
+                continue
+            found = self._found(count)
+            self._first += most
+            if self._first < self._stop:
+                self._submit(TERMINATORS_MAX)
             if len(found.rows):
                 yield found
 
-    def _submit(self) -> None:
-        """Launch all, and wait for it."""
-        made_for = (self._memory.generation, self._workspace.generation)
+    def _fits(self, sizes: Int64s, most: int) -> bool:
+        """Whether there was room for all; else what is asked for anew has room (Law 2)."""
+        space = self._workspace
+        needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
+        need, words = int(needs.max()), int(sizes[records.WORDS_NEEDED])
+        if need <= self._room[0] and words <= self._room[1]:
+            return True
+        has_room = need <= space.capacity or space.grow(need)
+        if not (has_room and (words <= space.words or space.grow_marks(words))):
+            most //= 2
+            if most == 0:
+                raise DeviceFailed(f"one terminator makes {need} partial sequences")
+        self._submit(most)
+        return False
+
+    def _submit(self, most: int) -> None:
+        """Launch the evaluation of so many terminators at most."""
+        space = self._workspace
+        self._asked[:] = self._first, min(most, space.capacity, self._stop - self._first)
+        made_for = (self._memory.generation, space.generation)
         if made_for != self._made_for:
             self._made_for, self._recorded = made_for, None
         if self._recorded is None:
             work = partial(self.launch, self._memory.addresses[self.linked.deployed.rule.name])
-            device, lane = self._workspace.device, self._workspace.lane
-            self._recorded = device.recorded(work, lane) if self.recorded else work
+            recorded = self.recorded
+            self._recorded = space.device.recorded(work, space.lane) if recorded else work
+        space.owner, self._room = self, (space.capacity, space.words)
         self._recorded()
-        self._workspace.lane.wait()
 
     def _found(self, count: int) -> Matches:
         """The matches among so many partial sequences of the last level."""
@@ -202,7 +226,7 @@ class Evaluation:
         """Everything from the question to the first matches, on the lane."""
         space, heap = self._workspace, self._memory.heap
         on, lane = space.device, space.lane
-        on.upload(space.sizes, 0, space.asked, lane)
+        on.upload(space.sizes, 0, self._asked, lane)
         threads = 4 if on.simulated else 1_024
         begun = (space.frames[0], space.alive[0], space.sizes)
         on.launch(kernels.begin, (1, 1), threads, lane, *begun)
