@@ -53,8 +53,8 @@ TARGET = "target: "
 ASK = "from matcher.gpu.device import device; d = device(); print(d.name); print(int(d.simulated))"
 WHOLE = ", all of it"
 """How the name of a part's own row ends."""
-TOLD_MAX = 300
-"""Characters of what is said of a failure in the summary."""
+TOLD_MAX, FAILED_MAX = 300, 16
+"""Characters of what is said of a failure in the summary, and failures that are told there."""
 KERNELS: Mapping[str, str] = {
     "detection": "from broker.warmup import warm_up; warm_up('aip')",
     "matching": "from matcher.methods.loading import load_kernels; load_kernels()",
@@ -77,7 +77,11 @@ class Part:
 PARTS = (
     Part("bandwidth", "benchmarks.device.bandwidth", 60),
     Part("tests", "benchmarks.device.tests", 160),
-    Part("matching", "benchmarks.device.matching", 150, ("matching",)),
+    Part("targets", "benchmarks.device.targets", 110, ("detection",)),
+    Part("default", "benchmarks.device.default", 60, ("detection",)),
+    Part("matching", "benchmarks.device.matching", 120, ("matching",)),
+    Part("operators", "benchmarks.operators", 110, ("detection",)),
+    Part("detection", "benchmarks.device.detection", 240, ("detection",)),
 )
 """The most valuable first."""
 
@@ -246,15 +250,17 @@ def write_tables(one: Run, device: str) -> None:
 
 def summary(rows: Iterable[Row]) -> str:
     """The rows that have a target, what failed, and how long each part took."""
-    shown = []
+    shown, failed = [], []
     for row in rows:
         if row.value is None:
-            shown.append(f"failed: {row.name}: {row.note}"[:TOLD_MAX])
+            failed.append(f"failed: {row.name}: {row.note}"[:TOLD_MAX])
         elif row.note.startswith(TARGET) or row.name.endswith(WHOLE):
             told = f"{row.name}: {figure(row.value)} {row.unit}"
             ratio = "" if row.ratio is None else f", {row.ratio:.2f} times {row.baseline_name}"
             shown.append(f"{told}{ratio}{f' ({row.note})' if row.note else ''}")
-    return "\n".join(shown)
+    if len(failed) > FAILED_MAX:
+        failed[FAILED_MAX:] = [f"and {len(failed) - FAILED_MAX} more failed"]
+    return "\n".join([*failed, *shown])
 
 
 def installed(folder: Path, target: Path) -> Mapping[str, str]:

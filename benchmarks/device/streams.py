@@ -1,0 +1,244 @@
+"""Windows that are filled, terminators that ask, and the engines that answer, timed by the clock.
+
+Law 1: nothing is measured before all windows of the rules are full. No terminator comes until then,
+so that filling costs what taking events in costs; the first ones after it are not counted, since
+kernels are loaded then and automata catch up.
+
+Law 2: what is timed is all that a host does with events: it pushes them, advances the mark, and
+counts the composite events. Batches are made before. Terminators come one by one, each with the
+events that lie between it and the one before, or so many at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.report import seconds_of
+from benchmarks.reproduction.engine_workloads import Events, Joined, Workload
+from matcher.gpu.device import Device, Lane, device
+from matcher.model import EventBatch, Int64s
+from rules import load
+from rules.engine import Detector, make
+
+SEED = 7
+FILLING = 2**18
+"""Events of a chunk while windows are filled."""
+FIRST = 3
+"""Turns after the filling that are not counted: so many, or one that takes long."""
+TURNS: Mapping[int, int] = {1: 600, 64: 12}
+"""How many turns are counted at most, by how many terminators come at once."""
+FEW: Mapping[int, int] = {1: 2, 3: 1}
+"""The same under the simulator."""
+SECONDS_MAX = 0.25
+"""So much elapsed time ends the counting too, but not before TURNS_MIN turns."""
+TURNS_MIN = 2
+
+ALONE = 20
+"""How often the device's own part of a turn is repeated, to be timed."""
+
+AIP, CDP = "CPU AIP", "CPU CDP"
+PUBLISHED, LAUNCHED, GRAPHS = "GPU CDP, published", "GPU CDP, launched", "GPU CDP, graphs"
+
+
+class Recordings:
+    """A device that notes what is recorded on it, so that the last of it can be repeated by itself;
+    without ``graphs`` it records nothing, and all is launched anew each time.
+    """
+
+    def __init__(self, *, graphs: bool) -> None:
+        self.device: Device = copy(device())
+        self._graphs = graphs
+        self._last: tuple[Callable[[], None], Lane] | None = None
+        self.device.recorded = self._record  # type: ignore[method-assign]
+
+    def _record(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
+        again = device().recorded(work, lane) if self._graphs else work
+        self._last = again, lane
+        return again
+
+    def alone_s(self) -> float | None:
+        """Seconds of what was recorded last, repeated without a wait in between: its kernels, and
+        the copies among them; None where nothing was.
+        """
+        if self._last is None:
+            return None
+        again, lane = self._last
+
+        def several() -> None:
+            for _ in range(ALONE):
+                again()
+            lane.wait()
+
+        return seconds_of(several, repeats=3) / ALONE
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A new engine, and what it records on a device; None of the processor's."""
+
+    detector: Detector
+    recordings: Recordings | None = None
+
+
+def _published() -> Engine:
+    from rules.engine.gpu.published import PublishedCdp
+
+    recordings = Recordings(graphs=False)
+    return Engine(PublishedCdp(recordings.device), recordings)
+
+
+def _ours(*, graphs: bool) -> Engine:
+    from rules.engine.gpu.engine import GpuEngine
+
+    recordings = Recordings(graphs=graphs)
+    return Engine(GpuEngine(recordings.device), recordings)
+
+
+ENGINES: Mapping[str, Callable[[], Engine]] = {
+    AIP: lambda: Engine(make("aip")),
+    CDP: lambda: Engine(make("cdp")),
+    GRAPHS: lambda: _ours(graphs=True),
+    LAUNCHED: lambda: _ours(graphs=False),
+    PUBLISHED: _published,
+}
+"""The engines by what tables call them."""
+
+
+Turn = tuple[Sequence[EventBatch], int]
+"""Batches that come together, and the mark behind them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Rules, and events of which the first ``filling`` ones fill windows; ``asking``: the types of
+    the terminators. Event number n is at n microseconds.
+    """
+
+    rules: str
+    events: Events
+    filling: int
+    asking: Int64s
+
+    @classmethod
+    def of(
+        cls, workload: Workload, filling: int, terminators: int, asking: Sequence[int]
+    ) -> Stream:
+        """So many events to fill windows, then those of so many terminators, about."""
+        rng = np.random.default_rng(SEED)
+        kinds = workload.events(1, rng).types
+        measured = terminators * len(kinds) // len(asking)
+        events = workload.events(filling + measured, rng)
+        return cls(workload.rules, events, filling, np.array(asking, np.int64))
+
+    @classmethod
+    def joined(cls, scenario: Joined, window: int | None = None) -> Stream:
+        """R10 and what a scenario changes of it; ``window``: how far back one step looks."""
+        workload = scenario.workload(np.random.default_rng(SEED))
+        filling = (scenario.states - 1) * (window or scenario.window)
+        asking = range(0, scenario.groups * scenario.states, scenario.states)
+        return cls.of(workload, filling, terminators_wanted(), list(asking))
+
+    def fill(self, detector: Detector) -> None:
+        """Take in what fills the windows: all events but terminators."""
+        for first in range(0, self.filling, FILLING):
+            last = min(first + FILLING, self.filling)
+            places = np.arange(first, last)
+            places = places[~np.isin(self.events.kinds[first:last], self.asking)]
+            if len(places):
+                for batch in self.events.batches(places, places):
+                    detector.push(batch)
+            detector.advance(last)
+
+    def turns(self, at_once: int, first: int, count: int) -> list[Turn]:
+        """So many turns from an event on, each up to and with so many terminators."""
+        asks = np.flatnonzero(np.isin(self.events.kinds[first:], self.asking)) + first
+        ends = asks[at_once - 1 :: at_once][:count] + 1
+        turns = []
+        for end in ends.tolist():
+            places = np.arange(first, end)
+            turns.append((self.events.batches(places, places), end))
+            first = end
+        return turns
+
+
+def terminators_wanted() -> int:
+    """Terminators that all that is measured of one engine may need."""
+    return sum(at_once * (FIRST + turns) for at_once, turns in ways().items()) + 64
+
+
+def ways() -> Mapping[int, int]:
+    """TURNS, or FEW of them under the simulator."""
+    return FEW if device().simulated else TURNS
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Elapsed microseconds for each event and for each terminator, composite events for each
+    terminator, and seconds of what a turn does on the device, where it is recorded.
+    """
+
+    event_us: float
+    terminator_us: float
+    composites: float
+    alone_s: float | None = None
+
+
+def filled(name: str, stream: Stream) -> Engine:
+    """An engine of ENGINES with a stream's rules and full windows."""
+    engine = ENGINES[name]()
+    engine.detector.deploy(load(stream.rules))
+    stream.fill(engine.detector)
+    return engine
+
+
+def timings(
+    engine: Engine, stream: Stream, at_most: int | None = None
+) -> Iterator[tuple[int, Timing]]:
+    """What a turn takes, by how many terminators come at once, ``at_most`` of them; windows are
+    full (Law 1).
+    """
+    first = stream.filling
+    for at_once, count in ways().items():
+        if at_most is not None and at_once > at_most:
+            continue
+        turns = stream.turns(at_once, first, FIRST + count)
+        first, taken = turns[-1][1], 0
+        begun = time.perf_counter()
+        while taken < FIRST and (not taken or time.perf_counter() - begun < SECONDS_MAX):
+            take(engine.detector, turns[taken])
+            taken += 1
+        timing = timed(engine.detector, turns[taken:], at_once)
+        alone_s = None if engine.recordings is None else engine.recordings.alone_s()
+        yield at_once, replace(timing, alone_s=alone_s)
+
+
+def timed(detector: Detector, turns: Sequence[Turn], at_once: int) -> Timing:
+    """The mean over some turns (Law 2)."""
+    spent, events, found, done = 0.0, 0, 0, 0
+    gc.collect()
+    gc.disable()
+    begun = time.perf_counter()
+    for turn in turns:
+        found += take(detector, turn)
+        events += sum(map(len, turn[0]))
+        done += 1
+        spent = time.perf_counter() - begun
+        if spent > SECONDS_MAX and done >= TURNS_MIN:
+            break
+    gc.enable()
+    asked = done * at_once
+    return Timing(spent / events * 1e6, spent / asked * 1e6, found / asked)
+
+
+def take(detector: Detector, turn: Turn) -> int:
+    """Let a detector take a turn; how many composite events it finds."""
+    batches, mark = turn
+    for batch in batches:
+        detector.push(batch)
+    return len(detector.advance(mark))
