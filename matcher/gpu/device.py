@@ -90,6 +90,13 @@ class Device:
         """Set the first rows to zero."""
         target.array[:rows] = 0
 
+    def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:
+        """Write, from ``target`` on, the places of ``count`` words from ``source`` on in their
+        ascending order; of equal ones the earlier place comes first.
+        """
+        part = words.array[source : source + count]
+        words.array[target : target + count] = np.argsort(part, kind="stable")
+
     def launch(
         self,
         kernel: Any,
@@ -164,6 +171,12 @@ class CudaDevice(Device):
         if rows:
             part = target.array[:rows]
             part.data.memset_async(0, part.nbytes, lane.stream)
+
+    def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:
+        """The same, on the lane."""
+        with lane.stream:
+            places = self._cupy.argsort(words.array[source : source + count])
+            words.array[target : target + count] = places
 
     def recorded(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
         """Work as a CUDA graph; ``work`` is done once before, which compiles its kernels."""

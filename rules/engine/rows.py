@@ -165,7 +165,7 @@ class RowWriter:
             return array.ctypes.data
 
         source = ids.source
-        form, texts, keys = self._ids(ids)
+        form, texts, keys = self.ids(ids)
         words = [
             type_number,
             len(batch),
@@ -198,7 +198,7 @@ class RowWriter:
                 words += COLUMN_IS_WORDS, address(column), 0, 0
         return Parcel(words, held)
 
-    def _ids(self, ids: EventIds) -> tuple[int, Int64s | None, Int64s | None]:
+    def ids(self, ids: EventIds) -> tuple[int, Int64s | None, Int64s | None]:
         """ROW_ID of all ids, or of each, int64[n]; and their keys, int64[n, 2], if they do not
         follow from sources and sequence numbers.
         """

@@ -1,0 +1,69 @@
+"""Where each of some parts begins, once it is known how long they are: exclusive sums on a device.
+
+What is found by many threads is written in the order of what was looked at by counting first, then
+summing, then writing; so no place is contended for, and results do not depend on how threads run.
+Example: the counts 2, 0, 3 become 0, 2, 2, 5: part 2 begins at place 2, and there are 5 in all.
+
+One launch of one block, which needs nothing of the host in between: it can be recorded.
+"""
+
+from __future__ import annotations
+
+from numba import cuda, int64
+
+from matcher.gpu.device import Buffer, Device, Lane
+
+SCAN_THREADS = 1_024
+"""Threads of the block, at most; a power of two."""
+
+
+def sum_up(on: Device, counts: Buffer, length: Buffer, place: int, lane: Lane) -> None:
+    """Turn ``counts`` int64[n + 1] into n + 1 exclusive sums, in place; the last is the total.
+
+    n stands in ``length`` int64 at ``place``, for it may be known to the device alone.
+    """
+    on.launch(exclusive_sums, (1, 1), 4 if on.simulated else SCAN_THREADS, lane, counts, length, place)
+
+
+@cuda.jit(device=True)
+def lesser(one, other):
+    """The lesser of two ints: of some versions of numba no device knows ``min``."""
+    return one if one < other else other
+
+
+@cuda.jit(device=True)
+def greater(one, other):
+    """The greater of two ints."""
+    return one if one > other else other
+
+
+@cuda.jit
+def exclusive_sums(counts, length, place):
+    """As :func:`sum_up`; each thread takes a run of neighbours."""
+    sums = cuda.shared.array(SCAN_THREADS, int64)
+    size = length[place]
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    share = (size + threads - 1) // threads
+    first = lesser(thread * share, size)
+    last = lesser(first + share, size)
+    own = int64(0)
+    for at in range(first, last):
+        own += counts[at]
+    sums[thread] = own
+    cuda.syncthreads()
+    step = 1
+    while step < threads:
+        before = int64(0)
+        if thread >= step:
+            before = sums[thread - step]
+        cuda.syncthreads()
+        sums[thread] += before
+        cuda.syncthreads()
+        step *= 2
+    start = sums[thread] - own
+    for at in range(first, last):
+        count = counts[at]
+        counts[at] = start
+        start += count
+    if thread == threads - 1:
+        counts[size] = sums[thread]

@@ -1,0 +1,151 @@
+"""From rows and matches to batches of events.
+
+Law: a composite event has the id, the causes and the values that the processor's kernels would
+have written (:mod:`rules.engine.kernels.emission`); ``digests`` is the twin of
+:func:`matcher.identity.composite_key` for many matches at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from matcher.identity import RULE_SOURCE, Key
+from matcher.model import (
+    Causes,
+    Column,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int64s,
+    Kind,
+    StringColumn,
+    UInt64s,
+)
+from rules.engine.interner import Interner
+from rules.engine.kernels.layout import (
+    HEADER,
+    ID_IS_DIGEST,
+    ROW_ID,
+    ROW_KEY_HIGH,
+    ROW_KEY_LOW,
+    ROW_SEQUENCE,
+    ROW_SOURCE,
+    ROW_TIME,
+)
+from rules.engine.rows import RowWriter
+
+_FIRST, _SECOND = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
+
+
+def rows_as_batch(type_: EventType, rows: Int64s, strings: Interner) -> EventBatch:
+    """Rows int64[n, width] of a type as a batch of times and attributes; its ids mean nothing."""
+    count = len(rows)
+    ids = EventIds(StringColumn.constant("", count), np.zeros(count, np.int64))
+    return EventBatch(type_, rows[:, ROW_TIME], ids, columns_of(type_, rows[:, HEADER:], strings))
+
+
+def columns_of(type_: EventType, words: Int64s, strings: Interner) -> tuple[Column, ...]:
+    """The attributes of n events by their words, int64[n, attributes]."""
+    return tuple(
+        _column(attribute.kind, np.ascontiguousarray(words[:, place]), strings)
+        for place, attribute in enumerate(type_.attributes)
+    )
+
+
+def _column(kind: Kind, words: Int64s, strings: Interner) -> Column:
+    if kind is Kind.STRING:
+        return texts_of(words, strings.texts)
+    if kind is Kind.FLOAT:
+        return words.view(np.float64)
+    return words.astype(np.bool_) if kind is Kind.BOOL else words
+
+
+def texts_of(codes: Int64s, texts: Sequence[str | None]) -> StringColumn:
+    """The texts that codes stand for; several codes may stand for equal ones."""
+    used, places = np.unique(codes, return_inverse=True)
+    distinct = StringColumn.from_strings([texts[code] or "" for code in used.tolist()])
+    return StringColumn(distinct.codes[places].astype(np.int32), distinct.values)
+
+
+def composites(
+    type_: EventType,
+    rule: str,
+    key: Key,
+    causes: Sequence[Int64s],
+    words: Int64s,
+    writer: RowWriter,
+) -> EventBatch:
+    """The composite events of a rule's matches, in their order.
+
+    ``causes`` are the rows of the events of each match, int64[n, width] for each event of the
+    rule, terminator first; ``words`` int64[n, attributes]; ``key`` see ``rule_key``.
+    """
+    count = len(words)
+    ids = EventIds(
+        StringColumn.constant(RULE_SOURCE + rule, count),
+        np.zeros(count, np.int64),
+        None,
+        digests(key, causes),
+    )
+    return EventBatch(
+        type_,
+        causes[0][:, ROW_TIME].copy(),
+        ids,
+        columns_of(type_, words, writer.strings),
+        _causes(causes, writer),
+    )
+
+
+def _causes(causes: Sequence[Int64s], writer: RowWriter) -> Causes:
+    """Where matches come from: their events, match by match."""
+    header = np.stack([rows[:, :HEADER] for rows in causes], 1).reshape(-1, HEADER)
+    is_digest, has_text = header[:, ROW_ID] == ID_IS_DIGEST, header[:, ROW_ID] >= 0
+    text = digest = None
+    if has_text.any():
+        known = writer.texts.texts
+        texts = [
+            known[code] or "" if code >= 0 else "" for code in header[:, ROW_ID].tolist()
+        ]
+        text = StringColumn.from_strings(texts)
+    if is_digest.any():
+        keys = header[:, ROW_KEY_HIGH : ROW_KEY_LOW + 1].copy()
+        keys[~is_digest] = 0
+        digest = keys.view(np.uint64)
+    sequence = np.where(is_digest, 0, header[:, ROW_SEQUENCE])
+    ids = EventIds(texts_of(header[:, ROW_SOURCE], writer.sources.names), sequence, text, digest)
+    offsets = np.arange(len(causes[0]) + 1) * len(causes)
+    return Causes(offsets, ids, is_digest, has_text)
+
+
+def digests(key: Key, causes: Sequence[Int64s]) -> UInt64s:
+    """The ids of composite events, uint64[n, 2], by the rows of their causes."""
+    count = len(causes[0])
+    high, low = (np.full(count, word, np.uint64) for word in key)
+    with np.errstate(over="ignore"):
+        for rows in causes:
+            first = rows[:, ROW_KEY_HIGH].astype(np.uint64)
+            second = rows[:, ROW_KEY_LOW].astype(np.uint64)
+            high ^= _rotated(first * _FIRST, 31) * _SECOND
+            high = (_rotated(high, 27) + low) * np.uint64(5) + np.uint64(0x52DCE729)
+            low ^= _rotated(second * _SECOND, 33) * _FIRST
+            low = (_rotated(low, 31) + high) * np.uint64(5) + np.uint64(0x38495AB5)
+        length = np.uint64(16 * len(causes))
+        high, low = high ^ length, low ^ length
+        high = high + low
+        low = low + high
+        high, low = _finished(high), _finished(low)
+        high = high + low
+        low = low + high
+    return np.stack([high, low], 1)
+
+
+def _rotated(words: UInt64s, bits: int) -> UInt64s:
+    return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
+
+
+def _finished(words: UInt64s) -> UInt64s:
+    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return words ^ (words >> np.uint64(33))

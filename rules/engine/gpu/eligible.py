@@ -1,0 +1,83 @@
+"""Which rules a device evaluates, and why others stay on the processor.
+
+Law: a rule is evaluated where its meaning is computed exactly. ``reason_against`` says in a phrase
+why a device does not take a rule, or None where it does; :doc:`docs/gpu.md` lists the phrases.
+
+Example: of ``... and consuming B`` it says "it consumes events".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from matcher.model import Kind
+from rules.engine.gpu.linking import MASKS, is_multiple
+from rules.engine.gpu.machine import DEPTH
+from rules.engine.gpu.records import LEVELS_MAX, STEPS_MAX
+from rules.engine.timers import uses_timer
+from rules.pattern import Rule
+from rules.planning.plan import IDENTITY, RulePlan, Step, StepKind
+from rules.planning.planner import compile_rule
+from rules.planning.program import TRUE, Op, Program
+from rules.terms import Function
+
+TERMS_MAX = 16
+"""Conditions of one step, at most."""
+TAKEN = (Function.COUNT, Function.MIN, Function.MAX)
+"""Aggregates of all numbers; sums only of ints, for those of floats are exact on the processor."""
+
+
+def reason_against(rule: Rule) -> str | None:
+    """Why a device does not evaluate a rule; None if it does."""
+    if uses_timer(rule):
+        return "it uses the Timer"
+    if rule.together is not None:
+        return "its events come in any order"
+    if rule.alternatives:
+        return "it has alternatives"
+    if rule.consuming:
+        return "it consumes events"
+    return _against_plan(compile_rule(rule))
+
+
+def _against_plan(plan: RulePlan) -> str | None:
+    if plan.has_rivals:
+        return "it selects among events of several types"
+    if 1 + sum(map(is_multiple, plan.steps)) > LEVELS_MAX or len(plan.steps) > STEPS_MAX:
+        return "it has too many clauses"
+    for step in plan.steps:
+        if found := _against_step(step):
+            return found
+    return _against_programs(plan.values)
+
+
+def _against_step(step: Step) -> str | None:
+    if step.inner:
+        return "it aggregates anew for each candidate"
+    if step.access is not None and set(step.access.keys) & set(IDENTITY):
+        return "it looks events up by their identity"
+    if step.kind is StepKind.AGGREGATE:
+        if step.function is Function.SUM and step.value_kind is Kind.INT:
+            pass
+        elif step.function not in TAKEN:
+            return f"{step.function.value} of {step.value_kind.value}s is rounded exactly"
+        elif step.value_kind is Kind.STRING and step.function is not Function.COUNT:
+            return "it orders strings"
+        elif step.function is Function.COUNT and step.program is not TRUE:
+            return "it counts the values of an expression"
+    if sum(one.op is Op.CHECK for one in step.residue.code) > TERMS_MAX - 4:
+        return "it has too many conditions"
+    probes = [probe.program for probe in step.probes]
+    return _against_programs([step.residue, step.program, *probes])
+
+
+def _against_programs(programs: Iterable[Program]) -> str | None:
+    for program in programs:
+        if program.depth > DEPTH:
+            return "an expression is nested too deeply"
+        for one in program.code:
+            if one.op is Op.TEXT:
+                return "it computes with strings"
+            if one.op is Op.COMPARE_S and (one.offset not in MASKS or MASKS[one.offset] not in (2, 5)):
+                return "it orders or searches strings"
+    return None

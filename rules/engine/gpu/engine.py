@@ -1,0 +1,212 @@
+"""The engine of a device: a Detector for the rules that one evaluates.
+
+Law 1: results are those of the other engines, in the same order. Rules here have nothing to do with
+each other's composite events (:func:`GpuEngine.refuse`), so each is evaluated by itself.
+
+Law 2: events enter columns when the engine advances, whatever their times: a window never reaches
+beyond the event that it is anchored at, and rules are evaluated at the instants between their old
+mark and their new one alone.
+
+Law 3: a rule's events are kept as long as its mark and its windows reach back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from matcher.errors import SchemaError
+from matcher.gpu.device import Device, device
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
+from rules.engine.catalogue import Catalogue
+from rules.engine.conflict import Conflict
+from rules.engine.duplicates import DuplicateFilter
+from rules.engine.engine import NOTHING, Detections
+from rules.engine.gpu.batches import composites
+from rules.engine.gpu.eligible import reason_against
+from rules.engine.gpu.evaluation import DeviceFailed, Evaluation, Matches, Workspace
+from rules.engine.gpu.linking import Linked, link
+from rules.engine.gpu.memory import Memory
+from rules.engine.gpu.ordering import in_order
+from rules.engine.gpu.stores import Stores
+from rules.errors import Problem, RuleErrors
+from rules.pattern import TIMER, Rule, RuleSet
+
+__all__ = ["DeviceFailed", "GpuEngine"]
+
+
+class GpuEngine:
+    """A Detector; see :class:`rules.engine.engine.Detector`."""
+
+    def __init__(self, on: Device | None = None) -> None:
+        self._device = on or device()
+        self._catalogue = Catalogue()
+        self._stores = Stores()
+        self._memory = Memory(self._device)
+        self._workspace = Workspace(self._device, self._memory.lane)
+        self._linked: dict[str, Linked] = {}
+        self._evaluations: dict[str, Evaluation] = {}
+        self._repeats: DuplicateFilter | None = DuplicateFilter()
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
+        return self._catalogue.marks
+
+    def mark(self, name: str) -> int:
+        """One rule's mark; KeyError when no rule has that name."""
+        return self._catalogue.mark(name)
+
+    @property
+    def parts(self) -> Sequence[Collection[str]]:
+        """The names of the rules: it is all of one part."""
+        return (self._linked.keys(),)
+
+    @property
+    def duplicates(self) -> int:
+        """How many pushed events were dropped as repeats (E1)."""
+        return 0 if self._repeats is None else self._repeats.dropped
+
+    @property
+    def conflicts(self) -> int:
+        """How many of these were other events than those that bear their ids (E1)."""
+        return 0 if self._repeats is None else self._repeats.conflicts
+
+    def take_conflict(self) -> Conflict | None:
+        """The first conflict since the last call, if there was one."""
+        return None if self._repeats is None else self._repeats.take_conflict()
+
+    def memory(self) -> Mapping[str, int]:
+        """How much is kept: ``rows`` by type, ``strings``, and ``device bytes``."""
+        rows = {f"rows/{name}": len(one.rows) for name, one in self._stores.of_type.items()}
+        return {**rows, "strings": len(self._stores.strings), "device bytes": self._memory.bytes}
+
+    @property
+    def device_name(self) -> str:
+        """The name of the device."""
+        return self._device.name
+
+    def trust_ids(self) -> None:
+        """Look for no repeats from now on: whoever pushes events has."""
+        self._repeats = None
+
+    def fresh(self) -> GpuEngine:
+        """A new engine on the same device."""
+        return GpuEngine(self._device)
+
+    # --- rules -----------------------------------------------------------------------------------
+
+    @staticmethod
+    def refuse(rules: Sequence[Rule]) -> list[Problem]:
+        """Why rules cannot be evaluated on a device."""
+        used = {type_.name for rule in rules for type_ in rule.used_types}
+        problems = []
+        for rule in rules:
+            reason = reason_against(rule)
+            if reason is None and rule.defines.name in used:
+                reason = "its composite events are used by rules"
+            if reason is not None:
+                problems.append(Problem(f"rule {rule.name}: a device does not take it: {reason}"))
+        return problems
+
+    def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
+        """Add rules that hold from ``since``; RuleErrors when they are refused."""
+        self.take_over(rules, since, version, {})
+
+    def take_over(
+        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
+    ) -> None:
+        """Add rules, of which some were evaluated elsewhere up to their ``marks``."""
+        deployed = [one.deployed.rule for one in self._linked.values()]
+        if problems := self.refuse([*deployed, *rules.rules]):
+            raise RuleErrors(problems)
+        for one in self._catalogue.deploy(rules, since, version, marks):
+            self._linked[one.rule.name] = link(one, self._stores)
+        self._link_anew()
+
+    def remove(self, name: str) -> None:
+        """Remove a rule; KeyError when no rule has that name."""
+        self._catalogue.remove(name)
+        for column in self._linked.pop(name).all_columns:
+            self._stores.drop(column)
+        self._link_anew()
+
+    def _link_anew(self) -> None:
+        """Follow the catalogue: places and ranks may be others."""
+        self._catalogue.take_changed()
+        self._memory.forget_layout()
+        self._evaluations = {
+            name: Evaluation(linked, self._memory, self._workspace)
+            for name, linked in self._linked.items()
+        }
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def push(self, batch: EventBatch) -> None:
+        """Add events, in any order; SchemaError when rules know another schema of their type."""
+        name = batch.type.name
+        known: EventType | None = self._catalogue.schemas.get(name)
+        if name == TIMER.name or (known is not None and known != batch.type):
+            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        if known is not None and self._repeats is not None:
+            batch = self._repeats.accept(batch)
+        self._stores.push(batch)
+
+    def advance(self, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        due = self._catalogue.advance(marks)
+        self._stores.take_in()
+        found: list[EventBatch] = []
+        places: list[int] = []
+        if due:
+            self._memory.synchronise(self._stores, tuple(self._linked.values()))
+        for place, one in enumerate(sorted(self._catalogue.rules, key=lambda one: one.place)):
+            if one.rule.name not in due:
+                continue
+            for batch in self._evaluated(one.rule.name, *due[one.rule.name]):
+                found.append(batch)
+                places.append(place)
+        self._forget()
+        return in_order(found, places) if found else NOTHING
+
+    def _evaluated(self, name: str, begin: int, end: int) -> list[EventBatch]:
+        """The composite events of a rule at instants from ``begin`` to before ``end``."""
+        linked, stores = self._linked[name], self._stores
+        rule = linked.deployed.rule
+
+        def batch_of(found: Matches) -> EventBatch:
+            causes = [
+                stores.of_type[column.plan.type.name].rows[found.rows[:, event]]
+                for event, column in enumerate(linked.columns)
+            ]
+            key = linked.deployed.key
+            return composites(rule.defines, rule.name, key, causes, found.words, stores.writer)
+
+        return [batch_of(found) for found in self._evaluations[name].matches(begin, end)]
+
+    def forget_marks(self) -> None:
+        """Take the marks of types as not named."""
+        self._catalogue.forget_named()
+
+    def _forget(self) -> None:
+        """Forget what no rule can see any more (Law 3)."""
+        horizons: dict[str, int] = {}
+        for name, linked in self._linked.items():
+            mark = self._catalogue.mark(name)
+            for type_, reach in reaches_of(linked).items():
+                horizon = max(TIME_MIN, mark - reach) if mark > TIME_MIN + reach else TIME_MIN
+                horizons[type_] = min(horizon, horizons.get(type_, TIME_MAX))
+        self._stores.forget(horizons)
+        self._stores.sweep({word for one in self._linked.values() for word in one.texts(self._stores)})
+        if self._repeats is not None and horizons:
+            self._repeats.forget(min(horizons.values()))
+
+
+def reaches_of(linked: Linked) -> dict[str, int]:
+    """How far back from its mark a rule looks into each type, in microseconds."""
+    found = {linked.plan.terminator.type.name: 0}
+    for search in linked.searches:
+        if search is not None and search.step.access is not None:
+            name = search.column.plan.type.name
+            found[name] = max(search.step.access.reach, found.get(name, 0))
+    return found
+

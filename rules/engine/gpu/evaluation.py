@@ -1,0 +1,271 @@
+"""One rule over its terminators: the launches that make its matches, recorded as a graph.
+
+Law 1: what comes out is what the rule gives at each terminator by itself, in the order of
+terminators: the windows of a partial sequence depend on its own events alone.
+
+Law 2: memory is bounded. A level of partial sequences that finds no room makes the workspace grow,
+up to ``CAPACITY_MAX``; then fewer terminators are taken at once; a single one that needs more is a
+DeviceFailed, and the processor goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from matcher.gpu.device import Buffer, Device, Lane
+from matcher.gpu.scan import sum_up
+from matcher.model import AnyArray, Int64s
+from rules.engine.gpu import kernels, records
+from rules.engine.gpu.linking import Addresses, Linked, is_multiple
+from rules.engine.gpu.memory import Memory
+from rules.planning.plan import Step, StepKind
+from rules.terms import Function
+
+TERMINATORS_MAX = 4_096
+"""Terminators that are evaluated at once, at most."""
+CAPACITY_MIN, CAPACITY_MAX = 16_384, 2**22
+"""Partial sequences of a level that there is room for at first, and at most."""
+UNITS = 2**17
+"""Units that windows are cut into, about: threads that look for candidates."""
+FIRST_MATCHES = 1_024
+"""Matches that come with the sizes; the rest is asked for."""
+THREADS = 256
+BLOCKS, FEW_BLOCKS = 528, 32
+"""Blocks of kernels over units, and of those over partial sequences."""
+UNITS_PLACE, SECOND_UNITS_PLACE = 6, 7
+"""Where among the sizes it is said how many units there are."""
+
+
+class DeviceFailed(RuntimeError):
+    """The device cannot go on; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """Complete matches of a rule, in order: the rows of their events, int64[n, events], and the
+    words of their values, int64[n, values].
+    """
+
+    rows: Int64s
+    words: Int64s
+
+
+class Workspace:
+    """Owner of what kernels work in: the levels of partial sequences, windows, sums, results.
+
+    It is shared by all rules, which are evaluated one after the other on one lane.
+    """
+
+    def __init__(self, device: Device, lane: Lane) -> None:
+        self.device, self.lane = device, lane
+        self.units = 16 if device.simulated else UNITS
+        self.capacity = 64 if device.simulated else CAPACITY_MIN
+        self.generation = 0
+        self._shape = (0, 0, 0, 0, 0)  # levels, events, slots, terms, values
+        self.sizes = device.zeros(records.SIZES, np.int64)
+        self.asked: AnyArray = device.pinned(4, np.int64)
+
+    @property
+    def bytes(self) -> int:
+        """Of its buffers on the device."""
+        levels = (*self.frames, *self.slots, *self.alive)
+        others = (self.lows, self.highs, self.operands, self.sums, self.sums_2, self.results)
+        return sum(one.bytes for one in (*levels, *others))
+
+    def fit(self, linked: Linked) -> None:
+        """Have room for a rule."""
+        plan = linked.plan
+        terms = max((len(one.terms) for one in linked.searches if one is not None), default=0)
+        wanted = (linked.levels, len(linked.columns), plan.slots, terms, len(plan.values))
+        shape = tuple(map(max, wanted, self._shape))
+        if shape != self._shape:
+            self._shape = (shape[0], shape[1], shape[2], shape[3], shape[4])
+            self._make()
+
+    def grow(self, need: int) -> bool:
+        """Have room for so many partial sequences of a level; False where that is too many."""
+        if need > CAPACITY_MAX:
+            return False
+        self.capacity = min(CAPACITY_MAX, max(2 * self.capacity, need + need // 4))
+        self._make()
+        return True
+
+    def _make(self) -> None:
+        levels, events, slots, terms, values = self._shape
+        on, capacity = self.device, self.capacity
+        empty = partial(on.empty, dtype=np.int64)
+        self.frames = [empty(max(1, events) * capacity) for _ in range(levels)]
+        self.slots = [empty(max(1, 2 * slots) * capacity) for _ in range(levels)]
+        self.alive = [empty(capacity) for _ in range(levels)]
+        self.lows, self.highs = empty(capacity), empty(capacity)
+        self.operands = empty(max(1, terms) * capacity)
+        self.sums, self.sums_2 = (empty(self.units + capacity + 1) for _ in range(2))
+        room = max(capacity, FIRST_MATCHES)
+        self.results = empty(records.SIZES + room * (1 + events + values))
+        self.generation += 1
+
+
+class Evaluation:
+    """A rule on a device."""
+
+    def __init__(self, linked: Linked, memory: Memory, workspace: Workspace) -> None:
+        self.linked = linked
+        self._memory, self._workspace = memory, workspace
+        self._width = 1 + len(linked.columns) + len(linked.plan.values)
+        self._pinned: AnyArray = workspace.device.pinned(
+            records.SIZES + FIRST_MATCHES * self._width, np.int64
+        )
+        self._recorded: Callable[[], None] | None = None
+        self._made_for = (-1, -1)
+        self.recorded = not workspace.device.simulated
+        self.evaluated = 0
+        """Terminators, ever."""
+
+    def matches(self, begin: int, end: int) -> Iterator[Matches]:
+        """All matches whose terminators' times are from ``begin`` to before ``end``."""
+        most, done, workspace = TERMINATORS_MAX, 0, self._workspace
+        workspace.fit(self.linked)
+        while True:
+            most = min(most, workspace.capacity)
+            workspace.asked[:] = begin, end, done, most
+            self._submit()
+            sizes = self._pinned[: records.SIZES]
+            needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
+            if (need := int(needs.max())) > workspace.capacity:
+                if not workspace.grow(need):
+                    if most == 1:
+                        raise DeviceFailed(f"{need} partial sequences of one terminator")
+                    most = max(1, min(most, int(needs[0])) // 2)
+                continue
+            count = int(sizes[records.LEVELS + self.linked.levels - 1])
+            total = int(sizes[records.TERMINATORS])
+            found = self._found(count)
+            done += int(sizes[records.LEVELS])
+            if len(found.rows):
+                yield found
+            if done >= total:
+                self.evaluated += total
+                return
+
+    def _submit(self) -> None:
+        """Launch all, and wait for it."""
+        made_for = (self._memory.generation, self._workspace.generation)
+        if made_for != self._made_for:
+            self._made_for, self._recorded = made_for, None
+        if self._recorded is None:
+            work = partial(self.launch, self._memory.addresses[self.linked.deployed.rule.name])
+            device, lane = self._workspace.device, self._workspace.lane
+            self._recorded = device.recorded(work, lane) if self.recorded else work
+        self._recorded()
+        self._workspace.lane.wait()
+
+    def _found(self, count: int) -> Matches:
+        """The matches among so many partial sequences of the last level."""
+        head, events = records.SIZES, len(self.linked.columns)
+        if count <= FIRST_MATCHES:
+            words = self._pinned[head : head + count * self._width].copy()
+        else:
+            space = self._workspace
+            whole = np.empty(head + count * self._width, np.int64)
+            space.device.download(whole, space.results, space.lane)
+            space.lane.wait()
+            words = whole[head:]
+        table = words.reshape(count, self._width)
+        table = table[table[:, 0] != 0]
+        return Matches(table[:, 1 : 1 + events], table[:, 1 + events :])
+
+    # --- launches --------------------------------------------------------------------------------
+
+    def launch(self, addresses: Addresses) -> None:
+        """Everything from the question to the first matches, on the lane."""
+        space, heap = self._workspace, self._memory.heap
+        on, lane = space.device, space.lane
+        on.upload(space.sizes, 0, space.asked, lane)
+        threads = 4 if on.simulated else 1_024
+        begun = (heap, addresses.begin, space.frames[0], space.alive[0], space.capacity, space.sizes)
+        on.launch(kernels.begin, (1, 1), threads, lane, *begun)
+        level = 0
+        for step, address in zip(self.linked.plan.steps, addresses.steps, strict=True):
+            if step.access is None:
+                self._check(address, level)
+                continue
+            self._look(address, level)
+            self._search(step, address, level)
+            level += is_multiple(step)
+        self._wide(
+            kernels.conclude,
+            (heap, addresses.numbers, len(self.linked.columns), len(self.linked.plan.values)),
+            (addresses.first_value, *self._sequences(level), space.alive[level], space.capacity),
+            (space.sizes, level, space.results),
+        )
+        on.download(self._pinned, space.results, lane)
+
+    def _sequences(self, level: int) -> tuple[Buffer, Buffer]:
+        return self._workspace.frames[level], self._workspace.slots[level]
+
+    def _windows(self, level: int) -> tuple[Buffer | int, ...]:
+        """What kernels over units need of a level."""
+        space = self._workspace
+        return (space.lows, space.highs, space.operands, space.capacity, space.sizes, level)
+
+    def _check(self, address: int, level: int) -> None:
+        space = self._workspace
+        self._few(
+            kernels.check,
+            (self._memory.heap, address, *self._sequences(level), space.alive[level]),
+            (space.capacity, space.sizes, level),
+        )
+
+    def _look(self, address: int, level: int) -> None:
+        space = self._workspace
+        self._few(
+            kernels.look,
+            (self._memory.heap, address, *self._sequences(level), space.alive[level]),
+            self._windows(level),
+        )
+
+    def _search(self, step: Step, address: int, level: int) -> None:
+        """What follows once windows are known."""
+        space, heap = self._workspace, self._memory.heap
+        base = (heap, address, *self._sequences(level))
+        windows = self._windows(level)
+        if step.kind is StepKind.AGGREGATE and step.function is Function.SUM:
+            sums = (space.sums, space.sums_2)
+            self._wide(kernels.add, base, windows, (*sums, space.units, UNITS_PLACE))
+            for one in sums:
+                sum_up(space.device, one, space.sizes, UNITS_PLACE, space.lane)
+            alive = (space.slots[level], space.alive[level], space.capacity, space.sizes, level)
+            self._few(kernels.total, (heap, address), alive, (*sums, space.units))
+            return
+        if step.kind is StepKind.AGGREGATE and step.function is not Function.COUNT:
+            greatest = int(step.function is Function.MAX)
+            slots = (heap, address, space.slots[level], space.capacity, space.sizes, level)
+            self._few(kernels.extreme_begin, slots, (greatest,))
+            self._wide(kernels.extreme, base, windows, (space.units, greatest))
+            self._few(kernels.extreme_end, slots)
+            return
+        self._wide(kernels.count, base, windows, (space.sums, space.units, UNITS_PLACE))
+        sum_up(space.device, space.sums, space.sizes, UNITS_PLACE, space.lane)
+        if not is_multiple(step):
+            windows_ = (space.alive[level], *windows, space.sums, space.units)
+            self._few(kernels.settle, base, windows_)
+            return
+        longer = (*self._sequences(level + 1), space.alive[level + 1])
+        words = 2 * self.linked.plan.slots
+        self._wide(kernels.extend, base, windows, (space.sums, space.units, *longer, words))
+
+    def _wide(self, kernel: object, *arguments: tuple[Buffer | int, ...]) -> None:
+        self._run(kernel, BLOCKS, arguments)
+
+    def _few(self, kernel: object, *arguments: tuple[Buffer | int, ...]) -> None:
+        self._run(kernel, FEW_BLOCKS, arguments)
+
+    def _run(self, kernel: object, blocks: int, arguments: tuple[tuple[Buffer | int, ...], ...]) -> None:
+        on = self._workspace.device
+        grid, threads = ((1, 1), 4) if on.simulated else ((blocks, 1), THREADS)
+        flat = [one for some in arguments for one in some]
+        on.launch(kernel, grid, threads, self._workspace.lane, *flat)

@@ -1,0 +1,400 @@
+"""A rule's plan as words for the kernels, once it is known where columns stand in the heap.
+
+Law: nothing here decides what a rule means; :class:`Linked` says in the words of ``records`` what
+its plan says. What has no such words is refused beforehand (:mod:`rules.engine.gpu.eligible`).
+
+A condition ``candidate.attribute < operand``, the operand being known before the candidate, becomes
+a *term*: its operand is computed once for a partial sequence and not for each candidate. So do the
+keys of an access, and that the events of a match are distinct (S1). All else is run as a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from matcher.model import TIME_MIN, Kind
+from rules.engine.assembler import word_of
+from rules.engine.catalogue import Deployed
+from rules.engine.gpu import records
+from rules.engine.gpu.machine import (
+    BY_FLOAT,
+    BY_FLOAT_INT,
+    BY_INT,
+    BY_INT_FLOAT,
+    BY_KEY,
+    GREATER,
+    INSTRUCTION,
+    LESS,
+    SAME,
+)
+from rules.engine.gpu.stores import Column, Stores
+from rules.engine.kernels import layout
+from rules.engine.steps import probe_kind
+from rules.pattern import Policy
+from rules.planning.plan import RulePlan, Step, StepKind, key_kind
+from rules.planning.planner import compile_rule
+from rules.planning.program import COMPARISONS, TRUE, Instruction, Op, Program, frame_place
+from rules.terms import Comparison, Function
+
+MASKS = {
+    COMPARISONS[Comparison.EQUAL]: SAME,
+    COMPARISONS[Comparison.UNEQUAL]: LESS | GREATER,
+    COMPARISONS[Comparison.LESS]: LESS,
+    COMPARISONS[Comparison.LESS_EQUAL]: LESS | SAME,
+    COMPARISONS[Comparison.GREATER]: GREATER,
+    COMPARISONS[Comparison.GREATER_EQUAL]: GREATER | SAME,
+}
+"""Which relations satisfy a comparison."""
+HOW = {
+    Op.COMPARE_I: BY_INT,
+    Op.COMPARE_F: BY_FLOAT,
+    Op.COMPARE_IF: BY_INT_FLOAT,
+    Op.COMPARE_FI: BY_FLOAT_INT,
+    Op.COMPARE_S: BY_INT,
+}
+"""How words compare; of strings only whether codes are equal is asked."""
+_TURNED = {BY_INT_FLOAT: BY_FLOAT_INT, BY_FLOAT_INT: BY_INT_FLOAT}
+_PUSHES = (Op.LOAD, Op.CONST, Op.SLOT)
+_POLICIES = {
+    Policy.EACH: records.POLICY_EACH,
+    Policy.FIRST: records.POLICY_FIRST,
+    Policy.LAST: records.POLICY_LAST,
+}
+NUMBER = "number"
+"""In place of an offset in a row: the number of the row."""
+Segment = Callable[[Column, "int | str"], int]
+"""Where a column's words of an offset in the row stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A condition ``word of the candidate (how, mask) operand``; see records.TERM_..."""
+
+    offset: int | str
+    how: int
+    mask: int
+    operand: Program | tuple[int, int | str]
+    """A program; or an event and an offset in its row."""
+    convert: int = layout.PROBE_SAME
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A step that looks for events in a column: its terms, and a program for the rest.
+
+    ``key`` is the number of the term that an index of ``key_offset`` serves, or -1.
+    """
+
+    step: Step
+    column: Column
+    bound: int
+    terms: tuple[Term, ...]
+    rest: Program
+    key: int
+    key_offset: int
+    key_is_float: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A deployed rule on a device: ``searches`` has None for steps that look at no column."""
+
+    deployed: Deployed
+    plan: RulePlan
+    columns: tuple[Column, ...]
+    """Those of its events, terminator first."""
+    searches: tuple[Search | None, ...]
+
+    @property
+    def levels(self) -> int:
+        """How many levels its partial sequences take: one more than multiple selections."""
+        return 1 + sum(map(is_multiple, self.plan.steps))
+
+    @property
+    def all_columns(self) -> list[Column]:
+        """Every column that it uses, once a use."""
+        return [*self.columns[:1], *(one.column for one in self.searches if one is not None)]
+
+    def texts(self, stores: Stores) -> set[int]:
+        """The codes of its constants."""
+        steps = self.plan.steps
+        programs = [one for step in steps for one in (step.residue, step.program)]
+        programs += [probe.program for step in steps for probe in step.probes]
+        return {
+            stores.strings.code(instruction.value)
+            for program in (*programs, *self.plan.values)
+            for instruction in program.code
+            if isinstance(instruction.value, str)
+        }
+
+
+def is_multiple(step: Step) -> bool:
+    """Whether a step selects ``each``."""
+    return step.kind is StepKind.SELECT and step.policy is Policy.EACH
+
+
+def link(deployed: Deployed, stores: Stores) -> Linked:
+    """A rule with the columns that it uses."""
+    plan = compile_rule(deployed.rule)
+    columns = [stores.use(plan.terminator)]
+    searches: list[Search | None] = []
+    for step in plan.steps:
+        if step.access is None:
+            searches.append(None)
+            continue
+        column = stores.use(step.access.column)
+        searches.append(_search(step, column, plan, len(columns)))
+        if step.kind is StepKind.SELECT:
+            columns.append(column)
+    return Linked(deployed, plan, tuple(columns), tuple(searches))
+
+
+def _search(step: Step, column: Column, plan: RulePlan, bound: int) -> Search:
+    assert step.access is not None
+    own = frame_place(step.event) if step.kind is StepKind.SELECT else 0
+    terms: list[Term] = []
+    type_ = step.access.column.type
+    for number, (probe, key) in enumerate(zip(step.probes, step.access.keys, strict=True)):
+        is_float = key_kind(type_, key) is Kind.FLOAT
+        convert = probe_kind(probe, step.access, number)
+        how = BY_KEY if is_float else BY_INT
+        terms.append(Term(layout.offset_of(key), how, SAME, probe.program, convert))
+    if step.kind is not StepKind.AGGREGATE:
+        for event in range(bound):
+            if plan.event_types[event].name == type_.name:  # S1, S6
+                terms.append(Term(NUMBER, BY_INT, LESS | GREATER, (event, NUMBER)))
+    rest: list[Instruction] = []
+    for condition in conditions_of(step.residue):
+        term = as_term(condition, own)
+        if term is None:
+            rest += [*condition, Instruction(Op.CHECK)]
+        else:
+            terms.append(term)
+    program = Program((*rest, Instruction(Op.END)), step.residue.depth) if rest else TRUE
+    key = 0 if step.access.keys else -1
+    offset = layout.offset_of(step.access.keys[0]) if step.access.keys else -1
+    is_float = key >= 0 and terms[0].how == BY_KEY
+    return Search(step, column, bound, tuple(terms), program, key, offset, is_float)
+
+
+def conditions_of(program: Program) -> list[tuple[Instruction, ...]]:
+    """The conditions of a conjunction, without the instructions that check them."""
+    found, begin = [], 0
+    for place, instruction in enumerate(program.code):
+        if instruction.op is Op.CHECK:
+            found.append(program.code[begin:place])
+            begin = place + 1
+    return found
+
+
+def as_term(condition: Sequence[Instruction], own: int) -> Term | None:
+    """A condition as a term, if it compares the candidate, frame place ``own``, with what is not."""
+    last = condition[-1]
+    if last.op not in HOW:
+        return None
+    split = _second_operand(condition[:-1])
+    left, right = condition[:split], condition[split:-1]
+    mask, how = MASKS[last.offset], HOW[last.op]
+    if _is_load(right, own):
+        left, right = right, left
+        how = _TURNED.get(how, how)
+        mask = mask & SAME | (GREATER if mask & LESS else 0) | (LESS if mask & GREATER else 0)
+    if not _is_load(left, own) or _reads(right, own):
+        return None
+    operand = Program((*right, Instruction(Op.END)), len(right))
+    return Term(layout.offset_of(left[0].offset), how, mask, operand)
+
+
+def _is_load(code: Sequence[Instruction], own: int) -> bool:
+    return len(code) == 1 and code[0].op is Op.LOAD and code[0].event == own
+
+
+def _reads(code: Iterable[Instruction], own: int) -> bool:
+    return any(one.op is Op.LOAD and one.event == own for one in code)
+
+
+def _second_operand(code: Sequence[Instruction]) -> int:
+    """Where the second of the two operands that code leaves on the stack begins."""
+    needed, place = 1, len(code)
+    while needed:
+        place -= 1
+        needed += arity(code[place]) - 1
+    return place
+
+
+def arity(instruction: Instruction) -> int:
+    """How many words an instruction takes from the stack, of which it leaves one."""
+    op = instruction.op
+    if op in _PUSHES:
+        return 0
+    if op in (Op.TO_FLOAT, Op.NEGATE_I, Op.NEGATE_F, Op.NOT, Op.TEXT):
+        return 1
+    if op in (Op.AND, Op.OR):
+        return instruction.offset
+    return 3 if op is Op.CHOOSE else 2
+
+
+# --- words -----------------------------------------------------------------------------------------
+
+
+class Words:
+    """A rule's words, from address ``start`` of the heap on."""
+
+    def __init__(self, start: int, segment: Segment, stores: Stores) -> None:
+        self._start = start
+        self._segment = segment
+        self._strings = stores.strings
+        self.words: list[int] = []
+
+    def append(self, words: Iterable[int]) -> int:
+        """Add words: their address."""
+        place = self._start + len(self.words)
+        self.words += words
+        return place
+
+    def program(self, program: Program, linked: Linked, candidate: Column | None, own: int) -> int:
+        """Add a program: its address; -1 for none."""
+        if program is TRUE:
+            return -1
+        words: list[int] = []
+        for one in program.code:
+            event, offset = one.event, one.offset
+            if one.op is Op.LOAD:
+                column = candidate if one.event == own else linked.columns[one.event - 1]
+                assert column is not None
+                offset = self._segment(column, layout.offset_of(one.offset))
+            elif one.op in HOW:
+                event, offset = HOW[one.op], MASKS[one.offset]
+            words += int(one.op), event, offset, word_of(one.value, self._strings)
+        assert len(words) % INSTRUCTION == 0
+        return self.append(words)
+
+    def place(self, linked: Linked, program: Program) -> tuple[int, int]:
+        """A value that is known: an event and the segment of its word, or -1 and a program."""
+        match program.code:
+            case (Instruction(op=Op.LOAD, event=event, offset=offset), Instruction(op=Op.END)):
+                column = linked.columns[event - 1]
+                return event - 1, self._segment(column, layout.offset_of(offset))
+        return -1, self.program(program, linked, None, -2)
+
+    def term(self, linked: Linked, search: Search, term: Term) -> list[int]:
+        """A term's words."""
+        if isinstance(term.operand, Program):
+            event, place = self.place(linked, term.operand)
+        else:
+            event, offset = term.operand
+            place = self._segment(linked.columns[event], offset)
+        words = [self._segment(search.column, term.offset), term.how, term.mask]
+        words += [event, place, term.convert]
+        return words + [0] * (records.TERM_WORDS - len(words))
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the parts of a rule's words are: the column of its terminators as a step, its steps,
+    its events' row numbers, and its values.
+    """
+
+    begin: int
+    steps: tuple[int, ...]
+    numbers: int
+    first_value: int
+
+
+def addressed(
+    linked: Linked,
+    words: Words,
+    segment: Segment,
+    size: Callable[[Column], int],
+    index: Callable[[Search], tuple[int, int]],
+) -> Addresses:
+    """Write a rule: ``segment``, ``size`` and ``index`` say where columns and indexes stand."""
+    since = max(linked.deployed.since, TIME_MIN)
+    terminator = linked.columns[0]
+    begin = [0] * records.STEP_WORDS
+    begin[records.SIZE], begin[records.SINCE] = size(terminator), since
+    begin[records.TIMES] = segment(terminator, layout.ROW_TIME)
+    steps, longest = [], records.LONGESTS
+    for step, search in zip(linked.plan.steps, linked.searches, strict=True):
+        steps.append(_step(linked, step, search, words, segment, size, index))
+        steps[-1][records.LONGEST] = longest
+        steps[-1][records.SINCE] = since
+        longest += search is not None
+    values = [place for program in linked.plan.values for place in words.place(linked, program)]
+    return Addresses(
+        words.append(begin),
+        tuple(words.append(step) for step in steps),
+        words.append(segment(column, NUMBER) for column in linked.columns),
+        words.append(values),
+    )
+
+
+def _step(
+    linked: Linked,
+    step: Step,
+    search: Search | None,
+    words: Words,
+    segment: Segment,
+    size: Callable[[Column], int],
+    index: Callable[[Search], tuple[int, int]],
+) -> list[int]:
+    """A step's words."""
+    record = [0] * records.STEP_WORDS
+    own = frame_place(step.event) if step.kind is StepKind.SELECT else 0
+
+    def times(event: int) -> int:
+        return segment(linked.columns[event], layout.ROW_TIME)
+
+    record[records.KIND] = _KINDS[step.kind]
+    record[records.EVENT], record[records.OWN] = step.event, own
+    record[records.SLOT], record[records.RANK] = step.slot, step.rank
+    record[records.EARLIER] = record[records.ORDER] = -1
+    record[records.VALUES] = record[records.PROGRAM] = record[records.REST] = -1
+    if search is not None or step.kind is StepKind.TIMED:
+        span = step.span
+        record[records.ANCHOR], record[records.ANCHOR_TIMES] = span.later, times(span.later)
+        record[records.DURATION], record[records.STRICT] = span.duration, int(step.strict)
+        record[records.TERMINATOR_TIMES] = times(0)
+        if span.earlier >= 0:
+            record[records.EARLIER], record[records.EARLIER_TIMES] = (
+                span.earlier,
+                times(span.earlier),
+            )
+            record[records.EARLY] = int(step.kind is StepKind.NEGATE)
+    if step.kind is StepKind.TIMED:
+        record[records.TIMES] = times(step.event)
+    if step.kind is StepKind.TEST:
+        record[records.REST] = words.program(step.residue, linked, None, -2)
+    if step.kind is StepKind.LET:
+        record[records.PROGRAM] = words.program(step.program, linked, None, -2)
+    if search is None:
+        return record
+    column = search.column
+    record[records.POLICY] = _POLICIES[step.policy]
+    record[records.SIZE], record[records.BOUND] = size(column), search.bound
+    record[records.TIMES] = segment(column, layout.ROW_TIME)
+    record[records.NUMBERS] = segment(column, NUMBER)
+    terms = [words.term(linked, search, term) for term in search.terms]
+    record[records.TERMS] = len(terms)
+    record[records.FIRST_TERM] = words.append(word for term in terms for word in term)
+    record[records.REST] = words.program(search.rest, linked, column, own)
+    record[records.SORTED], record[records.ORDER] = index(search)
+    record[records.INDEX_TERM] = search.key
+    if step.kind is StepKind.AGGREGATE:
+        record[records.FUNCTION] = list(Function).index(step.function)
+        record[records.VALUE_KIND] = int(step.value_kind is Kind.FLOAT)
+        if step.attribute is not None:
+            record[records.VALUES] = segment(column, layout.offset_of(step.attribute))
+        record[records.PROGRAM] = words.program(step.program, linked, column, own)
+    return record
+
+
+_KINDS = {
+    StepKind.SELECT: records.SELECT,
+    StepKind.NEGATE: records.NEGATE,
+    StepKind.AGGREGATE: records.AGGREGATE,
+    StepKind.TIMED: records.TIMED,
+    StepKind.TEST: records.TEST,
+    StepKind.LET: records.LET,
+}

@@ -1,0 +1,192 @@
+"""Columns and rules in the memory of a device: one array of words, the heap.
+
+Law 1: after :meth:`Memory.synchronise` the heap holds what the stores hold. What is new is brought
+over by one copy and spread by one kernel; all is laid out anew, with room for as much again, when a
+column has outgrown its room or other rules are there.
+
+Law 2: where things stand changes only then (``generation`` tells it), so that launches may be
+recorded.
+
+The heap begins with the number of entries of each column; then come the columns' segments, and the
+words of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from matcher.gpu.device import Buffer, Device, Lane
+from matcher.model import AnyArray, Int64s
+from rules.engine.gpu.kernels import index_keys, index_sorted, spread
+from rules.engine.gpu.linking import NUMBER, Addresses, Linked, Search, Words, addressed
+from rules.engine.gpu.stores import Column, Stores
+from rules.engine.kernels.layout import HEADER, ROW_TIME
+
+CAPACITY_MIN = 1_024
+"""Entries that a column has room for at least."""
+INDEX_MIN = 2_048
+"""Columns with room for fewer entries have no index: to look at all is as fast."""
+THREADS, BLOCKS = 256, 64
+"""Threads of a block, and blocks, of kernels that copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """An index of a column by the words of an offset in the row: its three segments."""
+
+    offset: int
+    is_float: bool
+    keys: int
+    order: int
+    sorted: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a column is: the segment of each offset in the row, and its indexes."""
+
+    size: int
+    capacity: int
+    segments: Mapping[int | str, int]
+    indexes: tuple[_Index, ...]
+
+
+class Memory:
+    """Owner of the heap."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.lane: Lane = device.lane()
+        self.heap: Buffer = device.zeros(1, np.int64)
+        self.generation = 0
+        self.addresses: dict[str, Addresses] = {}
+        self._places: dict[int, _Place] = {}
+        self._staged = device.zeros(1, np.int64)
+        self._pinned: AnyArray = device.pinned(1, np.int64)
+        self._is_stale = True
+
+    @property
+    def bytes(self) -> int:
+        """Of its buffers on the device."""
+        return self.heap.bytes + self._staged.bytes
+
+    def forget_layout(self) -> None:
+        """Lay all out anew when it is next synchronised: other rules are there."""
+        self._is_stale = True
+
+    def synchronise(self, stores: Stores, rules: Sequence[Linked]) -> None:
+        """Bring the heap to what the stores hold (Law 1)."""
+        columns = list(stores.columns)
+        if self._is_stale or any(len(one) > self._places[one.number].capacity for one in columns):
+            self._lay_out(columns, stores, rules)
+        changed = [one for one in columns if one.fresh < len(one) or one.fresh < one.known]
+        if not changed:
+            return
+        sizes = np.array([len(one) for one in columns], np.int64)
+        parts: list[tuple[int, Int64s]] = [(0, sizes)]
+        for column in changed:
+            parts += self._fresh(column, stores)
+        self._bring(parts)
+        for column in changed:
+            column.fresh = column.known = len(column)
+            self._index(self._places[column.number], len(column))
+
+    def _fresh(self, column: Column, stores: Stores) -> list[tuple[int, Int64s]]:
+        """The entries that are not on the device: addresses, and words."""
+        if column.fresh == len(column):
+            return []
+        numbers = column.rows[column.fresh :]
+        rows = stores.of_type[column.plan.type.name].rows[numbers]
+        return [
+            (start + column.fresh, numbers if offset == NUMBER else rows[:, int(offset)])
+            for offset, start in self._places[column.number].segments.items()
+        ]
+
+    def _lay_out(self, columns: Sequence[Column], stores: Stores, rules: Sequence[Linked]) -> None:
+        self._places.clear()
+        top = len(columns)
+        keys = _keys_of(rules)
+        for number, column in enumerate(columns):
+            capacity = max(CAPACITY_MIN, 2 * len(column))
+            offsets = [NUMBER, ROW_TIME, *range(HEADER, _width(column))]
+            segments = {}
+            for offset in offsets:
+                segments[offset] = top
+                top += capacity
+            indexes = []
+            for offset, is_float in keys.get(column.number, ()) if capacity >= INDEX_MIN else ():
+                indexes.append(
+                    _Index(offset, is_float, top, top + capacity, top + 2 * capacity)
+                )
+                top += 3 * capacity
+            self._places[column.number] = _Place(number, capacity, segments, tuple(indexes))
+            column.fresh = column.known = 0
+        words = Words(top, self._segment, stores)
+        self.addresses = {
+            one.deployed.rule.name: addressed(one, words, self._segment, self._size, self._index_of)
+            for one in rules
+        }
+        self.heap = self.device.zeros(top + len(words.words) + 1, np.int64)
+        self._bring([(top, np.array(words.words, np.int64))])
+        self.generation += 1
+        self._is_stale = False
+
+    def _segment(self, column: Column, offset: int | str) -> int:
+        return self._places[column.number].segments[offset]
+
+    def _size(self, column: Column) -> int:
+        return self._places[column.number].size
+
+    def _index_of(self, search: Search) -> tuple[int, int]:
+        """The sorted keys of a search's index and their entries; -1 without."""
+        for index in self._places[search.column.number].indexes:
+            if search.key >= 0 and index.offset == search.key_offset:
+                return index.sorted, index.order
+        return -1, -1
+
+    def _bring(self, parts: Sequence[tuple[int, Int64s]]) -> None:
+        """Copy words to their addresses."""
+        parts = [part for part in parts if len(part[1])]
+        head = 3 * len(parts)
+        total = head + sum(len(words) for _, words in parts)
+        self.lane.wait()  # for the last copy out of this memory
+        if total > len(self._pinned):
+            self._pinned = self.device.pinned(2 * total, np.int64)
+            self._staged = self.device.empty(2 * total, np.int64)
+        source = head
+        for number, (target, words) in enumerate(parts):
+            self._pinned[3 * number : 3 * number + 3] = target, source, len(words)
+            self._pinned[source : source + len(words)] = words
+            source += len(words)
+        self.device.upload(self._staged, 0, self._pinned[:total], self.lane)
+        self._launch(spread, min(len(parts), BLOCKS), self.heap, self._staged, len(parts))
+
+    def _index(self, place: _Place, size: int) -> None:
+        for one in place.indexes:
+            source = place.segments[one.offset]
+            self._launch(index_keys, 1, self.heap, source, one.keys, size, int(one.is_float))
+            self.device.sort_places(self.heap, one.keys, one.order, size, self.lane)
+            self._launch(index_sorted, 1, self.heap, one.keys, one.order, one.sorted, size)
+
+    def _launch(self, kernel: object, rows: int, *arguments: Buffer | int) -> None:
+        blocks, threads = (1, 4) if self.device.simulated else (BLOCKS, THREADS)
+        self.device.launch(kernel, (blocks, rows), threads, self.lane, *arguments)
+
+
+def _width(column: Column) -> int:
+    return HEADER + len(column.plan.type.attributes)
+
+
+def _keys_of(rules: Sequence[Linked]) -> dict[int, list[tuple[int, bool]]]:
+    """By what each column is looked up: offsets in the row, and whether they are floats."""
+    found: dict[int, list[tuple[int, bool]]] = {}
+    for rule in rules:
+        for search in rule.searches:
+            if search is not None and search.key >= 0:
+                keys = found.setdefault(search.column.number, [])
+                if (search.key_offset, search.key_is_float) not in keys:
+                    keys.append((search.key_offset, search.key_is_float))
+    return found

@@ -1,0 +1,79 @@
+"""Composite events of several rules in one order.
+
+Law: simultaneous ones stand in the order of their rules' places, and those of one rule in the order
+in which they were found, which is that of their causes (tesla.md E4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from matcher.model import Causes, Column, EventBatch, EventIds, StringColumn
+from rules.engine.engine import Detections
+
+
+def in_order(batches: Sequence[EventBatch], places: Sequence[int]) -> Detections:
+    """Batches, each of one rule and in order, as detections: one batch a type.
+
+    ``places`` int[n] say where the batches' rules stand (E4).
+    """
+    of_type: dict[str, list[int]] = {}
+    for number, batch in enumerate(batches):
+        of_type.setdefault(batch.type.name, []).append(number)
+    numbers = [number for name in sorted(of_type) for number in of_type[name]]
+    whole = tuple(
+        joined([batches[number] for number in of_type[name]]) for name in sorted(of_type)
+    )
+    times = np.concatenate([batches[number].time for number in numbers])
+    ranks = np.repeat([places[number] for number in numbers], [len(batches[n]) for n in numbers])
+    return Detections(whole, np.lexsort((ranks, times)))
+
+
+def joined(batches: Sequence[EventBatch]) -> EventBatch:
+    """Batches of composite events of one type, one behind the other."""
+    if len(batches) == 1:
+        return batches[0]
+    causes = [batch.causes for batch in batches if batch.causes is not None]
+    columns = tuple(map(_column, zip(*(batch.columns for batch in batches), strict=True)))
+    lengths = np.concatenate([np.diff(one.offsets) for one in causes])
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return EventBatch(
+        batches[0].type,
+        np.concatenate([batch.time for batch in batches]),
+        _ids([batch.ids for batch in batches]),
+        columns,
+        Causes(
+            offsets,
+            _ids([one.ids for one in causes]),
+            np.concatenate([one.is_digest for one in causes]),
+            np.concatenate([one.has_text for one in causes]),
+        ),
+    )
+
+
+def _column(columns: Sequence[Column]) -> Column:
+    if isinstance(columns[0], StringColumn):
+        return StringColumn.concatenate([one for one in columns if isinstance(one, StringColumn)])
+    return np.concatenate([one for one in columns if not isinstance(one, StringColumn)])
+
+
+def _ids(ids: Sequence[EventIds]) -> EventIds:
+    text = digest = None
+    if any(one.text is not None for one in ids):
+        none = [StringColumn.constant("", len(one)) for one in ids]
+        text = StringColumn.concatenate(
+            [other if one.text is None else one.text for one, other in zip(ids, none, strict=True)]
+        )
+    if any(one.digest is not None for one in ids):
+        digest = np.concatenate(
+            [np.zeros((len(one), 2), np.uint64) if one.digest is None else one.digest for one in ids]
+        )
+    return EventIds(
+        StringColumn.concatenate([one.source for one in ids]),
+        np.concatenate([one.sequence for one in ids]),
+        text,
+        digest,
+    )

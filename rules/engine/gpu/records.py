@@ -1,0 +1,89 @@
+"""What host and kernels agree on: the words of a step, of a term, and of what is counted.
+
+Addresses are places in the heap. A *segment* holds one word of every entry of a column, entry by
+entry; where a column's segments begin changes only when the heap is laid out anew.
+"""
+
+from __future__ import annotations
+
+# --- words of a step ---------------------------------------------------------------------------
+
+EVENT = 0
+"""The number of the event that is selected."""
+OWN = 1
+"""The frame place that its conditions call the candidate."""
+RANK = 2
+POLICY = 3
+SIZE = 4
+"""The address of the number of entries of the column."""
+TIMES, NUMBERS = 5, 6
+"""Segments of the column: times, and numbers of rows in their store."""
+SORTED, ORDER = 7, 8
+"""Segments of an index: keys in ascending order, and their entries; -1 without."""
+INDEX_TERM = 9
+"""The number of the term whose operand is the key."""
+ANCHOR, ANCHOR_TIMES = 10, 11
+EARLIER, EARLIER_TIMES = 12, 13
+"""The events at the ends of the window, and the segments of their columns' times; EARLIER is -1
+where the window is DURATION microseconds long."""
+DURATION = 14
+EARLY = 15
+"""What is added to the time of EARLIER: 1 where its own instant is left out (S6)."""
+STRICT = 16
+SINCE = 17
+TERMINATOR_TIMES = 18
+TERMS, FIRST_TERM = 19, 20
+REST = 21
+"""The address of the program of all other conditions, or -1."""
+SLOT = 22
+FUNCTION = 23
+VALUES = 24
+"""The segment of what is aggregated, or -1:"""
+PROGRAM = 25
+"""the address of the program that computes it, or -1."""
+VALUE_KIND = 26
+BOUND = 27
+"""How many events are bound before."""
+LONGEST = 28
+"""Where the longest window of the step is noted, among the sizes."""
+KIND = 29
+STEP_WORDS = 32
+
+POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
+SELECT, NEGATE, AGGREGATE, TIMED, TEST, LET = 0, 1, 2, 3, 4, 5
+
+# --- words of a term -----------------------------------------------------------------------------
+# A condition that compares a word of the candidate with what is known before it: the operand, which
+# is computed once for a partial sequence.
+
+TERM_SEGMENT, TERM_HOW, TERM_MASK = 0, 1, 2
+TERM_EVENT, TERM_PLACE = 3, 4
+"""The operand is a word of this event in this segment; if EVENT is -1, PLACE is a program."""
+TERM_CONVERT = 5
+"""How the operand becomes a key (layout.PROBE_...)."""
+TERM_WORDS = 8
+
+# --- words of a value ----------------------------------------------------------------------------
+
+VALUE_EVENT, VALUE_PLACE = 0, 1
+"""As of a term's operand."""
+VALUE_WORDS = 2
+
+# --- sizes ---------------------------------------------------------------------------------------
+# Words of the one array by which kernels tell each other how much there is.
+
+BEGIN, END_TIME, SKIP, MOST = 0, 1, 2, 3
+"""Terminators are evaluated from an instant on, up to another one, so many left out, so many at
+most: what the host asks for."""
+FIRST_TERMINATOR, TERMINATORS = 4, 5
+"""The entry of the first of them; and how many there are in all, those left out among them."""
+LEVELS = 8
+"""Partial sequences there are at a level: a level is what one multiple selection makes."""
+NEEDS = 24
+"""What there would have been with room enough."""
+LONGESTS = 40
+"""The longest window of each step."""
+SIZES = 128
+"""Words there are; a rule has fewer than LEVELS_MAX levels, and STEPS_MAX steps that search."""
+LEVELS_MAX = 16
+STEPS_MAX = SIZES - LONGESTS

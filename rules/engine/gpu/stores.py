@@ -1,0 +1,245 @@
+"""The host's side of columns on a device: events of each type in order, and who asks for them.
+
+Law 1: the events of a type stand in the order of time and then E4, whatever order they came in. A
+*row* is as on the processor (:mod:`rules.engine.kernels.layout`): a header, then a word for each
+attribute.
+
+Law 2: a column is the rows that its static conditions hold for, in their order; they are tested
+when a row comes, on the host, for a batch at once (:mod:`rules.planning.columnar`).
+
+Law 3: rows older than a horizon are of no use to any rule. They go when they are more than half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from matcher.identity import source_hash
+from matcher.model import TIME_MIN, Bools, EventBatch, EventType, Int64s, Kind, StringColumn
+from rules.engine.gpu.batches import rows_as_batch
+from rules.engine.interner import Interner
+from rules.engine.kernels.layout import (
+    HEADER,
+    ID_IS_DIGEST,
+    ROW_ID,
+    ROW_KEY_HIGH,
+    ROW_KEY_LOW,
+    ROW_SEQUENCE,
+    ROW_SOURCE,
+    ROW_TIME,
+)
+from rules.engine.rows import RowWriter
+from rules.planning.columnar import satisfied
+from rules.planning.plan import ColumnPlan
+
+FORGET_MIN = 4_096
+"""Fewer rows than this are not worth forgetting."""
+
+
+@dataclass(slots=True, eq=False)
+class Column:
+    """The rows of a store that static conditions hold for.
+
+    ``rows`` int64[n] are their numbers in the store, ascending; ``times`` int64[n] theirs. The
+    device has ``known`` entries, of which those from ``fresh`` on are not as they stand here.
+    ``users`` counts rules.
+    """
+
+    plan: ColumnPlan
+    number: int
+    rows: Int64s
+    times: Int64s
+    fresh: int = 0
+    known: int = 0
+    users: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(slots=True, eq=False)
+class Store:
+    """The events of one type: ``rows`` int64[n, width]; ``member`` bool[n] for each column."""
+
+    type: EventType
+    rows: Int64s
+    columns: list[Column] = field(default_factory=list)
+    member: list[Bools] = field(default_factory=list)
+    waiting: list[EventBatch] = field(default_factory=list)
+    horizon: int = TIME_MIN
+
+    @classmethod
+    def of(cls, type_: EventType) -> Store:
+        """A store without events."""
+        return cls(type_, np.empty((0, HEADER + len(type_.attributes)), np.int64))
+
+    @property
+    def times(self) -> Int64s:
+        """int64[n], microseconds."""
+        return self.rows[:, ROW_TIME]
+
+
+class Stores:
+    """Owner of all events that rules on a device may still see."""
+
+    def __init__(self) -> None:
+        self.strings = Interner()
+        self.writer = RowWriter(self.strings)
+        self.of_type: dict[str, Store] = {}
+        self._columns: dict[ColumnPlan, Column] = {}
+        self._next = 0
+
+    @property
+    def columns(self) -> Iterable[Column]:
+        """All columns that some rule uses."""
+        return self._columns.values()
+
+    # --- columns -----------------------------------------------------------------------------
+
+    def use(self, plan: ColumnPlan) -> Column:
+        """The column of a plan, with one more user. A new one takes in the rows that are there."""
+        column = self._columns.get(plan)
+        if column is None:
+            store = self.of_type.setdefault(plan.type.name, Store.of(plan.type))
+            column = Column(plan, self._next, np.empty(0, np.int64), np.empty(0, np.int64))
+            self._next += 1
+            self._columns[plan] = column
+            store.columns.append(column)
+            store.member.append(self._members(plan, store))
+            _index(store, 0)
+        column.users += 1
+        return column
+
+    def drop(self, column: Column) -> None:
+        """Take a user away; without any the column goes, and with the last one its type's rows."""
+        column.users -= 1
+        if column.users:
+            return
+        del self._columns[column.plan]
+        store = self.of_type[column.plan.type.name]
+        place = store.columns.index(column)
+        del store.columns[place], store.member[place]
+        if not store.columns:
+            del self.of_type[column.plan.type.name]
+
+    def _members(self, plan: ColumnPlan, store: Store) -> Bools:
+        if not plan.conditions:
+            return np.ones(len(store.rows), np.bool_)
+        return satisfied(plan.conditions, rows_as_batch(store.type, store.rows, self.strings))
+
+    # --- events ------------------------------------------------------------------------------
+
+    def push(self, batch: EventBatch) -> None:
+        """Let events wait for :meth:`take_in`."""
+        store = self.of_type.get(batch.type.name)
+        if store is not None and len(batch):
+            store.waiting.append(batch)
+
+    def take_in(self) -> None:
+        """Put what waits in its places."""
+        for store in self.of_type.values():
+            if store.waiting:
+                batches, store.waiting = store.waiting, []
+                self._enter(store, batches)
+
+    def _enter(self, store: Store, batches: Sequence[EventBatch]) -> None:
+        rows = np.concatenate([self._rows(batch) for batch in batches])
+        members = [
+            np.concatenate([satisfied(column.plan.conditions, batch) for batch in batches])
+            for column in store.columns
+        ]
+        old = len(store.rows)
+        # Of what is there, only rows not earlier than the first new one may have to move.
+        start = int(np.searchsorted(store.times, rows[:, ROW_TIME].min(), side="left"))
+        together = np.concatenate([store.rows[start:], rows])
+        order = self._order(together)
+        store.rows = np.concatenate([store.rows[:start], together[order]])
+        for place, fresh in enumerate(members):
+            tail = np.concatenate([store.member[place][start:], fresh])[order]
+            store.member[place] = np.concatenate([store.member[place][:start], tail])
+        is_behind = bool((order[: old - start] == np.arange(old - start)).all())
+        _index(store, old if is_behind else start)
+
+    def _rows(self, batch: EventBatch) -> Int64s:
+        """A batch as rows, int64[n, width]."""
+        ids = batch.ids
+        form, texts, keys = self.writer.ids(ids)
+        rows = np.empty((len(batch), HEADER + len(batch.columns)), np.int64)
+        rows[:, ROW_TIME] = batch.time
+        rows[:, ROW_SOURCE] = self.writer.sources.numbers(ids.source)[ids.source.codes]
+        rows[:, ROW_SEQUENCE] = ids.sequence
+        rows[:, ROW_ID] = form if texts is None else texts
+        if keys is None:
+            hashes = np.array(list(map(source_hash, ids.source.values)), np.uint64).view(np.int64)
+            rows[:, ROW_KEY_HIGH] = hashes[ids.source.codes]
+            rows[:, ROW_KEY_LOW] = ids.sequence
+        else:
+            rows[:, ROW_KEY_HIGH : ROW_KEY_LOW + 1] = keys
+        for place, column in enumerate(batch.columns, HEADER):
+            if isinstance(column, StringColumn):
+                rows[:, place] = self.strings.codes(column.values)[column.codes]
+            elif column.dtype == np.float64:
+                rows[:, place] = column.view(np.int64)
+            else:
+                rows[:, place] = column
+        return rows
+
+    def _order(self, rows: Int64s) -> Int64s:
+        """What puts rows in the order of time and then E4."""
+        is_digest = rows[:, ROW_ID] == ID_IS_DIGEST
+        rank = np.where(is_digest, 0, self.writer.sources.ranks[rows[:, ROW_SOURCE]])
+        keys = [rows[:, ROW_SEQUENCE], rank, is_digest, rows[:, ROW_TIME]]
+        if (rows[:, ROW_ID] >= 0).any():  # E4 leaves open which of two with one number is first
+            keys.insert(0, np.unique(self._printed(rows), return_inverse=True)[1])
+        return np.lexsort(keys)
+
+    def _printed(self, rows: Int64s) -> list[str]:
+        """The ids of rows that are no digests, as they are printed."""
+        texts = self.writer.texts
+        pairs = zip(rows[:, ROW_ID].tolist(), rows[:, ROW_SEQUENCE].tolist(), strict=True)
+        return [texts.text(id_) if id_ >= 0 else str(sequence) for id_, sequence in pairs]
+
+    def forget(self, horizons: dict[str, int]) -> None:
+        """Forget rows older than the horizons of their types, where they are many; and strings."""
+        for name, store in self.of_type.items():
+            store.horizon = horizons.get(name, store.horizon)
+            old = int(np.searchsorted(store.times, store.horizon))
+            if old > max(FORGET_MIN, len(store.rows) // 2):
+                store.rows = store.rows[old:].copy()
+                store.member = [member[old:].copy() for member in store.member]
+                _index(store, 0)
+
+    def sweep(self, constants: set[int]) -> None:
+        """Forget strings, and texts of ids, that neither ``constants`` nor rows mention."""
+        if self.strings.wants_sweep:
+            self.strings.forget(constants | self._mentioned(Kind.STRING))
+        if self.writer.texts.wants_sweep:
+            self.writer.texts.forget(self._mentioned(None))
+
+    def _mentioned(self, kind: Kind | None) -> set[int]:
+        """Codes in attributes of a kind, or (None) in ids."""
+        found: set[int] = set()
+        for store in self.of_type.values():
+            places = [
+                HEADER + place
+                for place, attribute in enumerate(store.type.attributes)
+                if attribute.kind is kind
+            ]
+            for place in [ROW_ID] if kind is None else places:
+                found.update(np.unique(store.rows[:, place]).tolist())
+        return found
+
+
+def _index(store: Store, start: int) -> None:
+    """Find the entries of columns anew from a row of the store on."""
+    for column, member in zip(store.columns, store.member, strict=True):
+        kept = int(np.searchsorted(column.rows, start))
+        if start == 0:
+            kept = 0
+        fresh = start + np.flatnonzero(member[start:])
+        column.rows = np.concatenate([column.rows[:kept], fresh])
+        column.times = store.times[column.rows]
+        column.fresh = min(column.fresh, kept)
