@@ -44,6 +44,9 @@ ALONE = 20
 
 AIP, CDP = "CPU AIP", "CPU CDP"
 PUBLISHED, LAUNCHED, GRAPHS = "GPU CDP, published", "GPU CDP, launched", "GPU CDP, graphs"
+PUBLISHED_1G = "GPU CDP, published, 1 GiB"
+"""With as much memory as the thesis's GPU, and columns sized for a million events, as there."""
+COLUMN_MAX = 1_000_000
 
 
 class Recordings:
@@ -84,30 +87,6 @@ class Engine:
 
     detector: Detector
     recordings: Recordings | None = None
-
-
-def _published() -> Engine:
-    from rules.engine.gpu.published import PublishedCdp
-
-    recordings = Recordings(graphs=False)
-    return Engine(PublishedCdp(recordings.device), recordings)
-
-
-def _ours(*, graphs: bool) -> Engine:
-    from rules.engine.gpu.engine import GpuEngine
-
-    recordings = Recordings(graphs=graphs)
-    return Engine(GpuEngine(recordings.device), recordings)
-
-
-ENGINES: Mapping[str, Callable[[], Engine]] = {
-    AIP: lambda: Engine(make("aip")),
-    CDP: lambda: Engine(make("cdp")),
-    GRAPHS: lambda: _ours(graphs=True),
-    LAUNCHED: lambda: _ours(graphs=False),
-    PUBLISHED: _published,
-}
-"""The engines by what tables call them."""
 
 
 Turn = tuple[Sequence[EventBatch], int]
@@ -155,6 +134,11 @@ class Stream:
                     detector.push(batch)
             detector.advance(last)
 
+    @property
+    def capacity(self) -> int:
+        """Room for the events of a type, for columns that are sized once."""
+        return 4 * self.filling // len(self.events.types) + 1_024
+
     def turns(self, at_once: int, first: int, count: int) -> list[Turn]:
         """So many turns from an event on, each up to and with so many terminators."""
         asks = np.flatnonzero(np.isin(self.events.kinds[first:], self.asking)) + first
@@ -165,6 +149,30 @@ class Stream:
             turns.append((self.events.batches(places, places), end))
             first = end
         return turns
+
+
+def _ours(*, graphs: bool) -> Engine:
+    from rules.engine.gpu.engine import GpuEngine
+
+    recordings = Recordings(graphs=graphs)
+    return Engine(GpuEngine(recordings.device), recordings)
+
+
+def _published(capacity: int, memory: int | None = None) -> Engine:
+    from rules.engine.gpu.published import PublishedCdp
+
+    return Engine(PublishedCdp(capacity=capacity, memory=memory))
+
+
+ENGINES: Mapping[str, Callable[[Stream], Engine]] = {
+    AIP: lambda _: Engine(make("aip")),
+    CDP: lambda _: Engine(make("cdp")),
+    GRAPHS: lambda _: _ours(graphs=True),
+    LAUNCHED: lambda _: _ours(graphs=False),
+    PUBLISHED: lambda stream: _published(stream.capacity),
+    PUBLISHED_1G: lambda _: _published(COLUMN_MAX, 2**30),
+}
+"""The engines by what tables call them."""
 
 
 def terminators_wanted() -> int:
@@ -191,7 +199,7 @@ class Timing:
 
 def filled(name: str, stream: Stream) -> Engine:
     """An engine of ENGINES with a stream's rules and full windows."""
-    engine = ENGINES[name]()
+    engine = ENGINES[name](stream)
     engine.detector.deploy(load(stream.rules))
     stream.fill(engine.detector)
     return engine
