@@ -20,9 +20,11 @@ SCAN_THREADS = 1_024
 def sum_up(on: Device, counts: Buffer, length: Buffer, place: int, lane: Lane) -> None:
     """Turn ``counts`` int64[n + 1] into n + 1 exclusive sums, in place; the last is the total.
 
-    n stands in ``length`` int64 at ``place``, for it may be known to the device alone.
+    n stands in ``length`` int64 at ``place``, for it may be known to the device alone. The
+    simulator makes shared memory once a thread, now and then: one thread does it all there.
     """
-    on.launch(exclusive_sums, (1, 1), 4 if on.simulated else SCAN_THREADS, lane, counts, length, place)
+    threads = 1 if on.simulated else SCAN_THREADS
+    on.launch(exclusive_sums, (1, 1), threads, lane, counts, length, place)
 
 
 @cuda.jit(device=True)

@@ -206,6 +206,26 @@ class CdpEngine:
         engine._ticking.assume(engine._greatest)
         return engine
 
+    def take_over(
+        self,
+        rules: Iterable[Deployed],
+        marks: Mapping[str, int],
+        others: Catalogue,
+        past: Iterable[EventBatch],
+    ) -> None:
+        """Evaluate rules, given in the order of E4, that another engine has evaluated up to their
+        ``marks``; ``past`` are the events that the marks of their types have passed, as far as
+        they may still see them. No rule is deployed here yet; ``others`` knows the types' marks.
+        """
+        self._catalogue.follow(others)
+        for (since, version), some in groupby(rules, lambda one: (one.since, one.version)):
+            self._deploy(RuleSet(tuple(one.rule for one in some), {}), since, version, marks)
+        for batch in past:
+            self.push(batch)
+        self._pending.let_arrive(TIME_MAX, None)
+        self.evaluate()
+        self._deferred.keep(self._arrays)
+
     @property
     def _holding(self) -> Holding:
         return Holding(self._linker, self._writer, self._arrays, self._deferred.records)

@@ -105,9 +105,7 @@ def _causes(causes: Sequence[Int64s], writer: RowWriter) -> Causes:
     text = digest = None
     if has_text.any():
         known = writer.texts.texts
-        texts = [
-            known[code] or "" if code >= 0 else "" for code in header[:, ROW_ID].tolist()
-        ]
+        texts = [known[code] or "" if code >= 0 else "" for code in header[:, ROW_ID].tolist()]
         text = StringColumn.from_strings(texts)
     if is_digest.any():
         keys = header[:, ROW_KEY_HIGH : ROW_KEY_LOW + 1].copy()

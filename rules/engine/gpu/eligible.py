@@ -78,6 +78,8 @@ def _against_programs(programs: Iterable[Program]) -> str | None:
         for one in program.code:
             if one.op is Op.TEXT:
                 return "it computes with strings"
-            if one.op is Op.COMPARE_S and (one.offset not in MASKS or MASKS[one.offset] not in (2, 5)):
+            if one.op is Op.COMPARE_S and (
+                one.offset not in MASKS or MASKS[one.offset] not in (2, 5)
+            ):
                 return "it orders or searches strings"
     return None

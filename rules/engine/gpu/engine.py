@@ -12,7 +12,7 @@ Law 3: a rule's events are kept as long as its mark and its windows reach back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.errors import SchemaError
 from matcher.gpu.device import Device, device
@@ -30,6 +30,7 @@ from rules.engine.gpu.ordering import in_order
 from rules.engine.gpu.stores import Stores
 from rules.errors import Problem, RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet
+from rules.planning.plan import RulePlan
 
 __all__ = ["DeviceFailed", "GpuEngine"]
 
@@ -151,6 +152,12 @@ class GpuEngine:
             batch = self._repeats.accept(batch)
         self._stores.push(batch)
 
+    def refill(self, name: str, batches: Iterable[EventBatch]) -> None:
+        """Let a type have these events and no others, be their times before marks or not."""
+        self._stores.empty(name)
+        for batch in batches:
+            self._stores.push(batch)
+
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
         due = self._catalogue.advance(marks)
@@ -192,21 +199,22 @@ class GpuEngine:
         horizons: dict[str, int] = {}
         for name, linked in self._linked.items():
             mark = self._catalogue.mark(name)
-            for type_, reach in reaches_of(linked).items():
+            for type_, reach in reaches_of_plan(linked.plan).items():
                 horizon = max(TIME_MIN, mark - reach) if mark > TIME_MIN + reach else TIME_MIN
                 horizons[type_] = min(horizon, horizons.get(type_, TIME_MAX))
         self._stores.forget(horizons)
-        self._stores.sweep({word for one in self._linked.values() for word in one.texts(self._stores)})
+        self._stores.sweep(
+            {word for one in self._linked.values() for word in one.texts(self._stores)}
+        )
         if self._repeats is not None and horizons:
             self._repeats.forget(min(horizons.values()))
 
 
-def reaches_of(linked: Linked) -> dict[str, int]:
+def reaches_of_plan(plan: RulePlan) -> dict[str, int]:
     """How far back from its mark a rule looks into each type, in microseconds."""
-    found = {linked.plan.terminator.type.name: 0}
-    for search in linked.searches:
-        if search is not None and search.step.access is not None:
-            name = search.column.plan.type.name
-            found[name] = max(search.step.access.reach, found.get(name, 0))
+    found = {plan.terminator.type.name: 0}
+    for step in plan.steps:
+        if step.access is not None:
+            name = step.access.column.type.name
+            found[name] = max(step.access.reach, found.get(name, 0))
     return found
-

@@ -186,7 +186,14 @@ class Evaluation:
         on, lane = space.device, space.lane
         on.upload(space.sizes, 0, space.asked, lane)
         threads = 4 if on.simulated else 1_024
-        begun = (heap, addresses.begin, space.frames[0], space.alive[0], space.capacity, space.sizes)
+        begun = (
+            heap,
+            addresses.begin,
+            space.frames[0],
+            space.alive[0],
+            space.capacity,
+            space.sizes,
+        )
         on.launch(kernels.begin, (1, 1), threads, lane, *begun)
         level = 0
         for step, address in zip(self.linked.plan.steps, addresses.steps, strict=True):
@@ -264,7 +271,9 @@ class Evaluation:
     def _few(self, kernel: object, *arguments: tuple[Buffer | int, ...]) -> None:
         self._run(kernel, FEW_BLOCKS, arguments)
 
-    def _run(self, kernel: object, blocks: int, arguments: tuple[tuple[Buffer | int, ...], ...]) -> None:
+    def _run(
+        self, kernel: object, blocks: int, arguments: tuple[tuple[Buffer | int, ...], ...]
+    ) -> None:
         on = self._workspace.device
         grid, threads = ((1, 1), 4) if on.simulated else ((blocks, 1), THREADS)
         flat = [one for some in arguments for one in some]

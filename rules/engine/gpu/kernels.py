@@ -4,7 +4,7 @@ All partial sequences of a rule grow together, step by step: breadth first where
 depth first. The candidates of all windows are cut into *units* of neighbours, a thread each:
 
 1. ``look`` finds each partial sequence's window by binary search, and the operands of its terms;
-2. ``count`` counts in each unit the candidates that fit, and sums them up (:mod:`matcher.gpu.scan`);
+2. ``count`` counts in each unit the candidates that fit, and :mod:`matcher.gpu.scan` sums up;
 3. ``extend`` writes the longer partial sequences of a multiple selection, each in its place;
    ``settle`` chooses the one candidate of a single selection, drops what a negation forbids, or
    gives an aggregate its value.
@@ -19,7 +19,7 @@ from __future__ import annotations
 from numba import cuda, int64
 
 from matcher.gpu.scan import greater, lesser
-from rules.engine.gpu.machine import key_word, relation, run
+from rules.engine.gpu.machine import DEPTH, key_word, relation, run
 from rules.engine.gpu.records import (
     ANCHOR,
     ANCHOR_TIMES,
@@ -40,7 +40,6 @@ from rules.engine.gpu.records import (
     MOST,
     NEEDS,
     NEGATE,
-    NUMBERS,
     ORDER,
     OWN,
     POLICY,
@@ -188,14 +187,14 @@ def end_of(heap, step, frames, stride, p):
 
 
 @cuda.jit(device=True)
-def operand_of(heap, term, frames, slots, stride, p):
+def operand_of(heap, term, frames, slots, stride, p, stack):
     """A term's operand, and whether it is defined and some word can equal it."""
     if heap[term + TERM_EVENT] >= 0:
         entry = frames[heap[term + TERM_EVENT] * stride + p]
         word, is_known = heap[heap[term + TERM_PLACE] + entry], True
     else:
         word, is_known = run(
-            heap, heap[term + TERM_PLACE], frames, slots, stride, p, int64(-1), int64(0)
+            heap, heap[term + TERM_PLACE], frames, slots, stride, p, int64(-1), int64(0), stack
         )
     if is_known and heap[term + TERM_CONVERT] != 0:
         word, is_known = key_word(word, heap[term + TERM_CONVERT])
@@ -207,6 +206,7 @@ def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes,
     """The candidates of each partial sequence, by entries or by places of an index, and the
     operands of the step's terms; none where one is undefined.
     """
+    stack = cuda.local.array(DEPTH, int64)
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
         low, high = int64(0), int64(0)
         if alive[p] != 0:
@@ -219,7 +219,7 @@ def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes,
             for number in range(heap[step + TERMS]):
                 if low < high:
                     term = heap[step + FIRST_TERM] + number * TERM_WORDS
-                    word, is_known = operand_of(heap, term, frames, slots, stride, p)
+                    word, is_known = operand_of(heap, term, frames, slots, stride, p, stack)
                     operands[number * stride + p] = word
                     if not is_known:
                         high = low
@@ -241,7 +241,7 @@ def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes,
 
 
 @cuda.jit(device=True)
-def fits(heap, step, frames, slots, operands, stride, p, entry):
+def fits(heap, step, frames, slots, operands, stride, p, entry, stack):
     """Whether a candidate satisfies all conditions of a step."""
     term = heap[step + FIRST_TERM]
     for number in range(heap[step + TERMS]):
@@ -252,7 +252,7 @@ def fits(heap, step, frames, slots, operands, stride, p, entry):
         term += TERM_WORDS
     if heap[step + REST] >= 0:
         own = heap[step + OWN]
-        _, is_true = run(heap, heap[step + REST], frames, slots, stride, p, own, entry)
+        _, is_true = run(heap, heap[step + REST], frames, slots, stride, p, own, entry, stack)
         return is_true
     return True
 
@@ -268,7 +268,8 @@ def entry_at(heap, step, place):
 def count(
     heap, step, frames, slots, lows, highs, operands, stride, sizes, level, counts, units, where
 ):
-    """How many candidates of each unit fit; ``sizes`` at ``where`` says how many units there are."""
+    """How many candidates of each unit fit; ``sizes`` at ``where``: how many units there are."""
+    stack = cuda.local.array(DEPTH, int64)
     partials = sizes[LEVELS + level]
     size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
     if cuda.grid(1) == 0:
@@ -283,7 +284,7 @@ def count(
         else:
             for place in range(low, high):
                 entry = entry_at(heap, step, place)
-                if fits(heap, step, frames, slots, operands, stride, p, entry):
+                if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
                     found += 1
         counts[unit] = found
 
@@ -308,6 +309,7 @@ def extend(
     slot_words,
 ):
     """Write the partial sequences that a multiple selection makes, a level further."""
+    stack = cuda.local.array(DEPTH, int64)
     partials = sizes[LEVELS + level]
     size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
     if cuda.grid(1) == 0:
@@ -324,7 +326,7 @@ def extend(
         while at < end:
             entry = entry_at(heap, step, place)
             place += 1
-            if fits(heap, step, frames, slots, operands, stride, p, entry):
+            if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
                 for other in range(bound):
                     longer[other * stride + at] = frames[other * stride + p]
                 for word in range(slot_words):
@@ -339,6 +341,7 @@ def settle(
     heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level, sums, units
 ):
     """What a single selection, a negation or a count makes of each partial sequence."""
+    stack = cuda.local.array(DEPTH, int64)
     partials = sizes[LEVELS + level]
     size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
     kind = heap[step + KIND]
@@ -368,18 +371,18 @@ def settle(
             while left >= 0:
                 entry = entry_at(heap, step, place)
                 place += 1
-                if fits(heap, step, frames, slots, operands, stride, p, entry):
+                if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
                     left -= 1
                     frames[heap[step + EVENT] * stride + p] = entry
 
 
 @cuda.jit(device=True)
-def value_of(heap, step, frames, slots, stride, p, entry):
+def value_of(heap, step, frames, slots, stride, p, entry, stack):
     """What is aggregated of an entry, and whether it is defined."""
     if heap[step + VALUES] >= 0:
         return heap[heap[step + VALUES] + entry], True
     own = heap[step + OWN]
-    return run(heap, heap[step + PROGRAM], frames, slots, stride, p, own, entry)
+    return run(heap, heap[step + PROGRAM], frames, slots, stride, p, own, entry, stack)
 
 
 @cuda.jit
@@ -400,6 +403,7 @@ def add(
     where,
 ):
     """The sum of each unit in two parts, of 32 bits and of what is above, which are both exact."""
+    stack = cuda.local.array(DEPTH, int64)
     partials = sizes[LEVELS + level]
     size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
     if cuda.grid(1) == 0:
@@ -411,8 +415,8 @@ def add(
         above, below = int64(0), int64(0)
         for place in range(low, high):
             entry = entry_at(heap, step, place)
-            if fits(heap, step, frames, slots, operands, stride, p, entry):
-                word, is_known = value_of(heap, step, frames, slots, stride, p, entry)
+            if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
+                word, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
                 if is_known:
                     above += word >> 32
                     below += word & MASK_32
@@ -461,6 +465,7 @@ def extreme(
     greatest,
 ):
     """The least or greatest key of each unit into that of its partial sequence."""
+    stack = cuda.local.array(DEPTH, int64)
     partials = sizes[LEVELS + level]
     size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
     slot, kind = heap[step + SLOT], heap[step + VALUE_KIND]
@@ -471,8 +476,8 @@ def extreme(
         best, is_any = int64(0), False
         for place in range(low, high):
             entry = entry_at(heap, step, place)
-            if fits(heap, step, frames, slots, operands, stride, p, entry):
-                word, is_known = value_of(heap, step, frames, slots, stride, p, entry)
+            if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
+                word, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
                 if is_known:
                     key = key_of(word, kind)
                     if not is_any or (key > best if greatest != 0 else key < best):
@@ -497,6 +502,7 @@ def extreme_end(heap, step, slots, stride, sizes, level):
 @cuda.jit
 def check(heap, step, frames, slots, alive, stride, sizes, level):
     """Steps that look at no column: a time, a condition, a value."""
+    stack = cuda.local.array(DEPTH, int64)
     kind = heap[step + KIND]
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
         if alive[p] == 0:
@@ -508,7 +514,9 @@ def check(heap, step, frames, slots, alive, stride, sizes, level):
                 alive[p] = 0
         else:
             program = heap[step + REST] if kind == TEST else heap[step + PROGRAM]
-            word, is_known = run(heap, program, frames, slots, stride, p, int64(-1), int64(0))
+            word, is_known = run(
+                heap, program, frames, slots, stride, p, int64(-1), int64(0), stack
+            )
             if not is_known:
                 alive[p] = 0
             elif kind != TEST:
@@ -524,6 +532,7 @@ def conclude(
     the values of its composite event. ``numbers`` is where the events' segments of row numbers
     are listed. ``results`` int64[SIZES + stride * (1 + events + values)]: the sizes, then matches.
     """
+    stack = cuda.local.array(DEPTH, int64)
     width = 1 + events + values
     for place in range(cuda.grid(1), len(sizes), cuda.gridsize(1)):
         results[place] = sizes[place]
@@ -549,6 +558,7 @@ def conclude(
                         p,
                         int64(-1),
                         int64(0),
+                        stack,
                     )
                     if not is_known:
                         is_match = 0

@@ -155,9 +155,9 @@ def _search(step: Step, column: Column, plan: RulePlan, bound: int) -> Search:
     own = frame_place(step.event) if step.kind is StepKind.SELECT else 0
     terms: list[Term] = []
     type_ = step.access.column.type
-    for number, (probe, key) in enumerate(zip(step.probes, step.access.keys, strict=True)):
+    for probe, key in zip(step.probes, step.access.keys, strict=True):
         is_float = key_kind(type_, key) is Kind.FLOAT
-        convert = probe_kind(probe, step.access, number)
+        convert = probe_kind(probe, step.access, key)
         how = BY_KEY if is_float else BY_INT
         terms.append(Term(layout.offset_of(key), how, SAME, probe.program, convert))
     if step.kind is not StepKind.AGGREGATE:
@@ -189,7 +189,7 @@ def conditions_of(program: Program) -> list[tuple[Instruction, ...]]:
 
 
 def as_term(condition: Sequence[Instruction], own: int) -> Term | None:
-    """A condition as a term, if it compares the candidate, frame place ``own``, with what is not."""
+    """A condition as a term, if it compares the candidate, frame place ``own``, with others."""
     last = condition[-1]
     if last.op not in HOW:
         return None
@@ -235,7 +235,7 @@ def arity(instruction: Instruction) -> int:
     return 3 if op is Op.CHOOSE else 2
 
 
-# --- words -----------------------------------------------------------------------------------------
+# --- words ---------------------------------------------------------------------------------------
 
 
 class Words:

@@ -57,7 +57,7 @@ def relation(how, left, right):
     """LESS, SAME or GREATER; 0 where a float is no number."""
     if how == BY_INT:
         return LESS if left < right else (GREATER if left > right else SAME)
-    if how == BY_FLOAT or how == BY_KEY:
+    if how in (BY_FLOAT, BY_KEY):
         one, other = as_float(left), as_float(right)
         if one < other:
             return LESS
@@ -106,14 +106,14 @@ def compute_float(op, left, right):
 
 
 @cuda.jit(device=True)
-def run(heap, code, frames, slots, stride, p, own, candidate):
+def run(heap, code, frames, slots, stride, p, own, candidate, stack):
     """Run a program for a partial sequence: its word, and whether it is defined.
 
     ``code`` is the heap's word at which it begins. Frame place ``own`` is that of the candidate,
-    whose entry is ``candidate``. Of a conjunction (with CHECKs) the second says whether all its
-    conditions are true.
+    whose entry is ``candidate``; ``stack`` int64[DEPTH] is the thread's own (made in the kernel:
+    the simulator knows no local memory elsewhere). Of a conjunction (with CHECKs) the second says
+    whether all its conditions are true.
     """
-    stack = cuda.local.array(DEPTH, int64)
     known, top, place = int64(0), int64(-1), int64(code)
     while True:
         op, event, offset = heap[place], heap[place + 1], heap[place + 2]
@@ -123,7 +123,7 @@ def run(heap, code, frames, slots, stride, p, own, candidate):
             if (known >> top) & 1 == 0 or stack[top] == 0:
                 return int64(0), False
             top -= 1
-        elif op == LOAD or op == CONST or op == SLOT:
+        elif op in (LOAD, CONST, SLOT):
             top += 1
             known |= int64(1) << top
             if op == CONST:
@@ -151,7 +151,7 @@ def run(heap, code, frames, slots, stride, p, own, candidate):
             is_known = (known >> top) & (known >> chosen) & 1
             stack[top] = stack[chosen]
             known = (known & ~(int64(1) << top)) | (is_known << top)
-        elif op == AND or op == OR:
+        elif op in (AND, OR):
             top -= offset - 1
             decisive = int64(1) if op == OR else int64(0)
             value, is_known = 1 - decisive, int64(1)

@@ -118,9 +118,7 @@ class Memory:
                 top += capacity
             indexes = []
             for offset, is_float in keys.get(column.number, ()) if capacity >= INDEX_MIN else ():
-                indexes.append(
-                    _Index(offset, is_float, top, top + capacity, top + 2 * capacity)
-                )
+                indexes.append(_Index(offset, is_float, top, top + capacity, top + 2 * capacity))
                 top += 3 * capacity
             self._places[column.number] = _Place(number, capacity, segments, tuple(indexes))
             column.fresh = column.known = 0

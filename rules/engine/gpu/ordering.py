@@ -6,12 +6,13 @@ in which they were found, which is that of their causes (tesla.md E4).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from matcher.model import Causes, Column, EventBatch, EventIds, StringColumn
-from rules.engine.engine import Detections
+from matcher.identity import RULE_SOURCE
+from matcher.model import Causes, Column, EventBatch, EventIds, Int64s, StringColumn
+from rules.engine.engine import NOTHING, Detections
 
 
 def in_order(batches: Sequence[EventBatch], places: Sequence[int]) -> Detections:
@@ -23,12 +24,35 @@ def in_order(batches: Sequence[EventBatch], places: Sequence[int]) -> Detections
     for number, batch in enumerate(batches):
         of_type.setdefault(batch.type.name, []).append(number)
     numbers = [number for name in sorted(of_type) for number in of_type[name]]
-    whole = tuple(
-        joined([batches[number] for number in of_type[name]]) for name in sorted(of_type)
-    )
+    whole = tuple(joined([batches[number] for number in of_type[name]]) for name in sorted(of_type))
     times = np.concatenate([batches[number].time for number in numbers])
     ranks = np.repeat([places[number] for number in numbers], [len(batches[n]) for n in numbers])
     return Detections(whole, np.lexsort((ranks, times)))
+
+
+def merged(found: Sequence[Detections], places: Mapping[str, int]) -> Detections:
+    """What several engines have detected, as one; ``places`` by the names of rules (E4).
+
+    The rules of one engine stand in it in the order of their places.
+    """
+    if len(found) < 2:
+        return found[0] if found else NOTHING
+    batches = tuple(batch for one in found for batch in one.batches)
+    times = np.concatenate([batch.time for batch in batches])
+    ranks = np.concatenate([_ranks(batch, places) for batch in batches])
+    orders, before = [], 0
+    for one in found:
+        orders.append(one.order + before)
+        before += len(one)
+    order = np.concatenate(orders)
+    return Detections(batches, order[np.lexsort((ranks[order], times[order]))])
+
+
+def _ranks(batch: EventBatch, places: Mapping[str, int]) -> Int64s:
+    """The places of the rules that made composite events."""
+    source = batch.ids.source
+    names = [text.removeprefix(RULE_SOURCE) for text in source.values]
+    return np.array([places.get(name, 0) for name in names], np.int64)[source.codes]
 
 
 def joined(batches: Sequence[EventBatch]) -> EventBatch:
@@ -69,7 +93,10 @@ def _ids(ids: Sequence[EventIds]) -> EventIds:
         )
     if any(one.digest is not None for one in ids):
         digest = np.concatenate(
-            [np.zeros((len(one), 2), np.uint64) if one.digest is None else one.digest for one in ids]
+            [
+                np.zeros((len(one), 2), np.uint64) if one.digest is None else one.digest
+                for one in ids
+            ]
         )
     return EventIds(
         StringColumn.concatenate([one.source for one in ids]),

@@ -138,6 +138,13 @@ class Stores:
         if store is not None and len(batch):
             store.waiting.append(batch)
 
+    def empty(self, name: str) -> None:
+        """Forget all events of a type."""
+        store = self.of_type[name]
+        store.waiting, store.rows = [], store.rows[:0]
+        store.member = [member[:0] for member in store.member]
+        _index(store, 0)
+
     def take_in(self) -> None:
         """Put what waits in its places."""
         for store in self.of_type.values():
