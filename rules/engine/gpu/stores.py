@@ -8,6 +8,9 @@ Law 2: a column is the rows that its static conditions hold for, in their order;
 when a row comes, on the host, for a batch at once (:mod:`rules.planning.columnar`).
 
 Law 3: rows older than a horizon are of no use to any rule. They go when they are more than half.
+
+Law 4: what comes behind all that is there costs by itself, however much there is: arrays grow at
+their end, and nothing that stands before is looked at.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from matcher.growing import Growing
 from matcher.identity import source_hash
 from matcher.model import TIME_MIN, Bools, EventBatch, EventType, Int64s, Kind, StringColumn
 from rules.engine.gpu.batches import rows_as_batch
@@ -43,43 +47,79 @@ FORGET_MIN = 4_096
 class Column:
     """The rows of a store that static conditions hold for.
 
-    ``rows`` int64[n] are their numbers in the store, ascending; ``times`` int64[n] theirs. The
-    device has ``known`` entries, of which those from ``fresh`` on are not as they stand here.
-    ``users`` counts rules.
+    ``rows`` int64[n] are their numbers in the store, ascending. The device has ``known`` entries,
+    of which those from ``fresh`` on are not as they stand here. ``users`` counts rules.
     """
 
     plan: ColumnPlan
     number: int
-    rows: Int64s
-    times: Int64s
+    entries: Growing = field(default_factory=lambda: Growing(np.int64))
     fresh: int = 0
     known: int = 0
     users: int = 0
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self.entries.size
+
+    @property
+    def rows(self) -> Int64s:
+        """int64[n]."""
+        return self.entries.rows[: self.entries.size]
+
+    def follow(self, member: Growing, start: int) -> None:
+        """Find its rows anew from a row of the store on."""
+        kept = int(np.searchsorted(self.rows, start)) if start else 0
+        self.entries.size = kept
+        self.entries.extend(start + np.flatnonzero(member.rows[start : member.size]))
+        self.fresh = min(self.fresh, kept)
 
 
-@dataclass(slots=True, eq=False)
 class Store:
-    """The events of one type: ``rows`` int64[n, width]; ``member`` bool[n] for each column."""
+    """The events of one type: ``rows`` int64[n, width], their ``times`` by themselves, and
+    ``member`` bool[n] for each column.
+    """
 
-    type: EventType
-    rows: Int64s
-    columns: list[Column] = field(default_factory=list)
-    member: list[Bools] = field(default_factory=list)
-    waiting: list[EventBatch] = field(default_factory=list)
-    horizon: int = TIME_MIN
+    def __init__(self, type_: EventType) -> None:
+        self.type = type_
+        self.columns: list[Column] = []
+        self.member: list[Growing] = []
+        self.waiting: list[EventBatch] = []
+        self.horizon = TIME_MIN
+        self._rows = Growing(np.int64, HEADER + len(type_.attributes))
+        self._times = Growing(np.int64)
 
-    @classmethod
-    def of(cls, type_: EventType) -> Store:
-        """A store without events."""
-        return cls(type_, np.empty((0, HEADER + len(type_.attributes)), np.int64))
+    @property
+    def rows(self) -> Int64s:
+        """int64[n, width]."""
+        return self._rows.rows[: self._rows.size]
 
     @property
     def times(self) -> Int64s:
         """int64[n], microseconds."""
-        return self.rows[:, ROW_TIME]
+        return self._times.rows[: self._times.size]
+
+    def put(self, start: int, rows: Int64s, members: Sequence[Bools]) -> None:
+        """Have these rows from a place on, and nothing behind them."""
+        self._rows.size = self._times.size = start
+        self._rows.extend(rows)
+        self._times.extend(rows[:, ROW_TIME])
+        for member, fresh in zip(self.member, members, strict=True):
+            member.size = start
+            member.extend(fresh)
+
+    def members(self, start: int) -> list[Bools]:
+        """For each column, which rows from a place on are its."""
+        return [member.rows[start : member.size] for member in self.member]
+
+    def forget(self, count: int) -> None:
+        """Forget the first rows."""
+        self.put(0, self.rows[count:].copy(), [one.copy() for one in self.members(count)])
+        self.follow(0)
+
+    def follow(self, start: int) -> None:
+        """Find the entries of columns anew from a row on."""
+        for column, member in zip(self.columns, self.member, strict=True):
+            column.follow(member, start)
 
 
 class Stores:
@@ -103,13 +143,14 @@ class Stores:
         """The column of a plan, with one more user. A new one takes in the rows that are there."""
         column = self._columns.get(plan)
         if column is None:
-            store = self.of_type.setdefault(plan.type.name, Store.of(plan.type))
-            column = Column(plan, self._next, np.empty(0, np.int64), np.empty(0, np.int64))
+            store = self.of_type.setdefault(plan.type.name, Store(plan.type))
+            column = Column(plan, self._next)
             self._next += 1
             self._columns[plan] = column
             store.columns.append(column)
-            store.member.append(self._members(plan, store))
-            _index(store, 0)
+            store.member.append(Growing(np.bool_))
+            store.member[-1].extend(self._members(plan, store))
+            column.follow(store.member[-1], 0)
         column.users += 1
         return column
 
@@ -141,9 +182,8 @@ class Stores:
     def empty(self, name: str) -> None:
         """Forget all events of a type."""
         store = self.of_type[name]
-        store.waiting, store.rows = [], store.rows[:0]
-        store.member = [member[:0] for member in store.member]
-        _index(store, 0)
+        store.waiting = []
+        store.forget(len(store.rows))
 
     def take_in(self) -> None:
         """Put what waits in its places."""
@@ -163,12 +203,10 @@ class Stores:
         start = int(np.searchsorted(store.times, rows[:, ROW_TIME].min(), side="left"))
         together = np.concatenate([store.rows[start:], rows])
         order = self._order(together)
-        store.rows = np.concatenate([store.rows[:start], together[order]])
-        for place, fresh in enumerate(members):
-            tail = np.concatenate([store.member[place][start:], fresh])[order]
-            store.member[place] = np.concatenate([store.member[place][:start], tail])
+        pairs = zip(store.members(start), members, strict=True)
+        store.put(start, together[order], [np.concatenate(pair)[order] for pair in pairs])
         is_behind = bool((order[: old - start] == np.arange(old - start)).all())
-        _index(store, old if is_behind else start)
+        store.follow(old if is_behind else start)
 
     def _rows(self, batch: EventBatch) -> Int64s:
         """A batch as rows, int64[n, width]."""
@@ -215,9 +253,7 @@ class Stores:
             store.horizon = horizons.get(name, store.horizon)
             old = int(np.searchsorted(store.times, store.horizon))
             if old > max(FORGET_MIN, len(store.rows) // 2):
-                store.rows = store.rows[old:].copy()
-                store.member = [member[old:].copy() for member in store.member]
-                _index(store, 0)
+                store.forget(old)
 
     def sweep(self, constants: set[int]) -> None:
         """Forget strings, and texts of ids, that neither ``constants`` nor rows mention."""
@@ -238,15 +274,3 @@ class Stores:
             for place in [ROW_ID] if kind is None else places:
                 found.update(np.unique(store.rows[:, place]).tolist())
         return found
-
-
-def _index(store: Store, start: int) -> None:
-    """Find the entries of columns anew from a row of the store on."""
-    for column, member in zip(store.columns, store.member, strict=True):
-        kept = int(np.searchsorted(column.rows, start))
-        if start == 0:
-            kept = 0
-        fresh = start + np.flatnonzero(member[start:])
-        column.rows = np.concatenate([column.rows[:kept], fresh])
-        column.times = store.times[column.rows]
-        column.fresh = min(column.fresh, kept)
