@@ -109,9 +109,9 @@ class Run:
 
 def keep(file: Path, part: str, device: str, row: Row, *, quick: bool) -> None:
     """Add a row of a part to a file of rows."""
-    told = {"part": part, "device": device, "quick": quick, **asdict(row)}
+    whose = {"part": part, "device": device, "cores": os.cpu_count(), "quick": quick}
     with file.open("a", encoding="utf-8") as output:
-        output.write(json.dumps(told) + "\n")
+        output.write(json.dumps({**whose, **asdict(row)}) + "\n")
 
 
 def kept(file: Path) -> list[tuple[str, Row]]:
