@@ -127,6 +127,7 @@ class CudaDevice(Device):
     def __init__(self, cupy: Any, cuda: Any) -> None:
         self._cupy = cupy
         self._cuda = cuda
+        self._runtime = cupy.cuda.runtime
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.name = properties["name"].decode()
 
@@ -158,19 +159,30 @@ class CudaDevice(Device):
     def upload(self, target: Buffer, start: int, rows: AnyArray, lane: Lane) -> None:
         """Copy rows, without waiting where they are page-locked."""
         if len(rows):
-            part = target.array[start : start + len(rows)]
-            part.set(np.ascontiguousarray(rows, target.array.dtype), stream=lane.stream)
+            whole = np.ascontiguousarray(rows, target.array.dtype)
+            place = target.array[start : start + len(rows)].data.ptr
+            self._copy(
+                place, whole.ctypes.data, whole.nbytes, self._runtime.memcpyHostToDevice, lane
+            )
 
     def download(self, target: AnyArray, source: Buffer, lane: Lane) -> None:
         """Copy back, without waiting."""
         if len(target):
-            source.array[: len(target)].get(stream=lane.stream, out=target, blocking=False)
+            place = source.array.data.ptr
+            kind = self._runtime.memcpyDeviceToHost
+            self._copy(target.ctypes.data, place, target.nbytes, kind, lane)
+
+    def _copy(self, target: int, source: int, size: int, kind: int, lane: Lane) -> None:
+        """Copy bytes between addresses. Arrays of CuPy refuse to be copied while a lane is
+        recorded; the runtime does it.
+        """
+        self._runtime.memcpyAsync(target, source, size, kind, lane.stream.ptr)
 
     def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
         """Set to zero, on the lane."""
         if rows:
             part = target.array[:rows]
-            part.data.memset_async(0, part.nbytes, lane.stream)
+            self._runtime.memsetAsync(part.data.ptr, 0, part.nbytes, lane.stream.ptr)
 
     def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:
         """The same, on the lane."""

@@ -17,27 +17,25 @@ from functools import partial
 import numpy as np
 
 from matcher.gpu.device import Buffer, Device, Lane
-from matcher.gpu.scan import sum_up
+from matcher.gpu.scan import PARTS, sum_up_wide
 from matcher.model import AnyArray, Int64s
 from rules.engine.gpu import kernels, records
 from rules.engine.gpu.linking import Addresses, Linked, is_multiple
 from rules.engine.gpu.memory import Memory
+from rules.pattern import Policy
 from rules.planning.plan import Step, StepKind
-from rules.terms import Function
 
 TERMINATORS_MAX = 4_096
 """Terminators that are evaluated at once, at most."""
 CAPACITY_MIN, CAPACITY_MAX = 16_384, 2**22
 """Partial sequences of a level that there is room for at first, and at most."""
-UNITS = 2**17
-"""Units that windows are cut into, about: threads that look for candidates."""
-FIRST_MATCHES = 1_024
+WORDS_MIN, WORDS_MAX = 2**20, 2**27
+"""Words of marks, 32 candidates each, that there is room for at first, and at most."""
+FIRST_MATCHES = 256
 """Matches that come with the sizes; the rest is asked for."""
 THREADS = 256
 BLOCKS, FEW_BLOCKS = 528, 32
 """Blocks of kernels over units, and of those over partial sequences."""
-UNITS_PLACE, SECOND_UNITS_PLACE = 6, 7
-"""Where among the sizes it is said how many units there are."""
 
 
 class DeviceFailed(RuntimeError):
@@ -54,6 +52,11 @@ class Matches:
     words: Int64s
 
 
+def needs_marks(step: Step) -> bool:
+    """Whether it must be known of each candidate if it fits: for ``each``, and for a rank."""
+    return step.kind is StepKind.SELECT and (step.policy is Policy.EACH or step.rank > 1)
+
+
 class Workspace:
     """Owner of what kernels work in: the levels of partial sequences, windows, sums, results.
 
@@ -62,7 +65,7 @@ class Workspace:
 
     def __init__(self, device: Device, lane: Lane) -> None:
         self.device, self.lane = device, lane
-        self.units = 16 if device.simulated else UNITS
+        self.words = 64 if device.simulated else WORDS_MIN
         self.capacity = 64 if device.simulated else CAPACITY_MIN
         self.generation = 0
         self._shape = (0, 0, 0, 0, 0)  # levels, events, slots, terms, values
@@ -73,7 +76,8 @@ class Workspace:
     def bytes(self) -> int:
         """Of its buffers on the device."""
         levels = (*self.frames, *self.slots, *self.alive)
-        others = (self.lows, self.highs, self.operands, self.sums, self.sums_2, self.results)
+        others = (self.lows, self.highs, self.operands, *self.reduced, self.marks, self.sums)
+        others = (*others, self.results)
         return sum(one.bytes for one in (*levels, *others))
 
     def fit(self, linked: Linked) -> None:
@@ -94,6 +98,14 @@ class Workspace:
         self._make()
         return True
 
+    def grow_marks(self, need: int) -> bool:
+        """Have room for so many words of marks; False where that is too many."""
+        if need > WORDS_MAX:
+            return False
+        self.words = min(WORDS_MAX, max(2 * self.words, need))
+        self._make()
+        return True
+
     def _make(self) -> None:
         levels, events, slots, terms, values = self._shape
         on, capacity = self.device, self.capacity
@@ -103,7 +115,9 @@ class Workspace:
         self.alive = [empty(capacity) for _ in range(levels)]
         self.lows, self.highs = empty(capacity), empty(capacity)
         self.operands = empty(max(1, terms) * capacity)
-        self.sums, self.sums_2 = (empty(self.units + capacity + 1) for _ in range(2))
+        self.reduced = (empty(capacity), empty(capacity))
+        self.marks = on.zeros(self.words, np.int64)
+        self.sums, self.parts = empty(kernels.CHUNKS + 2), empty(PARTS)
         room = max(capacity, FIRST_MATCHES)
         self.results = empty(records.SIZES + room * (1 + events + values))
         self.generation += 1
@@ -135,11 +149,15 @@ class Evaluation:
             self._submit()
             sizes = self._pinned[: records.SIZES]
             needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
-            if (need := int(needs.max())) > workspace.capacity:
-                if not workspace.grow(need):
-                    if most == 1:
-                        raise DeviceFailed(f"{need} partial sequences of one terminator")
-                    most = max(1, min(most, int(needs[0])) // 2)
+            need, words = int(needs.max()), int(sizes[records.WORDS_NEEDED])
+            if need > workspace.capacity or words > workspace.words:
+                has_room = (need <= workspace.capacity or workspace.grow(need)) and (
+                    words <= workspace.words or workspace.grow_marks(words)
+                )
+                if not has_room:
+                    most = min(most, int(needs[0])) // 2
+                    if most == 0:
+                        raise DeviceFailed(f"one terminator makes {need} partial sequences")
                 continue
             count = int(sizes[records.LEVELS + self.linked.levels - 1])
             total = int(sizes[records.TERMINATORS])
@@ -232,38 +250,31 @@ class Evaluation:
         self._few(
             kernels.look,
             (self._memory.heap, address, *self._sequences(level), space.alive[level]),
-            self._windows(level),
+            (*self._windows(level), *space.reduced),
         )
 
     def _search(self, step: Step, address: int, level: int) -> None:
         """What follows once windows are known."""
         space, heap = self._workspace, self._memory.heap
         base = (heap, address, *self._sequences(level))
-        windows = self._windows(level)
-        if step.kind is StepKind.AGGREGATE and step.function is Function.SUM:
-            sums = (space.sums, space.sums_2)
-            self._wide(kernels.add, base, windows, (*sums, space.units, UNITS_PLACE))
-            for one in sums:
-                sum_up(space.device, one, space.sizes, UNITS_PLACE, space.lane)
-            alive = (space.slots[level], space.alive[level], space.capacity, space.sizes, level)
-            self._few(kernels.total, (heap, address), alive, (*sums, space.units))
+        rest = (space.capacity, space.sizes, level)
+        if not needs_marks(step):
+            self._wide(kernels.reduce, base, self._windows(level), space.reduced)
+            self._few(kernels.settle, base, (space.alive[level], *rest, *space.reduced))
             return
-        if step.kind is StepKind.AGGREGATE and step.function is not Function.COUNT:
-            greatest = int(step.function is Function.MAX)
-            slots = (heap, address, space.slots[level], space.capacity, space.sizes, level)
-            self._few(kernels.extreme_begin, slots, (greatest,))
-            self._wide(kernels.extreme, base, windows, (space.units, greatest))
-            self._few(kernels.extreme_end, slots)
+        self._wide(kernels.mark, base, self._windows(level), (space.marks,))
+        self._wide(kernels.tally, (space.marks, space.sums, space.sizes))
+        place = records.CHUNKS_PLACE
+        sum_up_wide(space.device, space.sums, space.parts, space.sizes, place, space.lane)
+        marked = (space.marks, space.sums)
+        if is_multiple(step):
+            longer = (*self._sequences(level + 1), space.alive[level + 1])
+            words = 2 * self.linked.plan.slots
+            self._wide(kernels.extend, base, (space.lows, *rest, *marked, *longer, words))
             return
-        self._wide(kernels.count, base, windows, (space.sums, space.units, UNITS_PLACE))
-        sum_up(space.device, space.sums, space.sizes, UNITS_PLACE, space.lane)
-        if not is_multiple(step):
-            windows_ = (space.alive[level], *windows, space.sums, space.units)
-            self._few(kernels.settle, base, windows_)
-            return
-        longer = (*self._sequences(level + 1), space.alive[level + 1])
-        words = 2 * self.linked.plan.slots
-        self._wide(kernels.extend, base, windows, (space.sums, space.units, *longer, words))
+        sequences = (heap, address, space.frames[level], space.alive[level], space.lows)
+        self._few(kernels.pick, sequences, rest, marked)
+        self._wide(kernels.clear, (space.marks, space.sizes))
 
     def _wide(self, kernel: object, *arguments: tuple[Buffer | int, ...]) -> None:
         self._run(kernel, BLOCKS, arguments)

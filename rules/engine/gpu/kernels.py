@@ -25,10 +25,12 @@ from rules.engine.gpu.records import (
     ANCHOR_TIMES,
     BEGIN,
     BOUND,
+    CHUNKS_PLACE,
     DURATION,
     EARLIER,
     EARLIER_TIMES,
     EARLY,
+    EMPTY,
     END_TIME,
     EVENT,
     FIRST_TERM,
@@ -46,6 +48,13 @@ from rules.engine.gpu.records import (
     POLICY_FIRST,
     PROGRAM,
     RANK,
+    REDUCE_COUNT,
+    REDUCE_FIRST,
+    REDUCE_LAST,
+    REDUCE_MAX,
+    REDUCE_MIN,
+    REDUCE_SUM,
+    REDUCTION,
     REST,
     SELECT,
     SINCE,
@@ -72,32 +81,51 @@ from rules.engine.gpu.records import (
     VALUE_PLACE,
     VALUE_WORDS,
     VALUES,
+    WORD_GREATEST,
+    WORD_LEAST,
+    WORDS,
+    WORDS_NEEDED,
 )
 from rules.engine.kernels.pyramid import key_of
 from rules.engine.kernels.spans import TIME_LEAST
 
-UNIT_MIN = 32
-"""Candidates of a unit, at least."""
+PROBES = 7
+"""Places that a search looks at together."""
+CHUNKS = 2**16
+"""Chunks that words of marks are counted in, about."""
 MASK_32 = 2**32 - 1
 
 
 @cuda.jit(device=True)
 def first_not_before(heap, segment, low, high, word):
-    """The first of ascending words from ``low`` to ``high`` that is not less than another."""
-    while low < high:
-        middle = (low + high) >> 1
-        if heap[segment + middle] < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    """The first of ascending words from ``low`` to ``high`` that is not less than another.
+
+    It probes seven places at once: a device waits for one word as long as for seven.
+    """
+    while high - low > PROBES:
+        part = (high - low) // (PROBES + 1)
+        less = int64(0)
+        for probe in range(1, PROBES + 1):
+            less += int64(heap[segment + low + probe * part] < word)
+        if less < PROBES:
+            high = low + (less + 1) * part
+        if less > 0:
+            low += less * part + 1
+    less = int64(0)
+    for place in range(low, high):
+        less += int64(heap[segment + place] < word)
+    return low + less
 
 
 @cuda.jit(device=True)
-def unit_of(count, longest, units):
-    """How many candidates a unit has, and how many units the longest window."""
-    size = greater(int64(UNIT_MIN), (count * longest + units - 1) // units)
-    return size, greater(int64(1), (longest + size - 1) // size)
+def lanes_of(count, longest, threads):
+    """How many threads share the candidates of one partial sequence, as a power of two: its
+    exponent.
+    """
+    bits = int64(0)
+    while (2 << bits) * count <= threads and (1 << bits) < longest:
+        bits += 1
+    return bits
 
 
 @cuda.jit
@@ -202,9 +230,11 @@ def operand_of(heap, term, frames, slots, stride, p, stack):
 
 
 @cuda.jit
-def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level):
+def look(
+    heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level, results, seconds
+):
     """The candidates of each partial sequence, by entries or by places of an index, and the
-    operands of the step's terms; none where one is undefined.
+    operands of the step's terms; none where one is undefined. What ``reduce`` fills is made empty.
     """
     stack = cuda.local.array(DEPTH, int64)
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
@@ -236,20 +266,22 @@ def look(heap, step, frames, slots, alive, lows, highs, operands, stride, sizes,
                 )
         lows[p] = low
         highs[p] = high
+        results[p] = heap[step + EMPTY]
+        seconds[p] = 0
         if high > low:
             cuda.atomic.max(sizes, heap[step + LONGEST], high - low)
 
 
 @cuda.jit(device=True)
-def fits(heap, step, frames, slots, operands, stride, p, entry, stack):
-    """Whether a candidate satisfies all conditions of a step."""
+def fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
+    """Whether a candidate satisfies the conditions of a step but the first term."""
     term = heap[step + FIRST_TERM]
-    for number in range(heap[step + TERMS]):
+    for number in range(1, heap[step + TERMS]):
+        term += TERM_WORDS
         word = heap[heap[term + TERM_SEGMENT] + entry]
         found = relation(heap[term + TERM_HOW], word, operands[number * stride + p])
         if found & heap[term + TERM_MASK] == 0:
             return False
-        term += TERM_WORDS
     if heap[step + REST] >= 0:
         own = heap[step + OWN]
         _, is_true = run(heap, heap[step + REST], frames, slots, stride, p, own, entry, stack)
@@ -264,118 +296,6 @@ def entry_at(heap, step, place):
     return place if order < 0 else heap[order + place]
 
 
-@cuda.jit
-def count(
-    heap, step, frames, slots, lows, highs, operands, stride, sizes, level, counts, units, where
-):
-    """How many candidates of each unit fit; ``sizes`` at ``where``: how many units there are."""
-    stack = cuda.local.array(DEPTH, int64)
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    if cuda.grid(1) == 0:
-        sizes[where] = partials * pieces
-    for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        p = unit // pieces
-        low = lows[p] + (unit % pieces) * size
-        high = lesser(low + size, highs[p])
-        found = int64(0)
-        if heap[step + TERMS] == 0 and heap[step + REST] < 0:
-            found = greater(found, high - low)
-        else:
-            for place in range(low, high):
-                entry = entry_at(heap, step, place)
-                if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
-                    found += 1
-        counts[unit] = found
-
-
-@cuda.jit
-def extend(
-    heap,
-    step,
-    frames,
-    slots,
-    lows,
-    highs,
-    operands,
-    stride,
-    sizes,
-    level,
-    sums,
-    units,
-    longer,
-    longer_slots,
-    alive,
-    slot_words,
-):
-    """Write the partial sequences that a multiple selection makes, a level further."""
-    stack = cuda.local.array(DEPTH, int64)
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    if cuda.grid(1) == 0:
-        total = sums[partials * pieces]
-        sizes[LEVELS + level + 1] = lesser(total, int64(stride))
-        sizes[NEEDS + level + 1] = total
-    event, bound = heap[step + EVENT], heap[step + BOUND]
-    for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        at, end = sums[unit], lesser(sums[unit + 1], int64(stride))
-        if at >= end:
-            continue
-        p = unit // pieces
-        place = lows[p] + (unit % pieces) * size
-        while at < end:
-            entry = entry_at(heap, step, place)
-            place += 1
-            if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
-                for other in range(bound):
-                    longer[other * stride + at] = frames[other * stride + p]
-                for word in range(slot_words):
-                    longer_slots[word * stride + at] = slots[word * stride + p]
-                longer[event * stride + at] = entry
-                alive[at] = 1
-                at += 1
-
-
-@cuda.jit
-def settle(
-    heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level, sums, units
-):
-    """What a single selection, a negation or a count makes of each partial sequence."""
-    stack = cuda.local.array(DEPTH, int64)
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    kind = heap[step + KIND]
-    for p in range(cuda.grid(1), partials, cuda.gridsize(1)):
-        if alive[p] == 0:
-            continue
-        first, last = sums[p * pieces], sums[(p + 1) * pieces]
-        if kind == NEGATE:
-            alive[p] = 0 if last > first else 1
-        elif kind != SELECT:
-            slots[2 * heap[step + SLOT] * stride + p] = last - first
-            slots[(2 * heap[step + SLOT] + 1) * stride + p] = 1
-        elif last - first < heap[step + RANK]:
-            alive[p] = 0
-        else:
-            rank = heap[step + RANK]
-            wanted = first + rank - 1 if heap[step + POLICY] == POLICY_FIRST else last - rank
-            low, high = p * pieces, (p + 1) * pieces
-            while low + 1 < high:  # the unit in which it is: the last that begins no later
-                middle = (low + high) >> 1
-                if sums[middle] <= wanted:
-                    low = middle
-                else:
-                    high = middle
-            place = lows[p] + (low - p * pieces) * size
-            left = wanted - sums[low]
-            while left >= 0:
-                entry = entry_at(heap, step, place)
-                place += 1
-                if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
-                    left -= 1
-                    frames[heap[step + EVENT] * stride + p] = entry
-
-
 @cuda.jit(device=True)
 def value_of(heap, step, frames, slots, stride, p, entry, stack):
     """What is aggregated of an entry, and whether it is defined."""
@@ -386,117 +306,263 @@ def value_of(heap, step, frames, slots, stride, p, entry, stack):
 
 
 @cuda.jit
-def add(
-    heap,
-    step,
-    frames,
-    slots,
-    lows,
-    highs,
-    operands,
-    stride,
-    sizes,
-    level,
-    upper,
-    lower,
-    units,
-    where,
+def reduce(
+    heap, step, frames, slots, lows, highs, operands, stride, sizes, level, results, seconds
 ):
-    """The sum of each unit in two parts, of 32 bits and of what is above, which are both exact."""
+    """What a step asks of all candidates of each partial sequence together: the place of the first
+    or last that fits, how many there are, their sum, their least or greatest key.
+
+    Each thread looks at some and then brings what it found into ``results`` (and, of sums, the
+    lower 32 bits into ``seconds``), which stood at none before: see ``look``.
+    """
     stack = cuda.local.array(DEPTH, int64)
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    if cuda.grid(1) == 0:
-        sizes[where] = partials * pieces
-    for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        p = unit // pieces
-        low = lows[p] + (unit % pieces) * size
-        high = lesser(low + size, highs[p])
-        above, below = int64(0), int64(0)
-        for place in range(low, high):
-            entry = entry_at(heap, step, place)
-            if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
-                word, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
-                if is_known:
-                    above += word >> 32
-                    below += word & MASK_32
-        upper[unit] = above
-        lower[unit] = below
-
-
-@cuda.jit
-def total(heap, step, slots, alive, stride, sizes, level, upper, lower, units):
-    """The sums of partial sequences; undefined beyond 64 bits (S9)."""
-    partials = sizes[LEVELS + level]
-    _, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    slot = heap[step + SLOT]
-    for p in range(cuda.grid(1), partials, cuda.gridsize(1)):
-        if alive[p] == 0:
+    partials, longest = sizes[LEVELS + level], sizes[heap[step + LONGEST]]
+    bits = lanes_of(partials, longest, int64(cuda.gridsize(1)))
+    lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
+    how_reduced, order, kind = heap[step + REDUCTION], heap[step + ORDER], heap[step + VALUE_KIND]
+    terms, is_plain = heap[step + TERMS], heap[step + TERMS] <= 1 and heap[step + REST] < 0
+    term = heap[step + FIRST_TERM]
+    segment, how, mask = int64(0), int64(0), int64(7)
+    if terms > 0:
+        segment, how = heap[term + TERM_SEGMENT], heap[term + TERM_HOW]
+        mask = heap[term + TERM_MASK]
+    for p in range(int64(cuda.grid(1)) >> bits, partials, int64(cuda.gridsize(1)) >> bits):
+        low, high = lows[p], highs[p]
+        if low >= high:
             continue
-        below = lower[(p + 1) * pieces] - lower[p * pieces]
-        above = upper[(p + 1) * pieces] - upper[p * pieces] + (below >> 32)
-        slots[2 * slot * stride + p] = (above << 32) | (below & MASK_32)
-        is_known = -(2**31) <= above < 2**31
-        slots[(2 * slot + 1) * stride + p] = 1 if is_known else 0
-
-
-@cuda.jit
-def extreme_begin(heap, step, slots, stride, sizes, level, greatest):
-    """Begin least or greatest values with none."""
-    slot = heap[step + SLOT]
-    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
-        slots[2 * slot * stride + p] = -(2**63) if greatest != 0 else 2**63 - 1
-        slots[(2 * slot + 1) * stride + p] = 0
-
-
-@cuda.jit
-def extreme(
-    heap,
-    step,
-    frames,
-    slots,
-    lows,
-    highs,
-    operands,
-    stride,
-    sizes,
-    level,
-    units,
-    greatest,
-):
-    """The least or greatest key of each unit into that of its partial sequence."""
-    stack = cuda.local.array(DEPTH, int64)
-    partials = sizes[LEVELS + level]
-    size, pieces = unit_of(partials, sizes[heap[step + LONGEST]], units)
-    slot, kind = heap[step + SLOT], heap[step + VALUE_KIND]
-    for unit in range(cuda.grid(1), partials * pieces, cuda.gridsize(1)):
-        p = unit // pieces
-        low = lows[p] + (unit % pieces) * size
-        high = lesser(low + size, highs[p])
-        best, is_any = int64(0), False
-        for place in range(low, high):
-            entry = entry_at(heap, step, place)
-            if fits(heap, step, frames, slots, operands, stride, p, entry, stack):
+        best, second, is_any = int64(0), int64(0), False
+        if terms == 0 and is_plain and how_reduced == REDUCE_COUNT:
+            if lane == 0:
+                results[p] = high - low
+            continue
+        operand = operands[p] if terms > 0 else int64(0)
+        for turn in range(lane, high - low, lanes):
+            place = low + turn if how_reduced != REDUCE_LAST else high - 1 - turn
+            entry = place if order < 0 else heap[order + place]
+            if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
+                continue
+            if not is_plain and not fits_rest(
+                heap, step, frames, slots, operands, stride, p, entry, stack
+            ):
+                continue
+            if how_reduced == REDUCE_COUNT:
+                best += 1
+                is_any = True
+            elif how_reduced in (REDUCE_FIRST, REDUCE_LAST):
+                best = place
+                is_any = True
+                break
+            else:
                 word, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
                 if is_known:
-                    key = key_of(word, kind)
-                    if not is_any or (key > best if greatest != 0 else key < best):
-                        best = key
+                    if how_reduced == REDUCE_SUM:
+                        best += word >> 32
+                        second += word & MASK_32
+                    else:
+                        key = key_of(word, kind)
+                        is_better = key < best if how_reduced == REDUCE_MIN else key > best
+                        if is_better or not is_any:
+                            best = key
                     is_any = True
         if is_any:
-            if greatest != 0:
-                cuda.atomic.max(slots, 2 * slot * stride + p, best)
+            if how_reduced in (REDUCE_COUNT, REDUCE_SUM):
+                cuda.atomic.add(results, p, best)
+                if how_reduced == REDUCE_SUM:
+                    cuda.atomic.add(seconds, p, second)
+            elif how_reduced in (REDUCE_FIRST, REDUCE_MIN):
+                cuda.atomic.min(results, p, best)
             else:
-                cuda.atomic.min(slots, 2 * slot * stride + p, best)
-            slots[(2 * slot + 1) * stride + p] = 1
+                cuda.atomic.max(results, p, best)
+            if how_reduced in (REDUCE_MIN, REDUCE_MAX):
+                seconds[p] = 1
 
 
 @cuda.jit
-def extreme_end(heap, step, slots, stride, sizes, level):
-    """Keys back into words."""
-    slot, kind = heap[step + SLOT], heap[step + VALUE_KIND]
+def settle(heap, step, frames, slots, alive, stride, sizes, level, results, seconds):
+    """What becomes of each partial sequence by what ``reduce`` found."""
+    kind, how = heap[step + KIND], heap[step + REDUCTION]
+    slot = 2 * heap[step + SLOT]
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
-        slots[2 * slot * stride + p] = key_of(slots[2 * slot * stride + p], kind)
+        if alive[p] == 0:
+            continue
+        found, second = results[p], seconds[p]
+        if kind == NEGATE:
+            alive[p] = 0 if found > 0 else 1
+        elif kind == SELECT:
+            if found in (WORD_LEAST, WORD_GREATEST):
+                alive[p] = 0
+            else:
+                frames[heap[step + EVENT] * stride + p] = entry_at(heap, step, found)
+        elif how == REDUCE_COUNT:
+            slots[slot * stride + p] = found
+            slots[(slot + 1) * stride + p] = 1
+        elif how == REDUCE_SUM:
+            above = found + (second >> 32)
+            slots[slot * stride + p] = (above << 32) | (second & MASK_32)
+            slots[(slot + 1) * stride + p] = 1 if -(2**31) <= above < 2**31 else 0  # S9
+        else:
+            slots[slot * stride + p] = key_of(found, heap[step + VALUE_KIND])
+            slots[(slot + 1) * stride + p] = second
+
+
+@cuda.jit(device=True)
+def words_of(longest):
+    """Words that a window takes: a bit each candidate, 32 in each word."""
+    return greater(int64(1), (longest + 31) >> 5)
+
+
+@cuda.jit(device=True)
+def chunk_of(words):
+    """How many neighbouring words are counted together, as a power of two: its exponent."""
+    bits = int64(0)
+    while words > CHUNKS << bits:
+        bits += 1
+    return bits
+
+
+@cuda.jit
+def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level, marks):
+    """Set a bit for each candidate that fits; ``marks`` are all zero before. ``sizes`` then says
+    how many words there are, and chunks of them; if they are more than there is room for, nothing
+    is set.
+    """
+    stack = cuda.local.array(DEPTH, int64)
+    partials, longest = sizes[LEVELS + level], sizes[heap[step + LONGEST]]
+    pieces = words_of(longest)
+    words = partials * pieces
+    is_too_long = words > len(marks)
+    if cuda.grid(1) == 0:
+        sizes[WORDS_NEEDED] = greater(sizes[WORDS_NEEDED], words)
+        bits = chunk_of(words)
+        sizes[WORDS] = 0 if is_too_long else words
+        sizes[CHUNKS_PLACE] = 0 if is_too_long else (words + (1 << bits) - 1) >> bits
+    if is_too_long:
+        return
+    bits = lanes_of(partials, longest, int64(cuda.gridsize(1)))
+    lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
+    order = heap[step + ORDER]
+    terms, is_plain = heap[step + TERMS], heap[step + TERMS] <= 1 and heap[step + REST] < 0
+    term = heap[step + FIRST_TERM]
+    segment, how, mask = int64(0), int64(0), int64(7)
+    if terms > 0:
+        segment, how = heap[term + TERM_SEGMENT], heap[term + TERM_HOW]
+        mask = heap[term + TERM_MASK]
+    for p in range(int64(cuda.grid(1)) >> bits, partials, int64(cuda.gridsize(1)) >> bits):
+        low, length = lows[p], highs[p] - lows[p]
+        if terms == 0 and is_plain:  # all fit: a word at a time
+            for piece in range(lane, (length + 31) >> 5, lanes):
+                left = lesser(length - (piece << 5), int64(32))
+                marks[p * pieces + piece] = (int64(1) << left) - 1
+            continue
+        operand = operands[p] if terms > 0 and length > 0 else int64(0)
+        for place in range(lane, length, lanes):
+            entry = low + place if order < 0 else heap[order + low + place]
+            if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
+                continue
+            if is_plain or fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
+                cuda.atomic.or_(marks, p * pieces + (place >> 5), int64(1) << (place & 31))
+
+
+@cuda.jit
+def tally(marks, counts, sizes):
+    """How many bits each chunk of words has."""
+    words = sizes[WORDS]
+    bits = chunk_of(words)
+    for chunk in range(cuda.grid(1), sizes[CHUNKS_PLACE], cuda.gridsize(1)):
+        found = int64(0)
+        for word in range(chunk << bits, lesser((chunk + 1) << bits, words)):
+            found += cuda.popc(marks[word])
+        counts[chunk] = found
+
+
+@cuda.jit
+def extend(
+    heap,
+    step,
+    frames,
+    slots,
+    lows,
+    stride,
+    sizes,
+    level,
+    marks,
+    sums,
+    longer,
+    longer_slots,
+    alive,
+    slot_words,
+):
+    """Write the partial sequences that a multiple selection makes, a level further; marks are
+    cleared.
+    """
+    words = sizes[WORDS]
+    pieces, bits = words_of(sizes[heap[step + LONGEST]]), chunk_of(words)
+    if cuda.grid(1) == 0:
+        found = sums[sizes[CHUNKS_PLACE]]
+        sizes[LEVELS + level + 1] = lesser(found, int64(stride))
+        sizes[NEEDS + level + 1] = found
+    event, bound, order = heap[step + EVENT], heap[step + BOUND], heap[step + ORDER]
+    for chunk in range(cuda.grid(1), sizes[CHUNKS_PLACE], cuda.gridsize(1)):
+        at = sums[chunk]
+        for word in range(chunk << bits, lesser((chunk + 1) << bits, words)):
+            left = marks[word]
+            if left == 0:
+                continue
+            marks[word] = 0
+            p = word // pieces
+            base = lows[p] + ((word - p * pieces) << 5)
+            while left != 0 and at < stride:
+                place = base + cuda.ffs(left) - 1
+                left &= left - 1
+                for other in range(bound):
+                    longer[other * stride + at] = frames[other * stride + p]
+                for other in range(slot_words):
+                    longer_slots[other * stride + at] = slots[other * stride + p]
+                longer[event * stride + at] = place if order < 0 else heap[order + place]
+                alive[at] = 1
+                at += 1
+
+
+@cuda.jit(device=True)
+def marked_before(marks, sums, bits, word):
+    """How many bits are set in the words before one."""
+    found = sums[word >> bits]
+    for other in range((word >> bits) << bits, word):
+        found += cuda.popc(marks[other])
+    return found
+
+
+@cuda.jit
+def pick(heap, step, frames, alive, lows, stride, sizes, level, marks, sums):
+    """Choose the k-th candidate that fits of each partial sequence, from either end."""
+    words = sizes[WORDS]
+    pieces, bits = words_of(sizes[heap[step + LONGEST]]), chunk_of(words)
+    rank, is_first = heap[step + RANK], heap[step + POLICY] == POLICY_FIRST
+    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
+        if alive[p] == 0 or words == 0:
+            continue
+        before = marked_before(marks, sums, bits, p * pieces)
+        behind = marked_before(marks, sums, bits, (p + 1) * pieces)
+        if behind - before < rank:
+            alive[p] = 0
+            continue
+        left = rank - 1 if is_first else behind - before - rank
+        word = p * pieces
+        while cuda.popc(marks[word]) <= left:
+            left -= cuda.popc(marks[word])
+            word += 1
+        rest = marks[word]
+        for _ in range(left):
+            rest &= rest - 1
+        place = lows[p] + ((word - p * pieces) << 5) + cuda.ffs(rest) - 1
+        frames[heap[step + EVENT] * stride + p] = entry_at(heap, step, place)
+
+
+@cuda.jit
+def clear(marks, sizes):
+    """Clear the marks that were set."""
+    for word in range(cuda.grid(1), sizes[WORDS], cuda.gridsize(1)):
+        marks[word] = 0
 
 
 @cuda.jit

@@ -371,6 +371,8 @@ def _step(
     if search is None:
         return record
     column = search.column
+    record[records.REDUCTION] = reduction_of(step)
+    record[records.EMPTY] = records.EMPTIES[record[records.REDUCTION]]
     record[records.POLICY] = _POLICIES[step.policy]
     record[records.SIZE], record[records.BOUND] = size(column), search.bound
     record[records.TIMES] = segment(column, layout.ROW_TIME)
@@ -382,7 +384,6 @@ def _step(
     record[records.SORTED], record[records.ORDER] = index(search)
     record[records.INDEX_TERM] = search.key
     if step.kind is StepKind.AGGREGATE:
-        record[records.FUNCTION] = list(Function).index(step.function)
         record[records.VALUE_KIND] = int(step.value_kind is Kind.FLOAT)
         if step.attribute is not None:
             record[records.VALUES] = segment(column, layout.offset_of(step.attribute))
@@ -390,6 +391,22 @@ def _step(
     return record
 
 
+def reduction_of(step: Step) -> int:
+    """What a step asks of all candidates together."""
+    if step.kind is StepKind.AGGREGATE:
+        return _REDUCTIONS[step.function]
+    if step.kind is StepKind.SELECT and step.policy is Policy.LAST:
+        return records.REDUCE_LAST
+    is_count = step.kind is StepKind.NEGATE
+    return records.REDUCE_COUNT if is_count else records.REDUCE_FIRST
+
+
+_REDUCTIONS = {
+    Function.COUNT: records.REDUCE_COUNT,
+    Function.SUM: records.REDUCE_SUM,
+    Function.MIN: records.REDUCE_MIN,
+    Function.MAX: records.REDUCE_MAX,
+}
 _KINDS = {
     StepKind.SELECT: records.SELECT,
     StepKind.NEGATE: records.NEGATE,

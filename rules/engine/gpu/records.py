@@ -36,7 +36,6 @@ TERMS, FIRST_TERM = 19, 20
 REST = 21
 """The address of the program of all other conditions, or -1."""
 SLOT = 22
-FUNCTION = 23
 VALUES = 24
 """The segment of what is aggregated, or -1:"""
 PROGRAM = 25
@@ -47,10 +46,24 @@ BOUND = 27
 LONGEST = 28
 """Where the longest window of the step is noted, among the sizes."""
 KIND = 29
+REDUCTION = 30
+"""What is asked of all candidates together (REDUCE_...); of none of them comes EMPTY."""
+EMPTY = 31
 STEP_WORDS = 32
 
 POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
 SELECT, NEGATE, AGGREGATE, TIMED, TEST, LET = 0, 1, 2, 3, 4, 5
+
+REDUCE_COUNT, REDUCE_FIRST, REDUCE_LAST, REDUCE_SUM, REDUCE_MIN, REDUCE_MAX = 0, 1, 2, 3, 4, 5
+WORD_LEAST, WORD_GREATEST = -(2**63), 2**63 - 1
+EMPTIES = {
+    REDUCE_COUNT: 0,
+    REDUCE_SUM: 0,
+    REDUCE_FIRST: WORD_GREATEST,
+    REDUCE_MIN: WORD_GREATEST,
+    REDUCE_LAST: WORD_LEAST,
+    REDUCE_MAX: WORD_LEAST,
+}
 
 # --- words of a term -----------------------------------------------------------------------------
 # A condition that compares a word of the candidate with what is known before it: the operand, which
@@ -77,11 +90,15 @@ BEGIN, END_TIME, SKIP, MOST = 0, 1, 2, 3
 most: what the host asks for."""
 FIRST_TERMINATOR, TERMINATORS = 4, 5
 """The entry of the first of them; and how many there are in all, those left out among them."""
+WORDS, CHUNKS_PLACE = 6, 7
+"""Words of marks that are in use, and chunks of them."""
 LEVELS = 8
 """Partial sequences there are at a level: a level is what one multiple selection makes."""
 NEEDS = 24
 """What there would have been with room enough."""
-LONGESTS = 40
+WORDS_NEEDED = 40
+"""Words of marks that some step would have used."""
+LONGESTS = 41
 """The longest window of each step."""
 SIZES = 128
 """Words there are; a rule has fewer than LEVELS_MAX levels, and STEPS_MAX steps that search."""
