@@ -38,6 +38,7 @@ class Sweep:
 
     ``few``: from a value on AIP and what was published are left out, which would take minutes.
     ``small``: up to a value they are measured with the memory of the thesis's GPU, too.
+    ``with_launches``: ours is measured without graphs, too.
     """
 
     figure: str
@@ -47,13 +48,15 @@ class Sweep:
     policies: Sequence[str] = BOTH
     few: float = float("inf")
     small: float = 0
+    with_launches: bool = False
 
     def engines(self, value: float) -> Sequence[str]:
         """The engines that are measured at a value."""
+        ours = (GRAPHS, LAUNCHED) if self.with_launches else (GRAPHS,)
         if value >= self.few:
-            return (CDP, GRAPHS, LAUNCHED)
+            return (CDP, *ours)
         small = (PUBLISHED_1G,) if value <= self.small else ()
-        return (AIP, CDP, GRAPHS, LAUNCHED, PUBLISHED, *small)
+        return (AIP, CDP, *ours, PUBLISHED, *small)
 
 
 def changed(name: str, scenario: Joined | None = None) -> Callable[[float], Joined]:
@@ -70,8 +73,8 @@ WINDOWS = (1_000, 4_000, 10_000, 100_000, 250_000, 1_000_000)
 FILTERED = Joined(window=100, states=3, aggregates=0, accepted=0.5)
 """Some thousand sequences for each terminator, of which an aggregate accepts a share."""
 SWEEPS = (
-    Sweep("6.5", "rules", (1,), changed("rules")),
-    Sweep("6.7", "window [events]", WINDOWS, changed("window")),
+    Sweep("6.5", "rules", (1,), changed("rules"), with_launches=True),
+    Sweep("6.7", "window [events]", WINDOWS, changed("window"), with_launches=True),
     Sweep(
         "6.11",
         "rules",

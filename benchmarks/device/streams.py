@@ -29,8 +29,11 @@ from rules.engine import Detector, make
 SEED = 7
 FILLING = 2**18
 """Events of a chunk while windows are filled."""
-FIRST = 3
-"""Turns after the filling that are not counted: so many, or one that takes long."""
+FIRST, FIRST_S = 3, 2.0
+"""Turns after the filling that are not counted at least, and seconds that end these."""
+ROUNDS = 8
+"""Of terminators one by one as many are not counted as it takes until each type was there, since
+the rules of each catch up, but no more than so many for each type."""
 TURNS: Mapping[int, int] = {1: 600, 64: 12}
 """How many turns are counted at most, by how many terminators come at once."""
 FEW: Mapping[int, int] = {1: 2, 3: 1}
@@ -121,7 +124,7 @@ class Stream:
         workload = scenario.workload(np.random.default_rng(SEED))
         filling = (scenario.states - 1) * (window or scenario.window)
         asking = range(0, scenario.groups * scenario.states, scenario.states)
-        return cls.of(workload, filling, terminators_wanted(), list(asking))
+        return cls.of(workload, filling, terminators_wanted(len(asking)), list(asking))
 
     def fill(self, detector: Detector) -> None:
         """Take in what fills the windows: all events but terminators."""
@@ -133,6 +136,11 @@ class Stream:
                 for batch in self.events.batches(places, places):
                     detector.push(batch)
             detector.advance(last)
+
+    @property
+    def asking_names(self) -> frozenset[str]:
+        """The names of the terminators' types."""
+        return frozenset(self.events.types[number].name for number in self.asking.tolist())
 
     @property
     def capacity(self) -> int:
@@ -175,9 +183,15 @@ ENGINES: Mapping[str, Callable[[Stream], Engine]] = {
 """The engines by what tables call them."""
 
 
-def terminators_wanted() -> int:
-    """Terminators that all that is measured of one engine may need."""
-    return sum(at_once * (FIRST + turns) for at_once, turns in ways().items()) + 64
+def terminators_wanted(types: int = 1) -> int:
+    """Terminators of so many types that all that is measured of one engine may need."""
+    found = sum(at_once * (uncounted(at_once, types) + turns) for at_once, turns in ways().items())
+    return found + found // 10 + 64
+
+
+def uncounted(at_once: int, types: int) -> int:
+    """How many turns are not counted at most."""
+    return max(FIRST, ROUNDS * types) if at_once == 1 else FIRST
 
 
 def ways() -> Mapping[int, int]:
@@ -187,10 +201,11 @@ def ways() -> Mapping[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Elapsed microseconds for each event and for each terminator, composite events for each
-    terminator, and seconds of what a turn does on the device, where it is recorded.
+    """Of so many turns elapsed microseconds for each event and for each terminator, and composite
+    events for each terminator; seconds of what a turn does on the device, where it is recorded.
     """
 
+    turns: int
     event_us: float
     terminator_us: float
     composites: float
@@ -215,15 +230,24 @@ def timings(
     for at_once, count in ways().items():
         if at_most is not None and at_once > at_most:
             continue
-        turns = stream.turns(at_once, first, FIRST + count)
-        first, taken = turns[-1][1], 0
-        begun = time.perf_counter()
-        while taken < FIRST and (not taken or time.perf_counter() - begun < SECONDS_MAX):
-            take(engine.detector, turns[taken])
-            taken += 1
-        timing = timed(engine.detector, turns[taken:], at_once)
+        turns = stream.turns(at_once, first, uncounted(at_once, len(stream.asking)) + count)
+        taken = _begin(engine.detector, turns[:-count], stream.asking_names)
+        timing = timed(engine.detector, turns[taken : taken + count], at_once)
+        first = turns[taken + timing.turns - 1][1]  # no event is left out
         alone_s = None if engine.recordings is None else engine.recordings.alone_s()
         yield at_once, replace(timing, alone_s=alone_s)
+
+
+def _begin(detector: Detector, turns: Sequence[Turn], types: frozenset[str]) -> int:
+    """Take turns until terminators of all types have come; how many these were."""
+    missing, begun = set(types), time.perf_counter()
+    for taken, turn in enumerate(turns):
+        is_late = taken > 0 and time.perf_counter() - begun > FIRST_S
+        if is_late or (taken >= FIRST and not missing):
+            return taken
+        take(detector, turn)
+        missing.difference_update(batch.type.name for batch in turn[0])
+    return len(turns)
 
 
 def timed(detector: Detector, turns: Sequence[Turn], at_once: int) -> Timing:
@@ -241,7 +265,7 @@ def timed(detector: Detector, turns: Sequence[Turn], at_once: int) -> Timing:
             break
     gc.enable()
     asked = done * at_once
-    return Timing(spent / events * 1e6, spent / asked * 1e6, found / asked)
+    return Timing(done, spent / events * 1e6, spent / asked * 1e6, found / asked)
 
 
 def take(detector: Detector, turn: Turn) -> int:
