@@ -22,6 +22,7 @@ from typing import Any
 from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, Key
+from matcher.matching import ON_PROCESSOR, Matching
 from routing.config import Late, NodeConfig, Ordering, RuleTexts
 from routing.overlay.config import FORGET_S, OverlayConfig
 
@@ -31,6 +32,8 @@ _OWN = {
     "listen": (DEFAULT_ENDPOINT,),
     "engine": "auto",
     "threads": 1,
+    "matcher": ON_PROCESSOR.matcher,
+    "device": ON_PROCESSOR.device,
     "log_level": "info",
     "link": (),
     "strategy": None,
@@ -62,6 +65,12 @@ class Configuration:
         """On how many threads it detects, as ``broker.parallel.engine_of`` takes it."""
         threads: int = self.values["threads"]
         return threads
+
+    @property
+    def device(self) -> str:
+        """Where it computes: ``cpu``, ``gpu``, or by what each costs (``auto``)."""
+        device: str = self.values["device"]
+        return device
 
     @property
     def log_level(self) -> str:
@@ -104,6 +113,7 @@ class Configuration:
                 "late": Late(chosen["late"]),
                 "ordering": Ordering(chosen["ordering"]),
                 "rule_texts": RuleTexts(chosen["rule_texts"]),
+                "matching": Matching(self.values["matcher"], self.device),
             }
             return NodeConfig(**{**chosen, **choices})
         except ValueError as error:

@@ -13,6 +13,8 @@ from typing import Any
 from broker.errors import ConfigurationError
 
 ENGINES = ("auto", "cdp", "aip", "naive")
+MATCHERS = ("auto", "pcm", "counting", "signature", "index", "naive", "ccm", "batched")
+DEVICES = ("cpu", "gpu", "auto")
 STRATEGIES = (
     "centralized",
     "distributed-st",
@@ -197,6 +199,13 @@ KEYS = (
         "what detects composite events; auto is cdp or aip, rule by rule",
     ),
     Key("threads", "broker", COUNT, "threads that detect at once; rules are spread over them"),
+    Key(
+        "matcher",
+        "broker",
+        _one_of(MATCHERS),
+        "what matches subscriptions where they are many; ccm and batched need a GPU",
+    ),
+    Key("device", "broker", _one_of(DEVICES), "where it computes; auto: where that costs less"),
     Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
     Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),
     Key(

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Self
 
 from broker.errors import BrokerError
@@ -28,15 +29,20 @@ PATH_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One broker: its name, the brokers that it links to, and where it listens besides."""
+    """One broker: its name, the brokers that it links to, where it listens besides, and what else
+    it alone is told.
+    """
 
     name: str
     links: tuple[str, ...] = ()
     listen: str | None = None
+    flags: tuple[str, ...] = ()
 
 
 def members(
-    brokers: Sequence[tuple[str, str | None]], links: Sequence[tuple[str, str]]
+    brokers: Sequence[tuple[str, str | None]],
+    links: Sequence[tuple[str, str]],
+    flags: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[Member, ...]:
     """The members of a network; of a link's two brokers the later one in order makes it."""
     places = {name: place for place, (name, _) in enumerate(brokers)}
@@ -44,7 +50,9 @@ def members(
     for link in links:
         earlier, later = sorted(link, key=lambda name: places[name])
         made[later].append(earlier)
-    return tuple(Member(name, tuple(made[name]), listen) for name, listen in brokers)
+    return tuple(
+        Member(name, tuple(made[name]), listen, flags.get(name, ())) for name, listen in brokers
+    )
 
 
 class BrokerNetwork:
@@ -68,7 +76,7 @@ class BrokerNetwork:
                 for place, member in enumerate(network, 1)
             }
             for member in network:
-                own = ["--name", member.name]
+                own = ["--name", member.name, *member.flags]
                 own += [word for name in member.links for word in ("--link", files[name])]
                 listen = [files[member.name], *([member.listen] if member.listen else [])]
                 process = BrokerProcess(*own, *arguments, listen=listen, log=log, patient=False)

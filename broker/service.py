@@ -36,8 +36,13 @@ from routing.network.making import make_broker
 from routing.network.solitary import Solitary
 from rules.engine.engine import Detector
 
-FIXED_KEYS = frozenset({"listen", "engine", "threads", "link", "strategy", "forget_s", *FIXED})
+OWN_FIXED = ("listen", "engine", "threads", "link", "strategy", "forget_s", "matcher", "device")
+FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
+
+
+def _log_matching(what: str, why: str) -> None:
+    log("warning", what, {"reason": why})
 
 
 def _log_compiling(name: str | None) -> None:
@@ -48,8 +53,8 @@ def _log_compiling(name: str | None) -> None:
 class Service:
     """One broker. ``read`` reads its configuration, now and at each SIGHUP.
 
-    Raises ConfigurationError or AddressTaken, before anything runs, and Stopped when a signal has
-    told it to stop meanwhile.
+    Raises ConfigurationError, NoDevice or AddressTaken, before anything runs, and Stopped when a
+    signal has told it to stop meanwhile.
     """
 
     def __init__(self, read: Callable[[], Configuration], signals: Signals) -> None:
@@ -57,6 +62,7 @@ class Service:
         self._signals = signals
         self._configuration = read()
         start_logging(self._configuration.log_level, broker=self._configuration.values["name"])
+        matching = replace(self._configuration.node.matching, tell=_log_matching).settled()
         transport = make_transport(self._configuration)
         try:
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
@@ -68,8 +74,8 @@ class Service:
             if not sys.stderr.isatty():
                 awaited.tell = _log_compiling
             warm_up(self._configuration.engine)
-            warm_up_matching()
-            node = self._affordable(self._configuration.node)
+            warm_up_matching(matching)
+            node = self._affordable(replace(self._configuration.node, matching=matching))
             self._host = make_host(self._configuration, transport, node)
             signals.serve(self._host.stop, self._host.wake_descriptor)
         except BaseException as error:

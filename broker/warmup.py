@@ -18,10 +18,12 @@ from dataclasses import replace
 import numpy as np
 
 from matcher.compiling import is_kept
+from matcher.filters.constraint import Filter
 from matcher.kernels.building import build_group
 from matcher.kernels.encoding import encode
 from matcher.kernels.entering import index_insert_all
 from matcher.kernels.index import index_match
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.methods.loading import load_kernels
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 from rules import load
@@ -118,13 +120,18 @@ def _helped() -> Iterator[None]:
         helper.wait()
 
 
-def warm_up_matching() -> None:
+def warm_up_matching(matching: Matching = ON_PROCESSOR) -> None:
     """The same for the kernels that match many subscriptions together.
 
-    Where they are kept on disk they are left there: loading them takes a tenth of a second, which
-    a broker of few subscriptions need not spend.
+    Where those of ``auto`` are kept on disk they are left there: loading them takes a tenth of a
+    second, which a broker of few subscriptions need not spend. Those of a device are kept nowhere.
     """
-    if not all(map(is_kept, (encode, index_insert_all, build_group, index_match))):
+    if matching.way != ON_PROCESSOR.way:
+        matcher = matching.make()
+        matcher.add(1, 1, Filter.of(("value", ">", 1.0), ("area", "prefix", "a")))
+        for count in (1, 2):
+            assert matcher.match(_readings(2, count), filters=True).filter_lists()[0] == [1]
+    elif not all(map(is_kept, (encode, index_insert_all, build_group, index_match))):
         load_kernels()
 
 

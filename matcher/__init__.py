@@ -2,7 +2,8 @@
 
 Here live the event model (``model``, ``rows``, ``times``, ``identity``), the files that events come
 from and go to (``formats``), what is asked of events by content (``filters``), and the matchers:
-PCM and its faster kin (``methods``), on the CPU by ``kernels`` and on the GPU (``gpu``).
+PCM and its faster kin (``methods``), on the CPU by ``kernels`` and on the GPU (``gpu``), by the
+names of both (``matching``).
 """
 
 from matcher.errors import BadEvent, EventError, SchemaError

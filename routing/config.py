@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import MICROSECONDS
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX
 
@@ -53,6 +54,8 @@ class NodeConfig:
     """In a network: see Ordering."""
     rule_texts: RuleTexts = RuleTexts.EVERYWHERE
     """In a network whose strategy has trees of sinks: see RuleTexts."""
+    matching: Matching = ON_PROCESSOR
+    """How many subscriptions to one type are matched together, and where."""
     late: Late = Late.REFUSE
     """What becomes of late events."""
     source_silence_max_s: float | None = SILENCE_MAX_S
@@ -125,8 +128,9 @@ OPERATORS = 4
 """So many links of clients that do not publish are kept beside ``clients_max``: whoever looks after
 a broker must reach it when it is full."""
 
-FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "rule_texts")
-"""The fields of NodeConfig that clients or marks have been told of: they hold as long as a node."""
+FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "rule_texts", "matching")
+"""The fields of NodeConfig that hold as long as a node: clients or marks have been told of them, or
+what is in use was made by them."""
 
 NODE_BOUNDS = (
     "heartbeats_missed_max",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +15,17 @@ from simulator.tables import BrokerTable
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """Brokers by name, each with the endpoint that it is to listen on, if the file says one."""
+    """Brokers by name, each with the endpoint that it is to listen on, if the file says one.
+
+    ``flags``: what else ``rexmq broker`` is told of some, by name.
+    """
 
     strategy: str
     ordering: str
     engine: str
     brokers: tuple[tuple[str, str | None], ...]
     links: tuple[tuple[str, str], ...]
+    flags: Mapping[str, tuple[str, ...]]
 
 
 def blueprint(file: Path, refuse: type[Exception] = ScenarioError) -> Blueprint:
@@ -50,4 +55,8 @@ def _blueprint(file: Path) -> Blueprint:
         read.engine,
         tuple((name, tables[name].listen if name in tables else None) for name in read.brokers),
         tuple(link.between for link in read.links),
+        {
+            name: ("--matcher", one.matcher, "--device", one.device)
+            for name, one in read.matching.items()
+        },
     )

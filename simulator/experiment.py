@@ -11,6 +11,7 @@ things: whoever checks it lets it go on to the same end (``Outcome.concluded``).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from functools import partial
 import rules.engine
 from matcher.errors import EventError
 from matcher.identity import RULE_SOURCE
+from matcher.matching import ON_PROCESSOR
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from routing.config import NodeConfig, Ordering, RuleTexts
 from routing.messages import Confirmed
@@ -80,7 +82,8 @@ class Outcome:
 
 
 class Experiment:
-    """A scenario, built and ready to run. Raises ScenarioError, EventError, RuleErrors, OSError.
+    """A scenario, built and ready to run. Raises ScenarioError, EventError, RuleErrors, OSError,
+    and NoDevice where a broker's matcher needs a GPU.
 
     ``keeps_deliveries``: sinks keep what they are delivered, for checkers and whoever writes it;
     ``is_watched``: brokers are looked at while they run, for checkers.
@@ -375,8 +378,10 @@ class Experiment:
 
     def _making(self, name: str) -> Callable[[float], Broker]:
         scenario = self.scenario
+        said = scenario.matching.get(name, ON_PROCESSOR)
         config = NodeConfig(
             name=name,
+            matching=replace(said, tell=partial(_say, name)).settled(),
             heartbeat_s=scenario.heartbeat_s,
             ordering=Ordering(scenario.ordering),
             source_silence_max_s=scenario.source_silence_max_s,
@@ -439,6 +444,10 @@ class Experiment:
             name = f"rule manager {place}" if place else "rule manager"
             answered = partial(self._answer, place)
             yield Manager(self._place(step.broker or first), name, step.ask, answered)
+
+
+def _say(broker: str, what: str, why: str) -> None:
+    print(f"rexmq: broker {broker}: {what}: {why}", file=sys.stderr)
 
 
 def _filters_of(sinks: Iterable[scenario_file.Sink]) -> Iterator[tuple[str, str]]:

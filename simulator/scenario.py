@@ -10,7 +10,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import networkx as nx
 
+from matcher.matching import ON_PROCESSOR, Matching
 from routing.config import RuleTexts
 from routing.installed import load_installed
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
@@ -162,6 +163,8 @@ class Scenario:
     buffer_max: int | None = None
     delivery_events_max: int | None = None
     rule_texts: str = RuleTexts.EVERYWHERE.value
+    matching: Mapping[str, Matching] = field(default_factory=dict)
+    """How brokers match subscriptions, of those that say it."""
 
     @property
     def graph(self) -> nx.Graph:
@@ -307,6 +310,7 @@ class _Reader:
             protocol.buffer_max,
             protocol.delivery_events_max,
             protocol.rule_texts,
+            dict(self._matching()),
         )
         return made if table.faults is None else self._struck(made, table.faults)
 
@@ -346,6 +350,15 @@ class _Reader:
             return processing.read(processing.place(name, self._file.parent))
         except ValueError as error:
             raise ValueError(f"protocol.processing: {error}") from None
+
+    def _matching(self) -> Iterator[tuple[str, Matching]]:
+        for place, broker in enumerate(self._table.broker, 1):
+            try:
+                matching = Matching(broker.matcher, broker.device)
+            except ValueError as error:
+                raise ValueError(f"broker[{place}].{error}") from None
+            if matching != ON_PROCESSOR:
+                yield broker.name, matching
 
     def _checks(self) -> tuple[str, ...]:
         named = self._table.checks

@@ -15,6 +15,8 @@ class BrokerTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """``[[broker]]``. ``listen``, ``http`` and ``data`` are for networks of processes."""
 
     name: str
+    matcher: str = "auto"
+    device: str = "cpu"
     listen: str | None = None
     http: str | None = None
     data: str | None = None

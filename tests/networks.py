@@ -1,22 +1,30 @@
 """Random networks with random rules and events, as scenario files."""
 
+import itertools
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import pytest
 from cases import Deploy, Push, random_case
 from rule_texts import SCHEMAS
 from sharp_cases import SharpCase
 from timeline import batches
 
 from matcher.formats.printing import json_lines
+from matcher.matching import Matching
+from matcher.methods.matcher import Matcher
 from matcher.model import Event
+from routing.delivery import audience
+from routing.network.tables import demand, filters
 from simulator import scenario
 from simulator.experiment import Experiment, Outcome
 
 BELOW = (("loss", 0.2), ("repeats", 0.3), ("reordering", 0.05), ("delay", 0.3))
 """What may happen below links, and how much of it."""
+MAKE = Matching.make
 FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1)", "Y()", "Z")
 
 
@@ -141,3 +149,30 @@ def local(path: Path, strategy: str) -> Path:
     file = path / f"{strategy}.toml"
     file.write_text(text)
     return file
+
+
+def match_few(patch: pytest.MonkeyPatch) -> None:
+    """Have brokers match subscriptions together, however few they are."""
+    for module in (audience, demand, filters):
+        patch.setattr(module, "MANY", 1)
+    filters._shared.cache_clear()
+
+
+def matching_by(
+    patch: pytest.MonkeyPatch, path: Path, text: str, name: str, device: str = "cpu"
+) -> Callable[[], int]:
+    """Have all brokers of a scenario match by a matcher, however few the subscriptions are; gives
+    what tells how many matchers were made since.
+    """
+    match_few(patch)
+    count = itertools.count()
+    make = MAKE
+
+    def counted(matching: Matching) -> Matcher:
+        next(count)
+        return make(matching)
+
+    patch.setattr(Matching, "make", counted)
+    keys = f'matcher = "{name}"\ndevice = "{device}"\n'
+    path.write_text(re.sub(r'(\[\[broker\]\]\nname = "\w+"\n)', rf"\g<1>{keys}", text))
+    return lambda: next(count)

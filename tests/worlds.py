@@ -8,13 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conversation import batches_of, events_of, printed
 from live_hosts import Hosts
+from networks import match_few
 
 import rules.engine
 from broker.client.connection import Connection
 from broker.errors import RefusedError
 from broker.network import Member, members
+from matcher.matching import Matching
 from matcher.model import EventType
 from routing.config import NodeConfig, SessionConfig
 from routing.messages import Confirmed, Delivery, Refused
@@ -154,6 +157,8 @@ class Guest(Client):
 class Simulated(World):
     """Hosted by the simulator."""
 
+    matching = Matching()
+
     def __init__(self, strategy: str, links: Sequence[tuple[str, str]], folder: Path) -> None:
         super().__init__(strategy)
         self.simulation = Simulation(1)
@@ -167,7 +172,9 @@ class Simulated(World):
 
     def _making(self, name: str) -> Callable[[float], Any]:
         def make(now: float) -> Any:
-            config = NodeConfig(name=name, heartbeat_s=HEARTBEAT_S, wall_clock=False)
+            config = NodeConfig(
+                name=name, heartbeat_s=HEARTBEAT_S, wall_clock=False, matching=self.matching
+            )
             overlay = OverlayConfig(name, 1 + round(now * 1e6), heartbeat_s=HEARTBEAT_S)
             engine = rules.engine.make("naive")
             return make_broker(config, overlay, engine, strategy.make(self.strategy), now)
@@ -214,6 +221,20 @@ class Simulated(World):
 
     def end(self) -> None:
         pass
+
+
+class ByPcm(Simulated):
+    """The same, by another matcher, however few subscriptions there are."""
+
+    matching = Matching("pcm")
+
+    def __init__(self, *words: Any) -> None:
+        self._patch = pytest.MonkeyPatch()
+        match_few(self._patch)
+        super().__init__(*words)
+
+    def end(self) -> None:
+        self._patch.undo()
 
 
 class Live(World):

@@ -8,18 +8,22 @@ from collections.abc import Callable
 from matcher.gpu.device import NoDevice, device
 from matcher.methods.choose import AutoMatcher
 from matcher.methods.counting import CountingMatcher
+from matcher.methods.ocm import OcmMatcher
 from matcher.methods.pcm import PcmMatcher
 from matcher.methods.tabled import TableMatcher
 
 CORES = os.cpu_count() or 1
 SFF, OCM_1, OCM, AUTO = "SFF", "OCM, 1 thread", f"OCM, {CORES} threads", "auto"
+ATOMIC = f"OCM, {CORES} threads, atomic counts"
+"""As published, where ``OCM`` shares out whole filters."""
 CCM, MEMSET = "CCM", "CCM, reset by memset"
+ORDERED, ONCE = "CCM, ordered constraints", "CCM, each constraint once"
 DISTINCT = "OCM, 1 thread, each constraint once"
 Makers = dict[str, Callable[[], TableMatcher]]
 
 
 def on_device() -> Makers:
-    """CCM, and as it was before it reset inside the kernel; neither without a GPU."""
+    """CCM, and its variants in the thesis; none without a GPU."""
     try:
         if device().simulated:
             return {}
@@ -27,7 +31,19 @@ def on_device() -> Makers:
         return {}
     from matcher.gpu.ccm import CcmMatcher
 
-    return {CCM: CcmMatcher, MEMSET: lambda: CcmMatcher(memset=True)}
+    return {
+        CCM: CcmMatcher,
+        MEMSET: lambda: CcmMatcher(memset=True),
+        ORDERED: lambda: CcmMatcher(ordered=True),
+        ONCE: lambda: CcmMatcher(distinct=True),
+    }
+
+
+def ccm_together(events: int) -> TableMatcher:
+    """CCM that takes so many events by one kernel."""
+    from matcher.gpu.ccm import CcmMatcher
+
+    return CcmMatcher(together=events)
 
 
 _ON_DEVICE = on_device()
@@ -35,6 +51,7 @@ METHODS: Makers = {
     SFF: CountingMatcher,
     OCM_1: PcmMatcher,
     OCM: lambda: PcmMatcher(threads=CORES),
+    ATOMIC: lambda: OcmMatcher(threads=CORES),
     **{name: made for name, made in _ON_DEVICE.items() if name == CCM},
     AUTO: AutoMatcher,
 }

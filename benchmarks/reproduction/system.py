@@ -21,25 +21,47 @@ import numpy as np
 from benchmarks.matching import Scenario, events_of, filters_of
 from benchmarks.reproduction.experiment import Chart, Experiment, Outcome, Table
 from benchmarks.reproduction.matching_claims import of_parallel, of_system
-from benchmarks.reproduction.methods import AUTO, CORES, METHODS, OCM, SFF
+from benchmarks.reproduction.methods import (
+    ATOMIC,
+    AUTO,
+    CCM,
+    CORES,
+    METHODS,
+    OCM,
+    SFF,
+    ccm_together,
+)
 from matcher.filters.encoded import EncodedEvents
-from matcher.filters.mixed import MixedEvents
+from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.methods.tabled import TableMatcher
 
 QUEUE = 100
 AT_ONCE = (1, 2, 5, 10, 50, 100)
 RATES = (500, 1_000, 2_000, 5_000, 10_000, 20_000)
 SECONDS = 1.0
+SYSTEMS = {
+    "SFF": (SFF, 1),
+    "OCM": (OCM, 1),
+    "OCM, atomic counts": (ATOMIC, 1),
+    "CCM": (CCM, 1),
+    "CCM, several at once": (CCM, 10),
+    "auto": (AUTO, 1),
+    "auto, all queued": (AUTO, 100),
+}
+"""By line of figure 4.14: the matcher, and how many events it takes at once."""
 
 
 def parallel(scenario: Scenario, events: int) -> Outcome:
     """Milliseconds for 1,000 events, so many at a time (4.5.2)."""
     rng = np.random.default_rng(1)
     wanted, mixed = filters_of(scenario, rng), events_of(scenario, events, rng)
-    methods = (SFF, OCM, AUTO)
+    methods = [one for one in (SFF, OCM, ATOMIC, CCM, AUTO) if one in METHODS]
     columns = []
     with ThreadPoolExecutor(CORES) as pool:
         for method in methods:
+            if method == CCM:
+                columns.append([_together(pool, wanted, mixed, size) for size in AT_ONCE])
+                continue
             # A matcher of its own for each thread: those that count keep their counts apart.
             copies = [METHODS[method]() for _ in range(CORES if method == SFF else 1)]
             for copy in copies:
@@ -56,6 +78,15 @@ def parallel_told(table: Table) -> Outcome:
     """What is drawn and said of figure 4.13."""
     chart = Chart(table.columns[1:], "ms for 1,000 events", (True, True))
     return Outcome(table, (chart,), of_parallel(table))
+
+
+def _together(
+    pool: ThreadPoolExecutor, wanted: FilterBatch, mixed: MixedEvents, size: int
+) -> float:
+    """As ``_spread`` by CCM, each group by one kernel."""
+    matcher = ccm_together(size)
+    matcher.add_all(wanted)
+    return _spread(pool, [matcher], matcher.encode(mixed), size)
 
 
 def _spread(
@@ -80,10 +111,11 @@ def system(scenario: Scenario, seconds: float) -> Outcome:
     rng = np.random.default_rng(1)
     wanted, mixed = filters_of(scenario, rng), events_of(scenario, 512, rng)
     wire = [msgspec.json.encode(mixed.data(place)) for place in range(len(mixed))]
-    methods = {"SFF": (SFF, 1), "OCM": (OCM, 1), "auto": (AUTO, 1), "auto, all queued": (AUTO, 100)}
+    methods = {name: one for name, one in SYSTEMS.items() if one[0] in METHODS}
     columns = {}
     for name, (method, at_once) in methods.items():
-        matcher = METHODS[method]()
+        several = method == CCM and at_once > 1
+        matcher = ccm_together(at_once) if several else METHODS[method]()
         matcher.add_all(wanted)
         matcher.match(mixed)
         columns[name] = [_processed(matcher, wire, rate, at_once, seconds) for rate in RATES]
@@ -165,8 +197,8 @@ def experiments(
             "thesis-4.13",
             page,
             "processing events in parallel",
-            "The default scenario, 1,000 events, so many shared out among threads at once; `auto` "
-            "takes them as one batch on one thread.",
+            "The default scenario, 1,000 events, so many shared out among threads at once; CCM "
+            "takes them by one kernel, `auto` as one batch on one thread.",
             of(parallel, 1_000, 100),
             judge=parallel_told,
         ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from broker.cli.options import TypeName, takes_layout
+from broker.keys import DEVICES, MATCHERS
 
 if TYPE_CHECKING:
     from matcher.formats.layout import Layout
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq match --filters filters.jsonl --events events.jsonl"
 
-MATCHERS = ("auto", "pcm", "counting", "signature", "index", "naive")
 FORMATS = ("jsonl", "count")
-DEVICES = ("cpu", "gpu", "auto")
 
 
 @takes_layout
@@ -90,22 +89,17 @@ def command(
 def _made(name: str, device: str) -> Matcher:
     """The matcher; with ``auto`` and no GPU, that of the processor, after saying so."""
     from broker.cli.outcome import UsageError
-    from matcher.methods.choose import make
-
-    if device == "cpu":
-        return make(name)
-    from matcher.gpu.choice import make_on
     from matcher.gpu.device import NoDevice
+    from matcher.matching import Matching
 
     try:
-        return make_on(device, name)
-    except ValueError as error:
-        raise UsageError(f"--device {device}: {error}") from None
-    except NoDevice as error:
-        if device == "gpu":
-            raise UsageError(f"--device gpu: {error}") from None
-        print(f"rexmq: matching on the processor: {error}", file=sys.stderr)
-        return make(name)
+        return Matching(name, device, _say).settled().make()
+    except (ValueError, NoDevice) as error:
+        raise UsageError(f"--{error}") from None
+
+
+def _say(what: str, why: str) -> None:
+    print(f"rexmq: {what}: {why}", file=sys.stderr)
 
 
 def _print_lines(ids: Sequence[Any], found: Matches) -> None:

@@ -56,7 +56,8 @@ def command(
         signal.signal(number, lambda number, frame: told.append(number))
     flags = ["--strategy", strategy, "--ordering", blueprint.ordering]
     flags += ["--engine", engine, "--log-level", log_level]
-    with BrokerNetwork(members(blueprint.brokers, blueprint.links), *flags, log=None) as network:
+    planned = members(blueprint.brokers, blueprint.links, blueprint.flags)
+    with BrokerNetwork(planned, *flags, log=None) as network:
         for number in _heeded(STOPS):
             signal.signal(number, _end)
         if told:

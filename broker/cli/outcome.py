@@ -149,12 +149,13 @@ def report(error: BaseException) -> int | None:
 def _statuses() -> tuple[tuple[tuple[type[BaseException], ...], int], ...]:
     from broker.errors import BrokerError, BrokerUnreachable
     from matcher.errors import EventError
+    from matcher.gpu.device import NoDevice
     from routing.errors import SessionError
     from rules.errors import RuleErrors
 
     return (
         ((KeyboardInterrupt,), INTERRUPTED),
-        ((UsageError,), WRONG_USAGE),
+        ((UsageError, NoDevice), WRONG_USAGE),
         ((BrokerUnreachable,), UNREACHABLE),
         ((BrokerError, EventError, RuleErrors, SessionError, OSError), REFUSED),
     )

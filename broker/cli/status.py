@@ -26,6 +26,7 @@ SECTIONS = {
     "types": ("name", "sources", "events", "latest", "mark", "rules"),
     "rules": ("name", "type", "state", "version", "since", "mark", "waits_for", "held_by"),
     "sinks": ("name", "filters", "when_full", "queued", "limit", "delivered", "dropped"),
+    "matching": ("type", "to", "filters", "method", "device", "device_from_events"),
 }
 NETWORK = {
     "brokers": ("name", "reachable", "neighbours"),
@@ -88,7 +89,7 @@ def page(status: Mapping[str, Any]) -> str:
     network = status["network"]
     is_alone = len(network["brokers"]) <= 1
     for section, columns in SECTIONS.items():
-        if status[section]:
+        if status.get(section):
             rows = [_shown(row) for row in status[section]]
             if section == "rules" and not is_alone:
                 columns = (*columns, "place")
@@ -196,6 +197,8 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
         shown["filters"] = _some([_filter(one) for one in row["subscriptions"]])
     if "held_by" in row:
         shown["held_by"] = [_holder(one) for one in row["held_by"]]
+    if row.get("device_failed"):
+        shown["device"] = f"failed ({row['device_failed']})"
     if "neighbours" in row:
         shown["neighbours"] = [one["name"] for one in row["neighbours"]]
     return shown

@@ -6,33 +6,50 @@ Interfaces stand there twice: while an event uses one copy, the same kernel sets
 (*Kernel* of figure 4.6). With ``memset`` it is set by a command before the kernel, which the
 thesis compares (*Memset*).
 
-Events follow one another on the device without a wait between them; the host waits for ``RING`` at
-a time. What one event takes, copies and kernel, can be recorded once as a graph and repeated, which
-spares the preparing of arguments; graphs hold as long as no table has moved. ``recorded=False``
-launches each time.
+What else the thesis compares are options, too: ``ordered`` constraints, by type, operator and
+value, so that neighbouring threads do the same; each constraint once (``distinct``), with a list
+of its filters; and several events by one kernel (``together``), each with its own Count and
+Interfaces. Ordered or distinct tables are made anew with each change of filters.
+
+Events follow one another on the device without a wait between them; the host waits for ``RING``
+launches at a time. What one takes, copies and kernel, can be recorded once as a graph and repeated,
+which spares the preparing of arguments; graphs hold as long as no table has moved.
+``recorded=False`` launches each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from matcher.filters.encoded import EncodedEvents
+from matcher.gpu.arranging import Arrangement, arranged
 from matcher.gpu.device import Buffer, Device, Lane, device
-from matcher.gpu.kernels import CELL, LIST, VALUE, ccm
+from matcher.gpu.kernels import (
+    CELL,
+    EVENT,
+    INPUT,
+    LIST,
+    VALUE,
+    ccm,
+    ccm_distinct,
+    ccm_together,
+)
 from matcher.gpu.mirror import Mirror, TextMirror
 from matcher.kernels.layout import COUNT, ROOM, START, TERM_MASK
-from matcher.methods.pcm import PcmMatcher
+from matcher.methods.pcm import PcmMatcher, Share
 from matcher.methods.tabled import Found
 from matcher.model import AnyArray, Int64s
 
 THREADS = 256
 """Threads of a block (the thesis: 256 or 512)."""
 RING = 32
-"""Events that may be under way; an even number, for their turns to alternate."""
+"""Launches that may be under way; an even number, for their turns to alternate."""
 ATTRIBUTES_MIN = 16
 """Attributes that Input has room for at first."""
 FOUND_MIN = 4_096
@@ -41,20 +58,45 @@ LISTS_APART = 64
 """Changes up to which lists are copied one by one; beyond, the arena is copied whole."""
 
 
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How CCM is done; raises ValueError for what cannot be done at once."""
+
+    recorded: bool = True
+    memset: bool = False
+    ordered: bool = False
+    distinct: bool = False
+    together: int = 1
+
+    def __post_init__(self) -> None:
+        if self.together < 1 or (self.distinct and self.together > 1):
+            raise ValueError("CCM takes several events at once, or each constraint once, not both")
+
+
 class CcmMatcher(PcmMatcher):
     """PCM, its evaluation and counting done on a device."""
 
     def __init__(
-        self, on: Device | None = None, *, recorded: bool = True, memset: bool = False
+        self,
+        on: Device | None = None,
+        *,
+        recorded: bool = True,
+        memset: bool = False,
+        ordered: bool = False,
+        distinct: bool = False,
+        together: int = 1,
     ) -> None:
         super().__init__()
-        self._evaluation = _Evaluation(on or device(), recorded, memset)
+        variant = Variant(recorded, memset, ordered, distinct, together)
+        self._evaluation = _Evaluation(on or device(), variant)
 
-    def launch_again(self, event: EncodedEvents) -> Callable[[int], None]:
-        """A function that evaluates one event so many times, copying nothing: for benchmarks."""
+    def launch_again(self, events: EncodedEvents) -> Callable[[int], None]:
+        """A function that evaluates one event, or so many as are done together, so many times,
+        copying nothing: for benchmarks.
+        """
         with self._evaluation.lock:
-            self._evaluation.synchronise(self, event, False)
-            return self._evaluation.launch_again(self, event.cells)
+            self._evaluation.synchronise(self, events, False)
+            return self._evaluation.launch_again(self, events)
 
     def _insert(self, slots: Int64s) -> None:
         super()._insert(slots)
@@ -70,8 +112,7 @@ class CcmMatcher(PcmMatcher):
         size = 0
         with self._evaluation.lock:
             self._evaluation.synchronise(self, events, found.wanted)
-            for first in range(begin, len(events), RING):
-                some = range(first, min(first + RING, len(events)))
+            for some in _runs(range(begin, len(events)), self._evaluation.events_max):
                 results = self._evaluation.evaluate(self, events, some)
                 for event, (interfaces, matched) in zip(some, results, strict=True):
                     _set_bits(
@@ -99,57 +140,121 @@ def _set_bits(bits: Int64s, places: Int64s) -> None:
     np.bitwise_or.at(words, places >> 6, np.uint64(1) << (places & 63).astype(np.uint64))
 
 
-class _Evaluation:
-    """The tables on the device, and how events are run over them, up to RING under way."""
+def _runs(events: range, length: int) -> Iterator[range]:
+    """The events in order, so many at a time."""
+    for first in range(events.start, events.stop, length):
+        yield range(first, min(first + length, events.stop))
 
-    def __init__(self, on: Device, recorded: bool, memset: bool) -> None:
-        self.device = on
-        self.lock = Lock()
-        self._graphs, self._memset = recorded and not on.simulated, memset
-        self._lane = on.lane()
+
+class _Constraints:
+    """The constraints on the device, by name, as the host has them or arranged otherwise."""
+
+    def __init__(self, on: Device, variant: Variant) -> None:
+        self._variant = variant
         self._lists, self._arena = Mirror(on, np.int64, 4), Mirror(on, np.int64, 3)
-        self._filters, self._texts = Mirror(on, np.int64, 3), TextMirror(on)
-        self._tables: tuple[Buffer, ...] = ()
-        self._copies = _Copies(on, 1, 1)
-        self._longest, self._attributes, self._room = 1, ATTRIBUTES_MIN, 0
-        self._next = 0
-        self._ring: list[_Place] = []
-
-    @property
-    def bytes(self) -> int:
-        """Of its buffers."""
-        buffers = (*self._tables, *self._copies.buffers)
-        return sum(buffer.bytes for buffer in buffers) + sum(one.bytes for one in self._ring)
+        self._owners, self._members = Mirror(on, np.int64), Mirror(on, np.int64)
+        self._arranged: Arrangement | None = None
 
     def changed(self, matcher: CcmMatcher, slots: Int64s) -> None:
-        """Filters came or went: their rows, and the lists of their names."""
+        """Filters came or went: the lists of their names."""
         share, table = matcher.shares[0], matcher.table
+        self._arranged = None
         if len(slots) > LISTS_APART:
-            self._filters.mark(int(slots.min()), int(slots.max()) + 1)
             self._lists.mark(0, share.lists.size)
             self._arena.mark(0, len(share.arena))
             return
         for slot in slots.tolist():
-            self._filters.mark(slot, slot + 1)
             terms = table.rows_of(slot)[:, 0] & TERM_MASK
             for number in np.unique(matcher.list_of_term[terms]).tolist():
                 row = share.lists.rows[number]
                 self._lists.mark(number, number + 1)
                 self._arena.mark(int(row[START]), int(row[START] + row[ROOM]))
 
+    def sizes(self, share: Share) -> Int64s:
+        """Of each list, how many constraints the device evaluates; after ``synchronise``."""
+        rows = share.lists.rows[: share.lists.size]
+        return (rows if self._arranged is None else self._arranged.lists)[:, COUNT]
+
+    def synchronise(self, share: Share, lane: Lane) -> tuple[Buffer, ...]:
+        """Lists and constraints; where each stands once, its filters, too."""
+        lists, arena = share.lists.rows[: share.lists.size], share.arena
+        if not (self._variant.ordered or self._variant.distinct):
+            return (
+                self._lists.synchronise(lists, len(lists), lane),
+                self._arena.synchronise(arena, len(arena), lane),
+            )
+        if self._arranged is None:
+            made = arranged(lists, arena, distinct=self._variant.distinct)
+            self._arranged = made
+            self._all_is_new(made)
+        made = self._arranged
+        tables = (
+            self._lists.synchronise(made.lists, len(made.lists), lane),
+            self._arena.synchronise(made.rows, len(made.rows), lane),
+        )
+        if not self._variant.distinct:
+            return tables
+        owners = self._owners.synchronise(made.owners, len(made.owners), lane)
+        return *tables, owners, self._members.synchronise(made.members, len(made.members), lane)
+
+    def _all_is_new(self, made: Arrangement) -> None:
+        mirrors = (self._lists, self._arena, self._owners, self._members)
+        arrays = (made.lists, made.rows, made.owners, made.members)
+        for mirror, array in zip(mirrors, arrays, strict=True):
+            mirror.mark(0, len(array))
+
+
+class _Evaluation:
+    """The tables on the device, and how events are run over them, up to RING launches under way."""
+
+    def __init__(self, on: Device, variant: Variant) -> None:
+        self.device = on
+        self.lock = Lock()
+        self._variant = variant
+        self._graphs = variant.recorded and not on.simulated
+        self._lane = on.lane()
+        self._constraints = _Constraints(on, variant)
+        self._filters, self._texts = Mirror(on, np.int64, 3), TextMirror(on)
+        self._tables: tuple[tuple[Buffer, ...], ...] = ()
+        self._copies = _Copies(on, 1, 1, variant.together)
+        self._sizes = np.zeros(0, np.int64)
+        self._longest, self._attributes, self._room = 1, ATTRIBUTES_MIN, 0
+        self._next = 0
+        self._ring: list[_Place] = []
+
+    @property
+    def events_max(self) -> int:
+        """Events that may be under way."""
+        return RING * self._variant.together
+
+    @property
+    def bytes(self) -> int:
+        """Of its buffers."""
+        buffers = (*(one for table in self._tables for one in table), *self._copies.buffers)
+        return sum(buffer.bytes for buffer in buffers) + sum(one.bytes for one in self._ring)
+
+    def changed(self, matcher: CcmMatcher, slots: Int64s) -> None:
+        """Filters came or went: their rows, and the lists of their names."""
+        self._constraints.changed(matcher, slots)
+        if len(slots) > LISTS_APART:
+            self._filters.mark(int(slots.min()), int(slots.max()) + 1)
+            return
+        for slot in slots.tolist():
+            self._filters.mark(slot, slot + 1)
+
     def synchronise(self, matcher: CcmMatcher, events: EncodedEvents, wanted: bool) -> None:
         """Bring the device's tables to the host's, with room for these events."""
         share, lane = matcher.shares[0], self._lane
+        lists, arena, *owners = self._constraints.synchronise(share, lane)
+        filters = self._filters.synchronise(share.filters.rows, share.filters.size, lane)
         tables = (
-            self._lists.synchronise(share.lists.rows, share.lists.size, lane),
-            self._arena.synchronise(share.arena, len(share.arena), lane),
-            self._filters.synchronise(share.filters.rows, share.filters.size, lane),
-            *self._texts.synchronise(events.texts, lane),
+            (lists, arena, filters, *owners),
+            tuple(self._texts.synchronise(events.texts, lane)),
         )
         copies = self._copies.fitting(share.filters.size, matcher.table.interfaces.size)
-        sizes = share.lists.rows[: share.lists.size, COUNT]
-        longest = max(self._longest, -(-int(sizes.max(initial=0)) // THREADS))
-        widest = int(np.diff(events.offsets).max(initial=0))
+        self._sizes = self._constraints.sizes(share)
+        longest = max(self._longest, -(-int(self._sizes.max(initial=0)) // THREADS))
+        widest = int(np.diff(events.offsets).max(initial=0)) * self._variant.together
         attributes = self._attributes if widest <= self._attributes else 2 * widest
         room = max(self._room, FOUND_MIN) if wanted else 0
         shape = (tables, copies, longest, attributes, room)
@@ -162,24 +267,32 @@ class _Evaluation:
     ) -> list[tuple[AnyArray, Int64s]]:
         """Of each event the vector Interfaces, and the slots of its filters, in no order."""
         used = []
-        for event in some:
+        for run in _runs(some, self._variant.together):
             place = self._ring[self._next]
             self._next = (self._next + 1) % RING
-            place.fill(matcher, events.cells[events.offsets[event] : events.offsets[event + 1]])
+            place.fill(matcher.list_of_term, self._sizes, events, run)
             place.work()
-            used.append(place)
+            used.append((place, len(run)))
         self._lane.wait()
-        most = max(int(place.found[0]) for place in used)
+        most = max(int(place.found[0]) for place, _ in used)
         if self._room and most > self._room:
             self._room = 2 * most
             self._lay_out()
             return self.evaluate(matcher, events, some)
-        return [(place.interfaces, place.found[1 : 1 + place.found[0]].copy()) for place in used]
+        return [one for place, count in used for one in self._results(place, count)]
 
-    def launch_again(self, matcher: CcmMatcher, cells: Int64s) -> Callable[[int], None]:
+    def _results(self, place: _Place, count: int) -> Iterator[tuple[AnyArray, Int64s]]:
+        events, slots = np.divmod(place.found[1 : 1 + place.found[0]], self._copies.filters)
+        for event in range(count):
+            first = event * self._copies.interfaces
+            interfaces = place.interfaces[first : first + self._copies.interfaces]
+            yield interfaces, slots if count == 1 else slots[events == event]
+
+    def launch_again(self, matcher: CcmMatcher, events: EncodedEvents) -> Callable[[int], None]:
         """As ``CcmMatcher.launch_again``; both copies are clean after each call."""
         place, lane = self._ring[0], self._lane
-        place.fill(matcher, cells)
+        run = range(min(len(events), self._variant.together))
+        place.fill(matcher.list_of_term, self._sizes, events, run)
         self._upload(place)
         turns = [self._repeatable(partial(self._compute, place, turn)) for turn in range(2)]
         self._copies.clear(lane)
@@ -195,7 +308,8 @@ class _Evaluation:
     def _lay_out(self) -> None:
         """Make the places of the ring anew, with clean copies to begin with."""
         self._next = 0
-        lengths = (self._attributes, self._room, self._copies.interfaces)
+        interfaces = self._copies.interfaces * self._variant.together
+        lengths = (self._attributes, self._room, interfaces)
         self._ring = [_Place(self.device, *lengths) for _ in range(RING)]
         for turn, place in enumerate(self._ring):
             place.work = self._repeatable(partial(self._launch, place, turn % 2))
@@ -217,26 +331,39 @@ class _Evaluation:
         self.device.upload(place.size, 0, place.count, self._lane)
 
     def _compute(self, place: _Place, turn: int) -> None:
-        """The kernel, on an event that is on the device."""
+        """The kernel, on events that are on the device."""
         on, lane, copies = self.device, self._lane, self._copies
         mine, other = copies.of(turn), copies.of(1 - turn)
-        if self._memset:
+        if self._variant.memset:
             for buffer in mine:
                 on.clear(buffer, len(buffer), lane)
             other = copies.none
-        lists, arena, filters, *texts = self._tables
+        tables, texts = self._tables
+        kernel: Any = ccm
+        strides: tuple[int, ...] = ()
+        if self._variant.distinct:
+            kernel = ccm_distinct
+        elif self._variant.together > 1:
+            kernel, strides = ccm_together, (copies.filters, copies.interfaces)
         # A graph's grid is fixed: it covers the longest list of all, and all of Input.
         grid = (self._longest, self._attributes) if self._graphs else place.grid
-        tables = (place.size, place.inputs, lists, arena, filters, *mine, *other)
-        on.launch(ccm, grid, THREADS, lane, *tables, self._room, place.matched, *texts)
+        given: tuple[Buffer | int, ...] = (
+            place.size,
+            place.inputs,
+            *tables,
+            *strides,
+            *mine,
+            *other,
+        )
+        on.launch(kernel, grid, THREADS, lane, *given, self._room, place.matched, *texts)
 
 
 class _Place:
-    """What one event under way has of its own: Input and the answers, on both sides."""
+    """What one launch under way has of its own: Input and the answers, on both sides."""
 
     def __init__(self, on: Device, attributes: int, room: int, interfaces: int) -> None:
-        self.input = on.pinned((attributes, 3), np.int64)
-        self.inputs = on.zeros((attributes, 3), np.int64)
+        self.input = on.pinned((attributes, INPUT), np.int64)
+        self.inputs = on.zeros((attributes, INPUT), np.int64)
         self.count, self.size = on.pinned(1, np.int64), on.zeros(1, np.int64)
         self.interfaces = on.pinned(interfaces, np.int32)
         self.found, self.matched = on.pinned(1 + room, np.int64), on.zeros(1 + room, np.int64)
@@ -248,26 +375,29 @@ class _Place:
         """Of its buffers on the device."""
         return self.inputs.bytes + self.size.bytes + self.matched.bytes
 
-    def fill(self, matcher: CcmMatcher, cells: Int64s) -> None:
-        """Select the lists of an event's names."""
+    def fill(self, list_of_term: Int64s, sizes: Int64s, events: EncodedEvents, run: range) -> None:
+        """Select the lists of the names of some events; ``sizes``: how long lists are."""
+        bounds = events.offsets[run.start : run.stop + 1]
+        cells = events.cells[bounds[0] : bounds[-1]]
         count = len(cells)
-        lists = matcher.list_of_term[cells[:, 0] & TERM_MASK]
+        lists = list_of_term[cells[:, 0] & TERM_MASK]
         self.input[:count, LIST] = lists
         self.input[:count, CELL] = cells[:, 0]
         self.input[:count, VALUE] = cells[:, 1]
+        self.input[:count, EVENT] = np.repeat(np.arange(len(run)), np.diff(bounds))
         self.count[0] = count
-        longest = int(matcher.shares[0].lists.rows[lists, COUNT].max(initial=0))
+        longest = int(sizes[lists].max(initial=0))
         self.grid = (max(-(-longest // THREADS), 1), max(count, 1))
 
 
 class _Copies:
-    """Count and Interfaces, twice."""
+    """Count and Interfaces of so many events, twice."""
 
-    def __init__(self, on: Device, filters: int, interfaces: int) -> None:
+    def __init__(self, on: Device, filters: int, interfaces: int, events: int) -> None:
         self._device = on
-        self._counts = [on.zeros(filters, np.int32) for _ in range(2)]
-        self._interfaces = [on.zeros(interfaces, np.int32) for _ in range(2)]
-        self.interfaces = interfaces
+        self._counts = [on.zeros(filters * events, np.int32) for _ in range(2)]
+        self._interfaces = [on.zeros(interfaces * events, np.int32) for _ in range(2)]
+        self.filters, self.interfaces, self._events = filters, interfaces, events
         self.none = (on.zeros(1, np.int32), on.zeros(1, np.int32))
 
     @property
@@ -286,11 +416,11 @@ class _Copies:
 
     def fitting(self, filters: int, interfaces: int) -> _Copies:
         """These, or larger ones."""
-        have_filters, have_interfaces = len(self._counts[0]), len(self._interfaces[0])
-        if filters <= have_filters and interfaces <= have_interfaces:
+        if filters <= self.filters and interfaces <= self.interfaces:
             return self
         return _Copies(
             self._device,
-            have_filters if filters <= have_filters else 2 * filters,
-            have_interfaces if interfaces <= have_interfaces else 2 * interfaces,
+            self.filters if filters <= self.filters else 2 * filters,
+            self.interfaces if interfaces <= self.interfaces else 2 * interfaces,
+            self._events,
         )

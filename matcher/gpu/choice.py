@@ -5,7 +5,7 @@ costs depends on much more: the table's size, how many filters share an event's 
 width, how many events come at once. So both places are tried on recent events, and times tell: a
 device takes some time for any call and some for each event, a processor for each event only,
 nearly. They are tried anew when the filters have doubled or halved in number, and every
-``TRIAL_CALLS`` calls, because events change too.
+``TRIAL_CALLS`` calls, because events change too; with the next events that are many enough.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from time import perf_counter
 import numpy as np
 
 from matcher.filters.encoded import EncodedEvents
-from matcher.gpu.batched import BatchedMatcher, DeviceTables
-from matcher.gpu.ccm import CcmMatcher
+from matcher.gpu.batched import DeviceTables
 from matcher.gpu.device import Device, device
 from matcher.kernels.results import look_up
-from matcher.methods.choose import AutoMatcher, make
-from matcher.methods.matcher import Matcher
+from matcher.methods.choose import AutoMatcher
 from matcher.methods.tabled import Found
 from matcher.model import Int64s
 
@@ -30,6 +28,8 @@ TRIAL_EVENTS = 256
 """Recent events that both places are tried on."""
 TRIAL_CALLS = 1_024
 """Calls after which they are tried again."""
+TRIAL_MIN = 16
+"""With fewer events at hand a trial says little of what many cost: it is made anew with more."""
 TRIES = 3
 """Runs of which the shortest counts."""
 
@@ -70,6 +70,7 @@ class PlacedMatcher(AutoMatcher):
         self._tables = DeviceTables(self.table, on or device())
         self._from: int | None = None
         self._tried_for, self._calls = 0, 0
+        self._is_due = True
         self._on_device = 0
 
     def _insert(self, slots: Int64s) -> None:
@@ -83,8 +84,10 @@ class PlacedMatcher(AutoMatcher):
     def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
         self._calls += 1
         size_changed = not self._tried_for / 2 <= len(self) <= self._tried_for * 2
-        if size_changed or self._calls % TRIAL_CALLS == 0:
+        self._is_due |= size_changed or self._calls % TRIAL_CALLS == 0
+        if self._is_due and (size_changed or len(events) >= TRIAL_MIN):
             self._try(events)
+            self._is_due = len(events) < TRIAL_MIN
         if self._from is None or len(events) - begin < self._from:
             return super()._run(events, begin, found)
         self._on_device += 1
@@ -131,19 +134,3 @@ class PlacedMatcher(AutoMatcher):
             "device from events": "never" if self._from is None else self._from,
             "calls on the device": self._on_device,
         }
-
-
-ON_DEVICE: Mapping[str, Callable[[], Matcher]] = {"auto": BatchedMatcher, "pcm": CcmMatcher}
-"""What a matcher's name means on a device."""
-
-
-def make_on(place: str, name: str) -> Matcher:
-    """A matcher of a name (:data:`matcher.methods.choose.MATCHERS`) on ``gpu``, or where it costs
-    less, ``auto``. Raises NoDevice without a GPU, ValueError for a matcher that runs on processors
-    only.
-    """
-    if place == "auto":
-        return PlacedMatcher() if name == "auto" else make(name)
-    if name not in ON_DEVICE:
-        raise ValueError(f"the matcher {name} has no form for a GPU; {', '.join(ON_DEVICE)} have")
-    return ON_DEVICE[name]()

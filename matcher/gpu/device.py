@@ -86,9 +86,9 @@ class Device:
         """Copy the first rows of a buffer into an array, which is filled when the lane is done."""
         target[:] = source.array[: len(target)]
 
-    def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
-        """Set the first rows to zero."""
-        target.array[:rows] = 0
+    def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
+        """Set every byte of the first rows to 0, or to another one."""
+        target.array[:rows].view(np.uint8).fill(byte)
 
     def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:
         """Write, from ``target`` on, the places of ``count`` words from ``source`` on in their
@@ -104,10 +104,13 @@ class Device:
         threads: int,
         lane: Lane,
         *arguments: Buffer | int,
+        shared: int = 0,
     ) -> None:
-        """Run a kernel over a grid of blocks, each of so many threads."""
+        """Run a kernel over a grid of blocks, each of so many threads, which share so many bytes
+        of the kernel's dynamic array.
+        """
         taken = [one.kernel if isinstance(one, Buffer) else one for one in arguments]
-        kernel[blocks, threads, lane.kernel](*taken)
+        kernel[blocks, threads, lane.kernel, shared](*taken)
 
     def recorded(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
         """Work on a lane in a form that is cheap to do again: here, itself."""
@@ -178,11 +181,11 @@ class CudaDevice(Device):
         """
         self._runtime.memcpyAsync(target, source, size, kind, lane.stream.ptr)
 
-    def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
-        """Set to zero, on the lane."""
+    def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
+        """Set the bytes, on the lane."""
         if rows:
             part = target.array[:rows]
-            self._runtime.memsetAsync(part.data.ptr, 0, part.nbytes, lane.stream.ptr)
+            self._runtime.memsetAsync(part.data.ptr, byte, part.nbytes, lane.stream.ptr)
 
     def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:
         """The same, on the lane."""
@@ -231,4 +234,6 @@ def device() -> Device:
         raise NoDevice(f"CUDA finds no GPU on this machine: {error}") from None
     if count == 0:
         raise NoDevice("CUDA finds no GPU on this machine")
+    settings: Any = config
+    settings.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # or each small grid is warned of
     return CudaDevice(cupy, cuda)

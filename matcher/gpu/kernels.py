@@ -1,5 +1,5 @@
-"""The kernels that run on a device: CCM as published (thesis 4.4.3, Algorithm 1), and matching of
-many events at once.
+"""The kernels that run on a device: CCM as published (thesis 4.4.3, Algorithm 1) and its variants,
+and matching of many events at once.
 
 Rows of filters, cells of events and the relations between them are those of the host's kernels
 (:mod:`matcher.kernels`): what a number means is said there, once. Words of 32 bits hold one event
@@ -29,8 +29,11 @@ GROUP = 32
 """Events of a group."""
 WORD, OPERAND, SLOT = 0, 1, 2
 """Columns of CCM's table of constraints."""
-LIST, CELL, VALUE = 0, 1, 2
-"""Columns of CCM's input: the list of the attribute's name, its cell's first word, its value."""
+LIST, CELL, VALUE, EVENT = 0, 1, 2, 3
+"""Columns of CCM's input: the list of the attribute's name, its cell's first word, its value, and
+which of the events under way together has it."""
+INPUT = 4
+"""Columns there are."""
 FIRST, SECOND, SIZE, PLACE, ROWS = 0, 1, 2, 3, 4
 """Columns of the batched matcher's heads: the filter's two rarest terms (twice the same where it
 has one), how many rows it has (0: no filter, or one without rows), its interface's place, and
@@ -61,6 +64,40 @@ def relation(how, cell, value, operand, hit_offsets, hits, ranks, test_ranks):
     return SAME
 
 
+@cuda.jit(device=True)
+def satisfies(word, operand, cell, value, hit_offsets, hits, ranks, test_ranks):
+    """Whether a cell satisfies a constraint; not if it is of the same name and another kind."""
+    if word & TERM_MASK != cell & TERM_MASK:
+        return False
+    is_so = relation(word >> 36, cell, value, operand, hit_offsets, hits, ranks, test_ranks)
+    return (word >> 32) & is_so != 0
+
+
+@cuda.jit(device=True)
+def reset(counts, interfaces):
+    """Set the other copies to zero, all threads of the grid together, for what comes next."""
+    threads = cuda.gridDim.x * cuda.blockDim.x
+    first = cuda.blockIdx.y * threads + cuda.grid(1)
+    for place in range(first, len(counts), threads * cuda.gridDim.y):
+        counts[place] = 0
+    for place in range(first, len(interfaces), threads * cuda.gridDim.y):
+        interfaces[place] = 0
+
+
+@cuda.jit(device=True)
+def count(slot, base, interface_base, filters, counts, interfaces, room, found):
+    """One more constraint of a filter holds; with all of them its interface is selected.
+
+    ``base`` and ``interface_base``: where the counts and the interfaces of the event begin.
+    """
+    if cuda.atomic.add(counts, base + slot, 1) + 1 == filters[slot, 1]:
+        interfaces[interface_base + filters[slot, 2]] = 1
+        if room > 0:
+            end = cuda.atomic.add(found, 0, 1)
+            if end < room:
+                found[end + 1] = base + slot
+
+
 @cuda.jit
 def ccm(
     size,
@@ -87,11 +124,7 @@ def ccm(
     copies of Count and Interfaces are set to zero meanwhile, for the next event.
     """
     x, y = cuda.grid(1), cuda.blockIdx.y
-    threads = cuda.gridDim.x * cuda.blockDim.x
-    for place in range(y * threads + x, len(other_counts), threads * cuda.gridDim.y):
-        other_counts[place] = 0
-    for place in range(y * threads + x, len(other_interfaces), threads * cuda.gridDim.y):
-        other_interfaces[place] = 0
+    reset(other_counts, other_interfaces)
     if y >= size[0]:  # of a whole block at once, so that none waits in vain below
         return
     shared = cuda.shared.array(SHARED_INPUT, int64)
@@ -104,20 +137,86 @@ def ccm(
     if x >= lists[row, COUNT]:
         return
     place = lists[row, START] + x
-    word = arena[place, WORD]
-    if word & TERM_MASK != cell & TERM_MASK:
-        return  # the same name, another kind
-    how, operand = word >> 36, arena[place, OPERAND]
-    found_relation = relation(how, cell, value, operand, hit_offsets, hits, ranks, test_ranks)
-    if (word >> 32) & found_relation == 0:
+    word, operand = arena[place, WORD], arena[place, OPERAND]
+    if satisfies(word, operand, cell, value, hit_offsets, hits, ranks, test_ranks):
+        count(arena[place, SLOT], 0, 0, filters, counts, interfaces, room, found)
+
+
+@cuda.jit
+def ccm_together(
+    size,
+    inputs,
+    lists,
+    arena,
+    filters,
+    slots,
+    places,
+    counts,
+    interfaces,
+    other_counts,
+    other_interfaces,
+    room,
+    found,
+    hit_offsets,
+    hits,
+    ranks,
+    test_ranks,
+):
+    """The same for several events, each with its own Count and Interfaces (thesis 4.5.2).
+
+    Rows of Input are of one event after the other and say of which. ``slots`` and ``places``: how
+    many counts and interfaces each event has; what is found is ``event * slots + slot``.
+    """
+    x, y = cuda.grid(1), cuda.blockIdx.y
+    reset(other_counts, other_interfaces)
+    if y >= size[0]:
         return
-    slot = arena[place, SLOT]
-    if cuda.atomic.add(counts, slot, 1) + 1 == filters[slot, 1]:
-        interfaces[filters[slot, 2]] = 1
-        if room > 0:
-            end = cuda.atomic.add(found, 0, 1)
-            if end < room:
-                found[end + 1] = slot
+    row, cell, value, event = inputs[y, LIST], inputs[y, CELL], inputs[y, VALUE], inputs[y, EVENT]
+    if x >= lists[row, COUNT]:
+        return
+    place = lists[row, START] + x
+    word, operand = arena[place, WORD], arena[place, OPERAND]
+    if satisfies(word, operand, cell, value, hit_offsets, hits, ranks, test_ranks):
+        slot, base, selected = arena[place, SLOT], event * slots, event * places
+        count(slot, base, selected, filters, counts, interfaces, room, found)
+
+
+@cuda.jit
+def ccm_distinct(
+    size,
+    inputs,
+    lists,
+    arena,
+    filters,
+    owners,
+    members,
+    counts,
+    interfaces,
+    other_counts,
+    other_interfaces,
+    room,
+    found,
+    hit_offsets,
+    hits,
+    ranks,
+    test_ranks,
+):
+    """As ``ccm`` where each constraint stands once: one that holds is counted for all of its
+    filters, by the thread that has evaluated it (thesis 4.5.1).
+    """
+    x, y = cuda.grid(1), cuda.blockIdx.y
+    reset(other_counts, other_interfaces)
+    if y >= size[0]:
+        return
+    row, cell, value = inputs[y, LIST], inputs[y, CELL], inputs[y, VALUE]
+    if x >= lists[row, COUNT]:
+        return
+    place = lists[row, START] + x
+    word, operand = arena[place, WORD], arena[place, OPERAND]
+    if satisfies(word, operand, cell, value, hit_offsets, hits, ranks, test_ranks):
+        number = arena[place, SLOT]
+        for member in range(owners[number], owners[number + 1]):
+            count(members[member], 0, 0, filters, counts, interfaces, room, found)
 
 
 @cuda.jit

@@ -22,6 +22,7 @@ from time import thread_time_ns
 import numpy as np
 
 from matcher.filters.encoded import EncodedEvents
+from matcher.filters.table import FilterTable
 from matcher.kernels.layout import COUNTS
 from matcher.methods.counting import CountingMatcher
 from matcher.methods.indexed import COUNT_NAMES, Index, IndexedMatcher
@@ -59,8 +60,8 @@ class AutoMatcher(TableMatcher):
 
     tells_identifiers = True
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, table: FilterTable | None = None) -> None:
+        super().__init__(table)
         load_kernels()
         self._index = Index(self.table, by_access=True)
         self._rival: Rival | None = None

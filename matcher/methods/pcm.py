@@ -5,9 +5,9 @@ Two phases: *selection*, which takes the constraints on the names that an event 
 count reaches its size selects its interface. Constraints that several filters share stand there
 several times, on purpose (4.4.1); counts are set to zero before each event.
 
-With several threads (the thesis's OCM) each thread has a share of the filters and counts for
-them alone: the thesis shares out the constraints and counts by atomic operations, which compiled
-Python lacks; the work is the same.
+With several threads each has a share of the filters and counts for them alone, so that none waits
+for another. The thesis's OCM shares out the constraints and counts by atomic operations
+(:mod:`matcher.methods.ocm`); the work is the same.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Share:
         self._state[FREE:] = -1
         self.filters = Growing(np.int64, 3)
         self.always: set[int] = set()
-        self._lock = Lock()  # the counts are the share's own, and so one call's at a time
+        self.lock = Lock()  # the counts are the share's own, and so one call's at a time
 
     @property
     def arena(self) -> Int64s:
@@ -171,7 +171,7 @@ class Share:
         found: Found,
     ) -> tuple[int, int]:
         """As ``TableMatcher._run``."""
-        with self._lock:
+        with self.lock:
             return pcm_match(  # type: ignore[no-any-return]
                 events.offsets,
                 events.cells,

@@ -58,8 +58,8 @@ class TableMatcher(ABC):
     tells_identifiers = False
     """Whether ``_run`` fills ``Found.slots`` with identifiers of filters, not with their slots."""
 
-    def __init__(self) -> None:
-        self.table = FilterTable()
+    def __init__(self, table: FilterTable | None = None) -> None:
+        self.table = FilterTable() if table is None else table
         self._room = FOUND_ROOM
         self._one = np.zeros(1, np.int64)  # slot, that is added alone
 

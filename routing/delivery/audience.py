@@ -8,8 +8,9 @@ and when few are left, each sink looks for itself, which costs least while there
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch
 from routing.delivery.selection import Pattern, Selection
 from routing.delivery.subscriptions import PER_TYPE_MAX, Interest, Interests
@@ -34,9 +35,12 @@ Who = TypeVar("Who", bound=Subscriber)
 
 
 class Audience(Generic[Who]):
-    """The sinks that have subscribed to one type, in the order in which they have."""
+    """The sinks that have subscribed to one type, in the order in which they have; where they are
+    many, matched as ``matching`` says.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, matching: Matching = ON_PROCESSOR) -> None:
+        self._matching = matching
         self._sinks: dict[Who, int] = {}  # with how many subscriptions each
         self._size = 0
         self._selection: Selection[Who] | None = None
@@ -67,6 +71,11 @@ class Audience(Generic[Who]):
         """Subscriptions are others than was said: look at all of them anew."""
         self._selection = None
 
+    @property
+    def facts(self) -> dict[str, Any] | None:
+        """How subscriptions are matched together; None while each sink looks for itself."""
+        return None if self._selection is None else self._selection.facts
+
     def match(self, batch: EventBatch) -> Iterator[tuple[Who, list[Pattern]]]:
         """The sinks that want events of a batch of this type, and which because of what."""
         if self._selection is None and self._size >= MANY:
@@ -80,7 +89,7 @@ class Audience(Generic[Who]):
                 yield sink, patterns
 
     def _select(self, type_name: str) -> Selection[Who]:
-        selection: Selection[Who] = Selection()
+        selection: Selection[Who] = Selection(self._matching)
         for sink in self._sinks:
             for one in sink.interests.to(type_name):
                 if one.filter is not None:

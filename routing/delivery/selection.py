@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from matcher.filters.constraint import Filter
 from matcher.filters.numbering import Numbering
 from matcher.growing import with_room
-from matcher.methods.choose import make
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, Int64s
 from routing.delivery.parcel import Numbers
 from rules.planning.sketch import sketch_of
@@ -36,10 +36,11 @@ _NONE = np.empty(0, np.int64)
 
 
 class Selection(Generic[Who]):
-    """Filters of one type by sink and number."""
+    """Filters of one type by sink and number, matched as ``matching`` says."""
 
-    def __init__(self) -> None:
-        self._matcher = make("auto")
+    def __init__(self, matching: Matching = ON_PROCESSOR) -> None:
+        self._matching = matching
+        self._matcher = matching.make()
         self._names: Numbering[tuple[Who, int]] = Numbering()
         self._sinks: Numbering[Who] = Numbering()
         self._sink_of: Int64s = np.zeros(16, np.int64)
@@ -77,6 +78,11 @@ class Selection(Generic[Who]):
             self._matcher.remove(place)
         self._names.release(place)
         self._sinks.release(int(self._sink_of[place]))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """How those that constraints can say are matched at present."""
+        return self._matching.facts(self._matcher)
 
     def match(self, batch: EventBatch) -> Iterator[tuple[Who, list[Pattern]]]:
         """The sinks that want events of a batch, and which of them because of what."""
@@ -125,7 +131,7 @@ class Selection(Generic[Who]):
     def _of_one(self, places: Int64s) -> Iterator[tuple[Who, list[Pattern]]]:
         """The same as ``match`` of a batch of one event, which is common."""
         found = {sink: list(only) for sink, only in self._every.items()}
-        for place in places.tolist():
+        for place in np.sort(places).tolist():  # else in an order of the matcher's own
             sink, number = self._name(place)
             found.setdefault(sink, []).append(number)
         for sink, numbers in found.items():

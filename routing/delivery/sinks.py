@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -259,7 +260,10 @@ class Sinks:
     def _enter(self, sink: Sink, added: Interest) -> None:
         """Add what asks for events of one type."""
         sink.interests.add(added)
-        self._audiences.setdefault(added.type_name, Audience()).add(sink, added)
+        audience = self._audiences.get(added.type_name)
+        if audience is None:
+            audience = self._audiences[added.type_name] = Audience(self._config.matching)
+        audience.add(sink, added)
 
     def unsubscribe(self, peer: Peer, number: int) -> None:
         """End a subscription; Refusal when there is none of that number."""
@@ -349,6 +353,13 @@ class Sinks:
     def follow_rules(self) -> bool:
         """Whether any sink gets composite events, so that ``offer_detected`` has to be called."""
         return bool(self._composite)
+
+    @property
+    def matched(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The types whose subscriptions are matched together, by name, and how."""
+        for name, audience in sorted(self._audiences.items()):
+            if (facts := audience.facts) is not None:
+                yield name, facts
 
     def touch(self, sink: Sink) -> None:
         """Something may have to be sent to the sink."""

@@ -9,7 +9,7 @@ unless it waits, which all know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -168,7 +168,14 @@ class Overview:
             ],
             "rules": self.rules(self._deployments.in_force, now),
             "sinks": [{**sink_facts(sink), "ended": self._has_ended(sink)} for sink in self._sinks],
+            "matching": list(self.matched),
         }
+
+    @property
+    def matched(self) -> Iterator[Facts]:
+        """How subscriptions to a type are matched, where they are many; for this broker's sinks."""
+        for name, facts in self._sinks.matched:
+            yield {"type": name, "to": None, **facts}
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
         """These rules, which are in force."""

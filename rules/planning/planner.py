@@ -159,7 +159,6 @@ class _Compiler:
             policy=clause.policy,
             rank=clause.rank,
             inner=tuple(inner),
-            conditions=tuple(conditions),
         )
         return before, selection
 
@@ -167,7 +166,7 @@ class _Compiler:
         self,
         kind: StepKind,
         sought: Selected | Negated | Aggregate,
-        asked: Iterable[Expression],
+        asked: Sequence[Expression],
         candidate: int,
         waiting: Iterable[int] = (),
         **more: Any,
@@ -189,6 +188,7 @@ class _Compiler:
             residue=residue,
             span=_span(sought.window),
             strict=sought.strict,
+            conditions=tuple(asked),
             **more,
         )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conversation import schema_of
-from worlds import Live, Simulated, World
+from worlds import ByPcm, Live, Simulated, World
 
 from routing.config import SessionConfig
 from routing.network import strategy
@@ -22,7 +22,7 @@ RING = [("b1", "b2"), ("b2", "b3"), ("b3", "b4"), ("b4", "b1"), ("b1", "b3")]
 Story = Callable[[], World]
 
 
-@pytest.fixture(params=[Simulated, Live], ids=lambda host: host.__name__.lower())
+@pytest.fixture(params=[Simulated, ByPcm, Live], ids=lambda host: host.__name__.lower())
 def host(request: pytest.FixtureRequest) -> type[Simulated] | type[Live]:
     return request.param  # type: ignore[no-any-return]
 

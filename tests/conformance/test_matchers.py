@@ -19,6 +19,7 @@ from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.methods.choose import MATCHERS, make
 from matcher.methods.counting import CountingMatcher
 from matcher.methods.matcher import Matcher
+from matcher.methods.ocm import OcmMatcher
 from matcher.methods.pcm import PcmMatcher
 from matcher.model import EventType, Value
 from matcher.rows import batch_of
@@ -151,9 +152,23 @@ def test_random_histories_of_plain_counting() -> None:
         history(CountingMatcher(plain=True), seed)
 
 
-def test_random_histories_on_two_threads() -> None:
+@pytest.mark.parametrize("kind", [PcmMatcher, OcmMatcher])
+def test_random_histories_on_threads(kind: type[PcmMatcher]) -> None:
     for seed in range(SEEDS // 4):
-        history(PcmMatcher(threads=2), seed)
+        history(kind(threads=2 + seed % 2), seed)
+
+
+def test_more_threads_than_cores_count_no_constraint_twice() -> None:
+    matcher, oracle = OcmMatcher(threads=5), PcmMatcher()
+    rng = random.Random(8)
+    many = [(number, number % 70, random_filter(rng, NAMES)) for number in range(3_000)]
+    for one in (matcher, oracle):
+        one.add_all(FilterBatch.of(many))
+    for _ in range(8):
+        events = random_events(rng, NAMES)
+        found, expected = (one.match(events, filters=True) for one in (matcher, oracle))
+        assert found.filter_lists() == expected.filter_lists()
+        assert found.interface_lists() == expected.interface_lists()
 
 
 @pytest.mark.parametrize("name", MATCHERS)

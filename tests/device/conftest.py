@@ -6,8 +6,12 @@ simulator, which must be on before numba is imported, in a process of its own.
 
 import sys
 from collections.abc import Iterator
+from threading import Lock
+from typing import Any
 
+import numpy as np
 import pytest
+from numba.np.numpy_support import as_dtype
 
 from matcher.gpu.device import Device, NoDevice, device
 
@@ -21,10 +25,23 @@ except NoDevice as error:
 collect_ignore_glob = [] if DEVICE else ["test_*.py"]
 SWITCH_S = 5e-5
 """How long a simulated thread runs before another may: a barrier waits for all of them."""
+SHARING = Lock()
 
 
 def pytest_report_header() -> str:
     return f"device: {DEVICE.name if DEVICE else REASON}"
+
+
+def shared_array(self: Any, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array that a block's threads share: the simulator itself gives each thread another one
+    where several ask at once.
+    """
+    frame = sys._getframe(1)
+    with SHARING:
+        place = (frame.f_code.co_filename, frame.f_lineno)
+        if place not in self._allocations:
+            self._allocations[place] = np.empty(shape, as_dtype(dtype))
+        return self._allocations[place]
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +54,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(ccm, "THREADS", 4)
         monkeypatch.setattr(batched, "THREADS", 16)
         monkeypatch.setattr(batched, "EVENT_THREADS", 16)
+        monkeypatch.setattr("numba.cuda.simulator.kernelapi.FakeCUDAShared.array", shared_array)
         sys.setswitchinterval(SWITCH_S)
     yield
     sys.setswitchinterval(interval)

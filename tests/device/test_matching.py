@@ -16,10 +16,12 @@ from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.gpu import batched, ccm, choice
 from matcher.gpu.batched import BatchedMatcher
 from matcher.gpu.ccm import CcmMatcher
-from matcher.gpu.choice import PlacedMatcher, make_on
+from matcher.gpu.choice import PlacedMatcher
 from matcher.gpu.device import device
 from matcher.gpu.mirror import RUNS_MAX, Mirror
+from matcher.matching import Matching
 from matcher.methods.choose import make
+from matcher.methods.guarded import GuardedMatcher
 from matcher.methods.tabled import TableMatcher
 
 MATCHERS: dict[str, Callable[[], TableMatcher]] = {
@@ -27,6 +29,10 @@ MATCHERS: dict[str, Callable[[], TableMatcher]] = {
     "ccm": CcmMatcher,
     "ccm, launched anew": lambda: CcmMatcher(recorded=False),
     "ccm, memset": lambda: CcmMatcher(memset=True),
+    "ccm, ordered": lambda: CcmMatcher(ordered=True),
+    "ccm, distinct": lambda: CcmMatcher(distinct=True),
+    "ccm, together": lambda: CcmMatcher(together=3),
+    "ccm, ordered and together": lambda: CcmMatcher(ordered=True, together=5),
 }
 SIMULATED = device().simulated
 SEEDS = {"batched": 6, "ccm": 1} if SIMULATED else dict.fromkeys(MATCHERS, 60)
@@ -50,6 +56,12 @@ def test_some_events_one_after_the_other(name: str) -> None:
         filter_ = random_filter(rng, NAMES)
         for one in (oracle, matcher):
             one.add(identifier, identifier % 5, filter_)
+    agree(oracle, matcher, rng, NAMES)
+    for one in (oracle, matcher):
+        for identifier in (3, 4, 10):
+            one.remove(identifier)
+        for identifier in (20, 21):  # what others ask, too
+            one.add(identifier, 1, Filter.of(("a", ">", 1), ("b", "=", "a")))
     agree(oracle, matcher, rng, NAMES)
 
 
@@ -179,11 +191,18 @@ def test_a_mirror_brings_over_what_changed() -> None:
     assert len(buffer) >= 120
 
 
-def test_a_matcher_without_a_form_for_devices_is_named() -> None:
-    assert isinstance(make_on("gpu", "auto"), BatchedMatcher)
-    assert isinstance(make_on("gpu", "pcm"), CcmMatcher)
-    with pytest.raises(ValueError, match="the matcher index has no form for a GPU"):
-        make_on("gpu", "index")
+def test_names_come_to_matchers_on_a_device() -> None:
+    for one, kind in (
+        (Matching("auto", "gpu"), BatchedMatcher),
+        (Matching("batched"), BatchedMatcher),
+        (Matching("pcm", "gpu"), CcmMatcher),
+        (Matching("ccm"), CcmMatcher),
+        (Matching("auto", "auto"), PlacedMatcher),
+    ):
+        made = one.settled().make()
+        assert isinstance(made, GuardedMatcher)
+        assert type(made._inner) is kind
+        assert one.facts(made)["device"] == device().name
 
 
 def test_the_benchmark_runs() -> None:

@@ -13,10 +13,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from numba import types
 
-from matcher.gpu.choice import Cost, crossover
+from matcher.filters.constraint import Filter
+from matcher.filters.mixed import MixedEvents
+from matcher.gpu.arranging import arranged
+from matcher.gpu.ccm import Variant
+from matcher.gpu.choice import TRIAL_CALLS, Cost, PlacedMatcher, crossover
+from matcher.gpu.device import Device
 
 ROOT = Path(__file__).parents[2]
 COUNTS = re.compile(r"(\d+) passed")
@@ -41,8 +47,11 @@ def test_everything_holds_under_the_simulator() -> None:
 NUMBER, WORDS, TABLE = types.int64, types.int64[::1], types.int64[:, ::1]
 COUNTERS, BITS, HEADS = types.int32[::1], types.uint32[::1], types.int32[:, ::1]
 TEXTS = (WORDS,) * 4
+CCM_ANSWERS = (*(COUNTERS,) * 4, NUMBER, WORDS, *TEXTS)
 SIGNATURES = {
-    "ccm": (WORDS, *(TABLE,) * 4, *(COUNTERS,) * 4, NUMBER, WORDS, *TEXTS),
+    "ccm": (WORDS, *(TABLE,) * 4, *CCM_ANSWERS),
+    "ccm_distinct": (WORDS, *(TABLE,) * 4, WORDS, WORDS, *CCM_ANSWERS),
+    "ccm_together": (WORDS, *(TABLE,) * 4, NUMBER, NUMBER, *CCM_ANSWERS),
     "spread": (WORDS, TABLE, NUMBER, NUMBER, BITS, BITS, TABLE),
     "match": (
         *(HEADS, TABLE, NUMBER, NUMBER, NUMBER, BITS, BITS, TABLE),
@@ -71,6 +80,36 @@ def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.Mon
     assert ".f64" in ptx or name == "spread"
 
 
+def test_constraints_are_arranged_by_type_operator_and_value_or_stand_once() -> None:
+    """Two lists with room between them; their rows are of a word, an operand and a filter."""
+    greater, less = 5 | 4 << 32, 5 | 1 << 32
+    arena = np.full((12, 3), -1)
+    arena[1:5] = [[greater, 7, 0], [less, 9, 0], [greater, 7, 2], [less, 1, 1]]
+    arena[8:10] = [[greater, 7, 1], [3, 0, 2]]
+    lists = np.array([[-1, 1, 4, 4], [-1, 0, 0, 0], [-1, 8, 2, 4]])
+    made = arranged(lists, arena, distinct=False)
+    assert made.lists[:, 1:3].tolist() == [[0, 4], [4, 0], [4, 2]]
+    once = [[less, 1], [less, 9], [greater, 7], [greater, 7], [3, 0], [greater, 7]]
+    assert made.rows[:, :2].tolist() == once
+    assert sorted(made.rows[2:4, 2].tolist()) == [0, 2]
+    made = arranged(lists, arena, distinct=True)
+    assert made.lists[:, 1:3].tolist() == [[0, 3], [3, 0], [3, 2]]
+    assert made.rows.tolist() == [[*one, place] for place, one in enumerate(once[:3] + once[4:])]
+    assert made.owners.tolist() == [0, 1, 2, 4, 5, 6]
+    assert [1, 0, {0, 2}, 2, 1] == [
+        *made.members[:2].tolist(),
+        set(made.members[2:4].tolist()),
+        *made.members[4:].tolist(),
+    ]
+    assert len(arranged(lists[:0], arena, distinct=True).rows) == 0
+
+
+def test_two_variants_of_ccm_exclude_one_another() -> None:
+    for wrong in ({"distinct": True, "together": 2}, {"together": 0}):
+        with pytest.raises(ValueError, match="CCM takes several events at once, or each"):
+            Variant(**wrong)
+
+
 @pytest.mark.parametrize(
     ("processor", "device", "events"),
     [
@@ -87,6 +126,24 @@ def test_the_device_is_used_from_where_it_costs_less(
     for count in range(1, 200):
         wanted = events is not None and count >= events
         assert (device.seconds(count) < processor.seconds(count)) == wanted
+
+
+def test_places_are_tried_with_events_that_are_many_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker has one event at a time now and then, which says little of what many cost."""
+    matcher, tried = PlacedMatcher(Device()), []
+    monkeypatch.setattr(PlacedMatcher, "_try", lambda self, events: tried.append(len(events)))
+    matcher._tried_for = 1
+    matcher.add(1, 1, Filter.of(("a", "=", 1)))
+    for count in (1, 15, 16, 300, *(1 for _ in range(TRIAL_CALLS)), 2, 20, 20):
+        matcher.match(MixedEvents.of([{"a": 1}] * count))
+    assert tried == [16, 20]
+    for identifier in (2, 3):
+        matcher.add(identifier, 1, Filter.of(("a", "=", 1)))
+    for count in (1, 1, 40):
+        matcher.match(MixedEvents.of([{"a": 1}] * count))
+    assert tried == [16, 20, 1, 1, 40]  # nothing was known of so many filters
 
 
 def test_a_cost_is_told_by_two_times() -> None:

@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from matcher.matching import MATCHERS, Matching
 from matcher.model import EventBatch, EventType
 from matcher.rows import batch_of
 from routing.config import NodeConfig
@@ -124,6 +125,23 @@ def test_many_subscriptions_find_what_each_finds(seed: int) -> None:
         audience.forget()
         agree(audience, sinks, random_batch(random))
     assert len(audience) == len(held)
+
+
+def test_who_gets_an_event_first_is_no_matter_of_the_matcher() -> None:
+    random = Random(3)
+    sinks = [Listener() for _ in range(40)]
+    added = [(sink, interest(0, random_filter(random), SCHEMAS)) for sink in sinks]
+    audiences = [Audience[Listener](Matching(name)) for name in MATCHERS[:6]]
+    for sink, one in added:
+        sink.interests.add(one)
+        for audience in audiences:
+            audience.add(sink, one)
+    for _ in range(30):
+        batch = random_batch(random)
+        orders = {
+            tuple(sinks.index(sink) for sink, _ in audience.match(batch)) for audience in audiences
+        }
+        assert len(orders) == 1
 
 
 def test_a_sink_may_have_more_subscriptions_to_a_type_than_a_word_has_bits() -> None:

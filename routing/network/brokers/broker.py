@@ -75,7 +75,7 @@ class Broker(Node):
         self._has_trees = has_sink_trees(strategy)
         self._moved = Moved()
         self._visitors = Visitors()
-        self._router = DividedRouter(overlay.name)
+        self._router = DividedRouter(overlay.name, setup.config.matching)
         self._agreed = Agreed(strategy, ordering, texts, self._router)
         super().__init__(setup.config, setup.engine, setup.now)
         self._agenda = Agenda(self._moment, overlay.flood_s)

@@ -177,9 +177,8 @@ class SinkTreesDetection(DividedDetection):
             old = before.get(root)
             if old is None or old.generation != generation:
                 station = self._station_of(old)
-                old = Processing(
-                    self._name, root, generation, filters, mixed, divided, station, due, plan.front
-                )
+                parts = (filters, mixed, divided, station, due, plan.front, self._router.matching)
+                old = Processing(self._name, root, generation, *parts)
             standing[root] = old
         self.grove.plant(standing)
         self._begun = frozenset(

@@ -23,6 +23,7 @@ from routing.network.stations.lagging import Lags
 from routing.network.stations.publishers import Publishers
 from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
+from routing.network.tables.branch import Branch
 from routing.network.tables.outbox import parts_of
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
@@ -69,6 +70,11 @@ class DividedDetection(EndingDetection):
         kind = ArrivalStation if self._by_arrival else Station
         engine, most = self._engine.fresh(), self._config.waiting_events_max
         return kind(self._name, engine, most, self.lags)
+
+    @property
+    def branches(self) -> Mapping[str, Branch]:
+        """What lies beyond each neighbour in the single tree."""
+        return self._router.branches
 
     @property
     def stations(self) -> Sequence[Station]:

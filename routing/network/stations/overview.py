@@ -7,7 +7,7 @@ it; where rules are divided it names a broker below, which can be asked in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -141,6 +141,14 @@ class DividedOverview(Overview):
         self._division = division
         self._moved = moved
         self._visitors = visitors
+
+    @property
+    def matched(self) -> Iterator[Facts]:
+        """As of one broker; and of what neighbours in the tree are sent."""
+        yield from super().matched
+        for neighbour, branch in sorted(self._detection.branches.items()):
+            for name, facts in branch.matched:
+                yield {"type": name, "to": neighbour, **facts}
 
     def facts(self, now: float) -> Facts:
         """As of one broker; and who may hold a rule beyond the broker below that it waits for.

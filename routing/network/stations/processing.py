@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import Flow, Forward, Want
@@ -66,6 +67,7 @@ class Processing:
         station: Station,
         due: Mapping[str, int],
         front: int,
+        matching: Matching = ON_PROCESSOR,
     ) -> None:
         self.root = root
         self.generation = generation
@@ -101,11 +103,11 @@ class Processing:
         self._flows: list[tuple[str, Flow]] = []
         """What children have sent since ``advance``."""
         self._front = front
-        self._router = self._make_router(name)
+        self._router = self._make_router(name, matching)
         station.follow(division)
 
-    def _make_router(self, name: str) -> DividedRouter:
-        router = DividedRouter(name)
+    def _make_router(self, name: str, matching: Matching) -> DividedRouter:
+        router = DividedRouter(name, matching)
         router.follow(Tree(self.root, 1, self.father, children=set(self.children)))
         router.join(router.branches)
         router.follow_division(self.division, [self.root] if self.mixed else [])

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.identity import RULE_SOURCE
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import TIME_MIN, EventBatch, Int64s
 from routing.network.recovery.dues import from_due_on
 from routing.network.stations.station import Station
@@ -38,8 +39,8 @@ class DividedRouter(Router):
     rules began anew, and that may be less.
     """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, matching: Matching = ON_PROCESSOR) -> None:
+        super().__init__(name, matching)
         self._told: dict[str, int] = {}
         self._ways: Mapping[str, str | None] = {}
         """By rule, the neighbour on whose side it is evaluated; None for here."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, EventType, Int64s
 from routing.delivery.parcel import Parcel
 from routing.delivery.subscriptions import PER_TYPE_MAX, parcel_of
@@ -17,10 +19,11 @@ from routing.serving.deployment import Deployed
 
 
 class Branch:
-    """What lies beyond one neighbour."""
+    """What lies beyond one neighbour; many filters of a type are matched as ``matching`` says."""
 
-    def __init__(self, neighbour: str) -> None:
+    def __init__(self, neighbour: str, matching: Matching = ON_PROCESSOR) -> None:
         self.neighbour = neighbour
+        self._matching = matching
         self.told: dict[str, tuple[str, ...]] | None = None
         """What it was told to send, by type; None before it was told anything."""
         self.told_number = 0
@@ -158,7 +161,8 @@ class Branch:
         assert found.schema is not None
         demand = self._many.get(found.schema.name)
         if demand is None or demand.type != found.schema:
-            demand = self._many[found.schema.name] = Demand(found.schema)
+            demand = Demand(found.schema, self._matching)
+            self._many[found.schema.name] = demand
         demand.set(found.filters)
         return demand
 
@@ -179,6 +183,13 @@ class Branch:
             self.predicates[name] = predicates
         if demand is not None:
             self.demands[name] = demand
+
+    @property
+    def matched(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The types whose filters are matched together, by name, and how."""
+        for name, demand in sorted(self._many.items()):
+            if (facts := demand.facts) is not None:
+                yield name, facts
 
     def wants(self, name: str) -> bool:
         """Whether any events of a type are wanted there."""

@@ -9,11 +9,12 @@ one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from matcher.filters.constraint import Filter
-from matcher.methods.choose import make
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.methods.matcher import Matcher
 from matcher.model import Bools, EventBatch, EventType
 from matcher.single import Single
@@ -24,9 +25,10 @@ from rules.subscription import Subscription
 
 
 class Demand:
-    """The filters of one type that lead to one neighbour, by text."""
+    """The filters of one type that lead to one neighbour, by text, matched as ``matching`` says."""
 
-    def __init__(self, event_type: EventType) -> None:
+    def __init__(self, event_type: EventType, matching: Matching = ON_PROCESSOR) -> None:
+        self._matching = matching
         self.type = event_type
         self._filters: Mapping[str, Subscription] = {}
         self._everything = False
@@ -43,12 +45,17 @@ class Demand:
             self._matcher, self._alone = None, dict(filters)
             return
         if self._matcher is None:
-            self._matcher, before = make("auto"), {}
+            self._matcher, before = self._matching.make(), {}
             self._alone, self._numbers = {}, {}
         for text in before.keys() - filters.keys():
             self._remove(self._matcher, text)
         for text in sorted(filters.keys() - before.keys()):
             self._add(self._matcher, text, filters[text])
+
+    @property
+    def facts(self) -> dict[str, Any] | None:
+        """How they are matched together; None while each is looked at."""
+        return None if self._matcher is None else self._matching.facts(self._matcher)
 
     def patterns(self, batch: EventBatch) -> list[Pattern]:
         """The events of a batch of the type that are wanted, as one pattern of no numbers."""

@@ -16,6 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from routing.delivery.joining import joined
 from routing.messages import Flow, Want
@@ -33,8 +34,10 @@ CLOSED = TIME_MAX
 class Router:
     """What lies beyond each neighbour in the tree, and what came from there for this broker."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, matching: Matching = ON_PROCESSOR) -> None:
         self._name = name
+        self.matching = matching
+        """How many filters of a type that lead to one neighbour are matched."""
         self._branches: dict[str, Branch] = {}
         self.branches: Mapping[str, Branch] = self._branches
         """The branches by neighbour."""
@@ -109,7 +112,7 @@ class Router:
         for name in self._branches.keys() - neighbours:
             self._touch(self._branches.pop(name).types)
         for name in sorted(neighbours - self._branches.keys()):
-            self._branches[name] = Branch(name)
+            self._branches[name] = Branch(name, self.matching)
         return before != (self.root, self.father)
 
     def is_new(self, tree: Tree) -> bool:

@@ -48,7 +48,9 @@ class Placement:
 class PlacedEngine:
     """A Detector; see :class:`rules.engine.engine.Detector`.
 
-    ``gpu`` makes the engine of the device; ``failures`` are what it raises when that fails.
+    It keeps events by type: those that no mark has passed yet, which ``wait``, and those that one
+    has ``passed`` and rules may still see that a device takes. ``gpu`` makes the engine of the
+    device; ``failures`` are what it raises when that fails.
     ``prefers`` says of a rule that a device takes whether it had better be there; it is asked
     when the rule comes, and again at times.
     """
@@ -70,8 +72,11 @@ class PlacedEngine:
         self._reasons: dict[str, str | None] = {}
         self._reaches: dict[str, dict[str, int]] = {}
         self._on_gpu: set[str] = set()
-        self._kept: dict[str, list[EventBatch]] = {}
+        self._waiting: dict[str, list[EventBatch]] = {}
+        self._passed: dict[str, list[EventBatch]] = {}
         self._notes: list[str] = []
+        self._places: dict[str, int] = {}
+        self._types_on_cpu: set[str] = set()
 
     # --- what it is ------------------------------------------------------------------------------
 
@@ -124,9 +129,9 @@ class PlacedEngine:
     def memory(self) -> Mapping[str, int]:
         """How much both keep, the device's under ``gpu/``, and ``waiting`` events."""
         gpu = {} if self._gpu is None else self._gpu.memory()
-        waiting = sum(len(batch) for batches in self._kept.values() for batch in batches)
         theirs = {f"gpu/{name}": count for name, count in gpu.items()}
-        return {**self._cpu.memory(), **theirs, "waiting": waiting}
+        kept = {"waiting": _count(self._waiting), "passed": _count(self._passed)}
+        return {**self._cpu.memory(), **theirs, **kept}
 
     def fresh(self) -> PlacedEngine:
         """A new engine of the same kind."""
@@ -151,7 +156,8 @@ class PlacedEngine:
         others = tuple(rule for rule in rules.rules if rule.name not in self._on_gpu)
         if others:
             self._cpu.deploy(replace(rules, rules=others), since=since, version=version)
-            self._give(types_of(others) - types_of(self._rules_on_cpu(others)), TIME_MIN)
+            self._give(types_of(others) - self._types_on_cpu)
+        self._arrange()
 
     def _on_device(
         self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
@@ -161,7 +167,8 @@ class PlacedEngine:
         self._gpu.take_over(rules, since, version, marks)
         self._on_gpu.update(rule.name for rule in rules.rules)
         for name in types_of(rules.rules):
-            self._gpu.refill(name, self._kept.get(name, ()))
+            kept = [*self._passed.get(name, ()), *self._waiting.get(name, ())]
+            self._gpu.refill(name, kept)
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""
@@ -174,8 +181,10 @@ class PlacedEngine:
             self._gpu.remove(name)
         else:
             self._cpu.remove(name)
-        for unused in self._kept.keys() - set(self._catalogue.used):
-            del self._kept[unused]
+        self._arrange()
+        for kept in (self._waiting, self._passed):
+            for unused in kept.keys() - set(self._catalogue.used):
+                del kept[unused]
 
     def _tied(self) -> set[str]:
         """The names of rules that have to do with the composite events of other rules."""
@@ -188,9 +197,12 @@ class PlacedEngine:
             if rule.defines.name in used | on_cpu or not types_of([rule]).isdisjoint(defined)
         }
 
-    def _rules_on_cpu(self, but: Iterable[Rule] = ()) -> list[Rule]:
-        names = {rule.name for rule in but} | self._on_gpu
-        return [one.rule for one in self._catalogue.rules if one.rule.name not in names]
+    def _arrange(self) -> None:
+        """Note where rules stand, and what the processor's look at."""
+        rules = self._placed(self._reasons)
+        self._places = {one.rule.name: place for place, one in enumerate(rules)}
+        ours = (one.rule for one in rules if one.rule.name not in self._on_gpu)
+        self._types_on_cpu = set(types_of(ours))
 
     # --- moving ----------------------------------------------------------------------------------
 
@@ -208,6 +220,7 @@ class PlacedEngine:
                 since = None if one.since == TIME_MIN else one.since
                 marks = {one.rule.name: self.mark(one.rule.name)}
                 self._on_device(RuleSet((one.rule,), {}), since, one.version, marks)
+        self._arrange()
 
     def _placed(self, names: Collection[str]) -> list[Deployed]:
         rules = sorted(self._catalogue.rules, key=lambda one: one.place)
@@ -225,38 +238,21 @@ class PlacedEngine:
         marks = {one.rule.name: self.mark(one.rule.name) for one in moved}
         past = self._cpu.fresh()
         past.trust_ids()
-        past.take_over(moved, marks, self._catalogue, self._before_marks(moved))
-        staying = names | {rule.name for rule in self._rules_on_cpu(one.rule for one in moved)}
-        deployed = self._placed(set(staying) & self._deployed_before(moved))
+        types = sorted(types_of(one.rule for one in moved))
+        kept = [batch for name in types for batch in self._passed.get(name, ())]
+        past.take_over(moved, marks, self._catalogue, kept)
+        there = {name for part in self._cpu.parts for name in part}
+        deployed = self._placed(there | names)
         self._cpu = self._cpu.joined([past], deployed)
         self._cpu.trust_ids()
-        self._give(types_of(one.rule for one in deployed), None)
+        self._give(types_of(one.rule for one in deployed))
+        self._arrange()
 
-    def _deployed_before(self, moved: Sequence[Deployed]) -> set[str]:
-        """The names of rules that the processor has, and of those that are moved to it."""
-        return {name for part in self._cpu.parts for name in part} | {
-            one.rule.name for one in moved
-        }
-
-    def _before_marks(self, rules: Sequence[Deployed]) -> list[EventBatch]:
-        """The kept events of the types of rules that the types' marks have passed."""
-        found = []
-        for name in sorted(types_of(one.rule for one in rules)):
-            mark = self._catalogue.mark_of_type(name)
-            for batch in self._kept.get(name, ()):
-                is_before = batch.time < mark
-                if is_before.any():
-                    found.append(batch.take(is_before))
-        return found
-
-    def _give(self, types: Collection[str], start: int | None) -> None:
-        """Push kept events to the processor from ``start`` on; None: from the types' marks on."""
+    def _give(self, types: Collection[str]) -> None:
+        """Let the processor have what waits of some types."""
         for name in sorted(types):
-            first = self._catalogue.mark_of_type(name) if start is None else start
-            for batch in self._kept.get(name, ()):
-                is_after = batch.time >= first
-                if is_after.any():
-                    self._cpu.push(batch.take(is_after))
+            for batch in self._waiting.get(name, ()):
+                self._cpu.push(batch)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -274,8 +270,8 @@ class PlacedEngine:
             return
         batch = self._repeats.accept(batch)
         if len(batch):
-            self._kept.setdefault(name, []).append(batch)
-            if name in types_of(self._rules_on_cpu()):
+            self._waiting.setdefault(name, []).append(batch)
+            if name in self._types_on_cpu:
                 self._cpu.push(batch)
             if self._gpu is not None:
                 self._gpu.push(batch)
@@ -287,13 +283,23 @@ class PlacedEngine:
         except self._failures as error:
             theirs = NOTHING
             self._give_up(error)
-        ours = self._cpu.advance(marks)
+        found = [theirs, *self._ours(marks)]
         self._catalogue.advance_groups(marks)
         while self._catalogue.has_turns and self._catalogue.turn():
             self._catalogue.advance_groups({})
-        places = {one.rule.name: n for n, one in enumerate(self._placed(self._reasons))}
         self._forget()
-        return merged([one for one in (ours, theirs) if len(one)], places)
+        return merged([one for one in found if len(one)], self._places)
+
+    def _ours(self, marks: int | Mapping[str, int]) -> list[Detections]:
+        """What the processor detects, turn by turn; no event that marks have passed waits then."""
+        found, told = [], marks
+        while True:
+            if self._cpu.begin(told):
+                self._cpu.evaluate()
+                found.append(self._cpu.finish())
+            if not self._cpu.turn():
+                return found
+            told = {}
 
     def _give_up(self, error: Exception) -> None:
         """Go on without the device (Law 3)."""
@@ -310,16 +316,41 @@ class PlacedEngine:
             self._gpu.forget_marks()
 
     def _forget(self) -> None:
-        """Forget events that marks have passed and no rule that a device takes can see."""
-        horizons = {name: self._catalogue.mark_of_type(name) for name in self._kept}
+        """Sort out what marks have passed; forget what no rule that a device takes can see."""
+        horizons: dict[str, int] = {}
         for name, reaches in self._reaches.items():
             mark = self.mark(name)
             for type_, reach in reaches.items():
                 horizon = mark - reach if mark > TIME_MIN + reach else TIME_MIN
                 horizons[type_] = min(horizon, horizons.get(type_, TIME_MAX))
-        for name, batches in self._kept.items():
-            horizon = horizons[name]
-            self._kept[name] = [one for one in batches if int(one.time.max()) >= horizon]
-        seen = [self._cpu.horizon, *(horizons[name] for name in self._kept)]
+        for name, batches in self._waiting.items():
+            mark = self._catalogue.mark_of_type(name)
+            passed = [part for one in batches if len(part := one.take(one.time < mark))]
+            self._waiting[name] = [
+                part for one in batches if len(part := one.take(one.time >= mark))
+            ]
+            self._passed.setdefault(name, []).extend(passed)
+        for name, batches in self._passed.items():
+            horizon = horizons.get(name, TIME_MAX)
+            self._passed[name] = [one for one in batches if int(one.time.max()) >= horizon]
         if self._reasons:
-            self._repeats.forget(min(seen))
+            self._repeats.forget(min([self._cpu.horizon, *horizons.values()]))
+
+
+def _split(batches: Iterable[EventBatch], mark: int) -> tuple[list[EventBatch], list[EventBatch]]:
+    """The events before a mark, and the others."""
+    before, others = [], []
+    for batch in batches:
+        is_before = batch.time < mark
+        if is_before.all():
+            before.append(batch)
+        elif is_before.any():
+            before.append(batch.take(is_before))
+            others.append(batch.take(~is_before))
+        else:
+            others.append(batch)
+    return before, others
+
+
+def _count(kept: Mapping[str, Sequence[EventBatch]]) -> int:
+    return sum(len(batch) for batches in kept.values() for batch in batches)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.cli import main
-from broker.cli.match import MATCHERS
 from matcher.gpu.device import NoDevice, device
+from matcher.matching import MATCHERS, Matching
 from matcher.methods import choose
 
 FILTERS = """\
@@ -38,7 +38,7 @@ def files(tmp_path: Path) -> list[str]:
     return ["match", "--filters", str(filters), "--events", str(events)]
 
 
-@pytest.mark.parametrize("name", MATCHERS)
+@pytest.mark.parametrize("name", choose.MATCHERS)
 def test_each_event_is_answered_in_order(
     name: str, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,7 +47,8 @@ def test_each_event_is_answered_in_order(
 
 
 def test_the_matchers_of_the_command_are_those_there_are() -> None:
-    assert tuple(choose.MATCHERS) == MATCHERS
+    on_device = {name for name in MATCHERS if Matching(name).needs_device}
+    assert {*choose.MATCHERS, *on_device} == {*MATCHERS}
 
 
 def test_counts_name_every_interface(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,8 +151,11 @@ def test_without_a_gpu_auto_says_so_and_gpu_is_refused(
     assert captured.err.count("rexmq: matching on the processor: ") == 1
     assert main(files) == 0
     assert capsys.readouterr().out == captured.out
-    assert main([*files, "--device", "gpu"]) == 2
-    assert capsys.readouterr().err.startswith("rexmq: --device gpu: ")
+    for words in (["--device", "gpu"], ["--matcher", "ccm"], ["--matcher", "batched"]):
+        assert main([*files, *words]) == 2
+        assert capsys.readouterr().err.startswith(f"rexmq: {' '.join(words)}: ")
+    assert main([*files, "--device", "gpu", "--matcher", "index"]) == 2
+    assert "--device gpu: the matcher index has no form for a GPU" in capsys.readouterr().err
 
 
 def test_the_documentation_says_what_happens() -> None:

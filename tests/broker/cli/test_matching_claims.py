@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks.matching import Scenario
 from benchmarks.reproduction import matching_claims as claims
-from benchmarks.reproduction import methods
+from benchmarks.reproduction import methods, system
 from benchmarks.reproduction.experiment import Claim, Table
 from benchmarks.reproduction.matching import (
     SWEEPS,
@@ -14,9 +15,21 @@ from benchmarks.reproduction.matching import (
     table_4_2,
     with_speedups,
 )
-from benchmarks.reproduction.methods import CCM, CORES, MAKERS, MEMSET, METHODS, OCM_1, SFF, ms
-from benchmarks.reproduction.verdicts import Verdict
+from benchmarks.reproduction.methods import (
+    CCM,
+    CORES,
+    MAKERS,
+    MEMSET,
+    METHODS,
+    OCM_1,
+    ONCE,
+    ORDERED,
+    SFF,
+    ms,
+)
+from benchmarks.reproduction.verdicts import Estimate, Verdict
 from matcher.gpu.device import NoDevice
+from matcher.methods.pcm import PcmMatcher
 
 Line = tuple[float, ...]
 
@@ -81,7 +94,7 @@ def test_every_figure_is_judged_by_its_first_and_last_point_too(sweep) -> None:
 
 def test_ccm_has_lines_of_its_own_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "device", lambda: SimpleNamespace(simulated=False))
-    assert list(methods.on_device()) == [CCM, MEMSET]
+    assert list(methods.on_device()) == [CCM, MEMSET, ORDERED, ONCE]
 
     def without() -> None:
         raise NoDevice("there is none")
@@ -102,13 +115,49 @@ def test_what_is_said_of_ccm_is_judged_where_it_is_measured(
         )
         assert (slow.verdict, fast.verdict) == (Verdict.FAILS, Verdict.HOLDS)
         assert fast.measured == "CCM / SFF: 8, 18"
-    for name in (CCM, MEMSET):
+    for name in (CCM, MEMSET, ORDERED, ONCE):
         monkeypatch.setitem(MAKERS, name, METHODS[OCM_1])
     for figure in (table_4_2, figure_4_6):
         outcome = figure(quick=True)
         assert CCM in outcome.table.column("method")
-        of_ccm = [one for one in outcome.claims if "CCM" in one.published]
-        assert any(one.verdict is not Verdict.UNMEASURED for one in of_ccm)
+        assert all(one.measured != claims.ON_GPU for one in outcome.claims)
+
+
+def test_ccm_has_lines_in_the_last_two_figures_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def together(events: int) -> PcmMatcher:
+        asked.append(events)
+        return PcmMatcher()
+
+    monkeypatch.setitem(METHODS, CCM, PcmMatcher)
+    monkeypatch.setattr(system, "ccm_together", together)
+    monkeypatch.setattr(system, "RATES", (500, 2_000))
+    small = Scenario("small", constraints=400)
+    outcome = system.parallel(small, 100)
+    assert asked == list(system.AT_ONCE)
+    assert ms(CCM) in outcome.table.columns
+    assert outcome.claims[-1].measured.startswith(ms(CCM))
+    outcome = system.system(small, 0.05)
+    assert asked[-1] == 10
+    lines = ("CCM [1/s]", "CCM, several at once [1/s]", "OCM, atomic counts [1/s]")
+    assert {*lines} <= {*outcome.table.columns}
+    assert outcome.claims[-1].measured == claims.SHARED_LOCK
+
+
+@pytest.mark.parametrize(
+    ("ordered", "zipf", "later", "once", "verdict"),
+    [(1.0, 0.7, 2.0, 2.0, Verdict.HOLDS), (0.5, 2.0, 1.0, 0.5, Verdict.FAILS)],
+)
+def test_what_is_said_of_variants_of_ccm_is_judged(
+    ordered: float, zipf: float, later: float, once: float, verdict: Verdict
+) -> None:
+    plain, skewed, deployed = (
+        {CCM: Estimate(1.0), ORDERED: Estimate(own), ONCE: Estimate(once)}
+        for own in (ordered, zipf, later)
+    )
+    told = claims.by_variants(plain, skewed, deployed)
+    assert [one.verdict for one in told] == [verdict] * 4
 
 
 def test_an_advantage_that_is_none_neither_grows_nor_falls() -> None:
