@@ -2,11 +2,12 @@
 :mod:`benchmarks.matching`.
 
 For each scenario: ``auto`` on one thread of the processor, as the baseline; CCM one event at a
-time (latency), one behind the other (rate) and its kernel alone, launched anew and by graphs; the
-batched matcher in batches of 1 to 4,096, end to end, and its kernels alone, launched anew and by
-a graph; what ``--device auto`` makes of it. Of each deployment, until the first answer, and memory
-on the device. Events are encoded beforehand, interface sets come out. Elapsed time, since a device
-does not use the processor's; the least of some runs, of single events percentiles.
+time (latency), one behind the other (rate) and its kernel alone, launched anew and by graphs, of
+some in the thesis's variants, too; the batched matcher in batches of 1 to 4,096, end to end, and
+its kernels alone, launched anew and by a graph; what ``--device auto`` makes of it. Of each
+deployment, until the first answer, and memory on the device. Events are encoded beforehand,
+interface sets come out. Elapsed time, since a device does not use the processor's; the least of
+some runs, of single events percentiles.
 
 A part that fails costs its own figures alone.
 
@@ -18,9 +19,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -51,6 +53,14 @@ BATCHES_MAX = 1_000
 LAUNCHES = 50
 """Launches of the kernels alone that are timed together."""
 REPEATS = 3
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "ordered": {"ordered": True},
+    "distinct": {"distinct": True},
+    "16 events together": {"together": 16},
+}
+"""CCM's, by what rows call them."""
+VARIED = ("1M", "1M, Zipf names")
+"""The scenarios that they are measured in: the thesis finds ordering worth while with the latter."""
 Deployed = TypeVar("Deployed", bound=TableMatcher)
 
 
@@ -85,6 +95,8 @@ def measure(
         "CCM, by graph": lambda: by_ccm(work, "by graph", recorded=True),
         "batched": lambda: by_batches(work),
     }
+    if not few and scenario.name in VARIED:
+        parts |= {f"CCM, {one}": partial(by_variant, work, one) for one in VARIANTS}
     if not few:
         parts["auto"] = lambda: by_choice(work)
     for name, part in parts.items():
@@ -192,13 +204,27 @@ def by_ccm(work: Work, name: str, *, recorded: bool) -> Iterator[Row]:
     yield work.kernels_alone(name, matcher.launch_again(event), 1, moved_by_ccm(matcher, event))
 
 
-def moved_by_ccm(matcher: CcmMatcher, event: EncodedEvents) -> int:
-    """Bytes of the constraints on an event's names, and of the other copy of Count, which is set to
+def by_variant(work: Work, name: str) -> Iterator[Row]:
+    """CCM as the thesis varies it: one behind the other, and its kernel alone."""
+    options = VARIANTS[name]
+    matcher, encoded, _ = work.deploy(CcmMatcher(**options))
+    some = encoded.take(slice(0, BATCHES_MAX))
+    yield work.rate_row(f"CCM, {name}, pipelined", work.rate(matcher, some, len(some)))
+    at_once = int(options.get("together", 1))
+    events = encoded.take(slice(0, at_once))
+    moved = moved_by_ccm(matcher, events)
+    again = matcher.launch_again(events)
+    yield work.kernels_alone(f"CCM, {name}", again, at_once, moved)
+
+
+def moved_by_ccm(matcher: CcmMatcher, events: EncodedEvents) -> int:
+    """Bytes of the constraints on events' names, and of the other copies of Count, which are set to
     zero meanwhile.
     """
     table = matcher.shares[0]
-    lists = matcher.list_of_term[event.cells[:, 0] & TERM_MASK]
-    return 24 * int(table.lists.rows[lists, COUNT].sum()) + 4 * table.filters.size
+    lists = matcher.list_of_term[events.cells[:, 0] & TERM_MASK]
+    counts = 4 * table.filters.size * len(events)
+    return 24 * int(table.lists.rows[lists, COUNT].sum()) + counts
 
 
 def by_batches(work: Work) -> Iterator[Row]:
