@@ -60,7 +60,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 }
 """CCM's, by what rows call them."""
 VARIED = ("1M", "1M, Zipf names")
-"""The scenarios that they are measured in: the thesis finds ordering worth while with the latter."""
+"""Scenarios that they are measured in: the thesis finds ordering worth while with Zipf names."""
 Deployed = TypeVar("Deployed", bound=TableMatcher)
 
 
