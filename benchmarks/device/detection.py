@@ -19,6 +19,7 @@ from benchmarks.device.streams import (
     LAUNCHED,
     PUBLISHED,
     PUBLISHED_1G,
+    Alone,
     Stream,
     filled,
     timings,
@@ -127,7 +128,13 @@ def measured(line: str, name: str, stream: Stream, with_alone: bool) -> Iterator
         way = f", {at_once} at once" if at_once > 1 else ""
         note = f"{timing.terminator_us:.3g} us and {timing.composites:.3g} found a terminator"
         yield Row(line + way, timing.event_us, "us", note=note)
-        if with_alone and timing.alone_s is not None:
-            event_us = timing.alone_s * 1e6 * timing.event_us / timing.terminator_us / at_once
-            note = f"{timing.alone_s * 1e6 / at_once:.3g} us a terminator"
-            yield Row(f"{line}{way}, kernels alone", event_us, "us", note=note)
+        if with_alone and timing.alone is not None:
+            events = timing.terminator_us / timing.event_us * at_once
+            for what, seconds in alone_of(timing.alone):
+                note = f"{seconds * 1e6 / at_once:.3g} us a terminator"
+                yield Row(f"{line}{way}, {what}", seconds * 1e6 / events, "us", note=note)
+
+
+def alone_of(alone: Alone) -> tuple[tuple[str, float], ...]:
+    """What the device does of a turn, by what rows call it, in seconds."""
+    return ("kernels alone", alone.behind_s), ("on the device, waited for", alone.waited_s)

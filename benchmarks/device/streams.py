@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -52,6 +53,16 @@ PUBLISHED_1G = "GPU CDP, published, 1 GiB"
 COLUMN_MAX = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """Seconds of what a turn does on the device, its copies among it: one behind the other, and
+    each waited for, which is what the host could have at best.
+    """
+
+    behind_s: float
+    waited_s: float
+
+
 class Recordings:
     """A device that notes what is recorded on it, so that the last of it can be repeated by itself;
     without ``graphs`` it records nothing, and all is launched anew each time.
@@ -68,20 +79,23 @@ class Recordings:
         self._last = again, lane
         return again
 
-    def alone_s(self) -> float | None:
-        """Seconds of what was recorded last, repeated without a wait in between: its kernels, and
-        the copies among them; None where nothing was.
-        """
+    def alone(self) -> Alone | None:
+        """What was recorded last, repeated by itself; None where nothing was."""
         if self._last is None:
             return None
         again, lane = self._last
 
-        def several() -> None:
+        def several(waits: int) -> None:
             for _ in range(ALONE):
                 again()
+                if waits > 1:
+                    lane.wait()
             lane.wait()
 
-        return seconds_of(several, repeats=3) / ALONE
+        behind, waited = (
+            seconds_of(partial(several, waits), repeats=3) / ALONE for waits in (1, ALONE)
+        )
+        return Alone(behind, waited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +216,14 @@ def ways() -> Mapping[int, int]:
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Of so many turns elapsed microseconds for each event and for each terminator, and composite
-    events for each terminator; seconds of what a turn does on the device, where it is recorded.
+    events for each terminator; and what a turn does on the device, where it is recorded.
     """
 
     turns: int
     event_us: float
     terminator_us: float
     composites: float
-    alone_s: float | None = None
+    alone: Alone | None = None
 
 
 def filled(name: str, stream: Stream) -> Engine:
@@ -234,8 +248,8 @@ def timings(
         taken = _begin(engine.detector, turns[:-count], stream.asking_names)
         timing = timed(engine.detector, turns[taken : taken + count], at_once)
         first = turns[taken + timing.turns - 1][1]  # no event is left out
-        alone_s = None if engine.recordings is None else engine.recordings.alone_s()
-        yield at_once, replace(timing, alone_s=alone_s)
+        alone = None if engine.recordings is None else engine.recordings.alone()
+        yield at_once, replace(timing, alone=alone)
 
 
 def _begin(detector: Detector, turns: Sequence[Turn], types: frozenset[str]) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from benchmarks.device.bandwidth import bytes_a_second, share
+from benchmarks.device.detection import alone_of
 from benchmarks.device.streams import (
     AIP,
     CDP,
@@ -156,11 +157,11 @@ class Asked:
             if self.has_target and name == GRAPHS:
                 note = f"{TARGET}at most {self._target_us(at_once):.3g}; {note}"
             yield self._row(f"{name}{way}", timing.terminator_us, note)
-            if timing.alone_s is not None:
-                us = timing.alone_s * 1e6 / at_once
+            if timing.alone is not None:
                 moved = 16 * self.stream.filling * at_once
-                note = share(moved, timing.alone_s, bytes_a_second(device()))
-                yield self._row(f"{name}{way}, kernels alone", us, note)
+                for what, seconds in alone_of(timing.alone):
+                    note = share(moved, seconds, bytes_a_second(device()))
+                    yield self._row(f"{name}{way}, {what}", seconds * 1e6 / at_once, note)
 
     def _target_us(self, at_once: int) -> float:
         if at_once > 1:
