@@ -151,8 +151,7 @@ def measured(one: Run) -> Iterator[Row]:
         return
     device, simulated = asked.stdout.splitlines()[-2:]
     print(f"benchmarks: on {device}", file=sys.stderr, flush=True)
-    wanted = {group for part in one.parts for group in part.kernels}
-    compiling = {} if simulated == "1" else {group: _compile(one, group) for group in wanted}
+    compiling = {} if simulated == "1" else {group: _compile(one, group) for group in KERNELS}
     try:
         for part in one.parts:
             for group in part.kernels:
