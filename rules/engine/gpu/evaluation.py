@@ -34,7 +34,7 @@ WORDS_MIN, WORDS_MAX = 2**20, 2**27
 FIRST_MATCHES = 256
 """Matches that come with the sizes; the rest is asked for."""
 THREADS = 256
-BLOCKS, FEW_BLOCKS = 528, 32
+BLOCKS, FEW_BLOCKS = 528, 128
 """Blocks of kernels over units, and of those over partial sequences."""
 
 

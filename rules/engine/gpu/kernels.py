@@ -118,6 +118,24 @@ def first_not_before(heap, segment, low, high, word):
 
 
 @cuda.jit(device=True)
+def found_together(heap, segment, low, high, word):
+    """The same for all threads of a block, which look at a place each."""
+    thread, threads = cuda.threadIdx.x, int64(cuda.blockDim.x)
+    while high - low > threads:
+        part = (high - low) // (threads + 1)
+        is_less = heap[segment + low + (thread + 1) * part] < word
+        less = int64(cuda.syncthreads_count(1 if is_less else 0))
+        if less < threads:
+            high = low + (less + 1) * part
+        if less > 0:
+            low += less * part + 1
+    is_less = False
+    if low + thread < high:
+        is_less = heap[segment + low + thread] < word
+    return low + int64(cuda.syncthreads_count(1 if is_less else 0))
+
+
+@cuda.jit(device=True)
 def lanes_of(count, longest, threads):
     """How many threads share the candidates of one partial sequence, as a power of two: its
     exponent.
@@ -158,29 +176,22 @@ def index_sorted(heap, keys, order, target, size):
 
 @cuda.jit
 def begin(heap, step, frames, alive, capacity, sizes):
-    """Make a partial sequence of each terminator; ``step`` describes their column.
-
-    One block: the first thread finds them, the others fill in.
-    """
-    if cuda.threadIdx.x == 0:
-        size = heap[heap[step + SIZE]]
-        since = greater(sizes[BEGIN], heap[step + SINCE])
-        first = first_not_before(heap, heap[step + TIMES], int64(0), size, since)
-        end = first_not_before(heap, heap[step + TIMES], first, size, sizes[END_TIME])
-        sizes[TERMINATORS] = end - first
-        first = lesser(end, first + sizes[SKIP])
-        sizes[FIRST_TERMINATOR] = first
-        count = lesser(lesser(end - first, sizes[MOST]), int64(capacity))
-        sizes[LEVELS] = count
-        sizes[NEEDS] = count
-        for level in range(LEVELS + 1, NEEDS):
-            sizes[level] = 0
-        for place in range(NEEDS + 1, len(sizes)):
-            sizes[place] = 0
-    cuda.syncthreads()
-    for p in range(cuda.threadIdx.x, sizes[LEVELS], cuda.blockDim.x):
-        frames[p] = sizes[FIRST_TERMINATOR] + p
+    """Make a partial sequence of each terminator; ``step`` describes their column. One block."""
+    size, times = heap[heap[step + SIZE]], heap[step + TIMES]
+    since = greater(sizes[BEGIN], heap[step + SINCE])
+    first = found_together(heap, times, int64(0), size, since)
+    end = found_together(heap, times, first, size, sizes[END_TIME])
+    start = lesser(end, first + sizes[SKIP])
+    count = lesser(lesser(end - start, sizes[MOST]), int64(capacity))
+    for p in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+        frames[p] = start + p
         alive[p] = 1
+    cuda.syncthreads()
+    for place in range(LEVELS + cuda.threadIdx.x, len(sizes), cuda.blockDim.x):
+        sizes[place] = count if place in (LEVELS, NEEDS) else 0
+    if cuda.threadIdx.x == 0:
+        sizes[TERMINATORS] = end - first
+        sizes[FIRST_TERMINATOR] = start
 
 
 @cuda.jit(device=True)
@@ -229,47 +240,94 @@ def operand_of(heap, term, frames, slots, stride, p, stack):
     return word, is_known
 
 
+@cuda.jit(device=True)
+def know_operands(heap, step, frames, slots, operands, stride, p, stack):
+    """Compute the operands of a step's terms; whether all are defined."""
+    for number in range(heap[step + TERMS]):
+        term = heap[step + FIRST_TERM] + number * TERM_WORDS
+        word, is_known = operand_of(heap, term, frames, slots, stride, p, stack)
+        operands[number * stride + p] = word
+        if not is_known:
+            return False
+    return True
+
+
+@cuda.jit(device=True)
+def end_of_key(key):
+    """What is beyond all equal keys; the greatest word is not beyond itself."""
+    return key + 1 if key < WORD_GREATEST else key
+
+
 @cuda.jit
 def look(
     heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level, results, seconds
 ):
     """The candidates of each partial sequence, by entries or by places of an index, and the
     operands of the step's terms; none where one is undefined. What ``reduce`` fills is made empty.
+
+    Of few partial sequences each has a block, whose threads search together.
     """
     stack = cuda.local.array(DEPTH, int64)
-    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
+    partials = sizes[LEVELS + level]
+    size, times = heap[heap[step + SIZE]], heap[step + TIMES]
+    keys, order = heap[step + SORTED], heap[step + ORDER]
+    if partials <= cuda.gridDim.x:
+        p = int64(cuda.blockIdx.x)
+        if p >= partials:
+            return
         low, high = int64(0), int64(0)
         if alive[p] != 0:
-            size = heap[heap[step + SIZE]]
-            times = heap[step + TIMES]
+            early = earliest(heap, step, frames, stride, p)
+            late = end_of(heap, step, frames, stride, p)
+            low = found_together(heap, times, int64(0), size, early)
+            high = greater(low, found_together(heap, times, low, size, late))
+            is_known = True
+            if cuda.threadIdx.x == 0:
+                is_known = know_operands(heap, step, frames, slots, operands, stride, p, stack)
+            if cuda.syncthreads_count(0 if is_known else 1) > 0:
+                high = low
+            elif order >= 0:
+                key = operands[heap[step + INDEX_TERM] * stride + p]
+                first = found_together(heap, keys, int64(0), size, key)
+                last = size
+                if key != WORD_GREATEST:
+                    last = found_together(heap, keys, first, size, end_of_key(key))
+                from_low = found_together(heap, order, first, last, low)
+                high = found_together(heap, order, from_low, last, high)
+                low = from_low
+        if cuda.threadIdx.x == 0:
+            lows[p] = low
+            highs[p] = high
+            results[p] = heap[step + EMPTY]
+            seconds[p] = 0
+            cuda.atomic.max(sizes, heap[step + LONGEST], high - low)
+        return
+    longest = int64(0)
+    for p in range(cuda.grid(1), partials, cuda.gridsize(1)):
+        low, high = int64(0), int64(0)
+        if alive[p] != 0:
             early = earliest(heap, step, frames, stride, p)
             late = end_of(heap, step, frames, stride, p)
             low = first_not_before(heap, times, int64(0), size, early)
             high = greater(low, first_not_before(heap, times, low, size, late))
-            for number in range(heap[step + TERMS]):
-                if low < high:
-                    term = heap[step + FIRST_TERM] + number * TERM_WORDS
-                    word, is_known = operand_of(heap, term, frames, slots, stride, p, stack)
-                    operands[number * stride + p] = word
-                    if not is_known:
-                        high = low
-            if low < high and heap[step + ORDER] >= 0:
+            if not know_operands(heap, step, frames, slots, operands, stride, p, stack):
+                high = low
+            elif order >= 0:
                 key = operands[heap[step + INDEX_TERM] * stride + p]
-                keys, order = heap[step + SORTED], heap[step + ORDER]
                 first = first_not_before(heap, keys, int64(0), size, key)
                 last = size
-                if key < 2**63 - 1:
-                    last = first_not_before(heap, keys, first, size, key + 1)
-                low, high = (
-                    first_not_before(heap, order, first, last, low),
-                    first_not_before(heap, order, first, last, high),
-                )
+                if key != WORD_GREATEST:
+                    last = first_not_before(heap, keys, first, size, end_of_key(key))
+                from_low = first_not_before(heap, order, first, last, low)
+                high = first_not_before(heap, order, from_low, last, high)
+                low = from_low
         lows[p] = low
         highs[p] = high
         results[p] = heap[step + EMPTY]
         seconds[p] = 0
-        if high > low:
-            cuda.atomic.max(sizes, heap[step + LONGEST], high - low)
+        longest = greater(longest, high - low)
+    if longest > 0:
+        cuda.atomic.max(sizes, heap[step + LONGEST], longest)
 
 
 @cuda.jit(device=True)
@@ -305,6 +363,39 @@ def value_of(heap, step, frames, slots, stride, p, entry, stack):
     return run(heap, heap[step + PROGRAM], frames, slots, stride, p, own, entry, stack)
 
 
+@cuda.jit(device=True)
+def reduce_plainly(
+    heap, segment, how, mask, operand, start, direction, lane, length, lanes, is_count
+):
+    """As ``reduce`` where one term decides: how many of a thread's candidates fit, or the place of
+    the first of them, and whether there is one. Four words are asked for at once.
+    """
+    found, turn = int64(0), lane
+    while turn < length:
+        first = heap[segment + start + direction * turn]
+        second, third, fourth = first, first, first
+        left = length - turn
+        if left > lanes:
+            second = heap[segment + start + direction * (turn + lanes)]
+        if left > 2 * lanes:
+            third = heap[segment + start + direction * (turn + 2 * lanes)]
+        if left > 3 * lanes:
+            fourth = heap[segment + start + direction * (turn + 3 * lanes)]
+        hits = int64(relation(how, first, operand) & mask != 0)
+        if left > lanes and relation(how, second, operand) & mask != 0:
+            hits += 2
+        if left > 2 * lanes and relation(how, third, operand) & mask != 0:
+            hits += 4
+        if left > 3 * lanes and relation(how, fourth, operand) & mask != 0:
+            hits += 8
+        if is_count:
+            found += (hits & 1) + ((hits >> 1) & 1) + ((hits >> 2) & 1) + (hits >> 3)
+        elif hits != 0:
+            return start + direction * (turn + lanes * (cuda.ffs(hits) - 1)), True
+        turn += 4 * lanes
+    return found, found > 0
+
+
 @cuda.jit
 def reduce(
     heap, step, frames, slots, lows, highs, operands, stride, sizes, level, results, seconds
@@ -336,7 +427,24 @@ def reduce(
                 results[p] = high - low
             continue
         operand = operands[p] if terms > 0 else int64(0)
-        for turn in range(lane, high - low, lanes):
+        is_quick = is_plain and terms == 1 and order < 0 and how_reduced <= REDUCE_LAST
+        if is_quick:
+            is_last = how_reduced == REDUCE_LAST
+            start, direction = (high - 1, int64(-1)) if is_last else (low, int64(1))
+            best, is_any = reduce_plainly(
+                heap,
+                segment,
+                how,
+                mask,
+                operand,
+                start,
+                direction,
+                lane,
+                high - low,
+                lanes,
+                how_reduced == REDUCE_COUNT,
+            )
+        for turn in range(lane, int64(0) if is_quick else high - low, lanes):
             place = low + turn if how_reduced != REDUCE_LAST else high - 1 - turn
             entry = place if order < 0 else heap[order + place]
             if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
@@ -420,6 +528,12 @@ def chunk_of(words):
     return bits
 
 
+@cuda.jit(device=True)
+def set_mark(marks, first, place):
+    """Set the bit of a candidate of the window whose words begin at ``first``."""
+    cuda.atomic.or_(marks, first + (place >> 5), int64(1) << (place & 31))
+
+
 @cuda.jit
 def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level, marks):
     """Set a bit for each candidate that fits; ``marks`` are all zero before. ``sizes`` then says
@@ -455,12 +569,33 @@ def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level,
                 marks[p * pieces + piece] = (int64(1) << left) - 1
             continue
         operand = operands[p] if terms > 0 and length > 0 else int64(0)
-        for place in range(lane, length, lanes):
+        is_quick = is_plain and terms == 1 and order < 0
+        if is_quick:
+            place = lane
+            while place < length:
+                left, first = length - place, heap[segment + low + place]
+                second, third, fourth = first, first, first
+                if left > lanes:
+                    second = heap[segment + low + place + lanes]
+                if left > 2 * lanes:
+                    third = heap[segment + low + place + 2 * lanes]
+                if left > 3 * lanes:
+                    fourth = heap[segment + low + place + 3 * lanes]
+                if relation(how, first, operand) & mask != 0:
+                    set_mark(marks, p * pieces, place)
+                if left > lanes and relation(how, second, operand) & mask != 0:
+                    set_mark(marks, p * pieces, place + lanes)
+                if left > 2 * lanes and relation(how, third, operand) & mask != 0:
+                    set_mark(marks, p * pieces, place + 2 * lanes)
+                if left > 3 * lanes and relation(how, fourth, operand) & mask != 0:
+                    set_mark(marks, p * pieces, place + 3 * lanes)
+                place += 4 * lanes
+        for place in range(lane, int64(0) if is_quick else length, lanes):
             entry = low + place if order < 0 else heap[order + low + place]
             if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
                 continue
             if is_plain or fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
-                cuda.atomic.or_(marks, p * pieces + (place >> 5), int64(1) << (place & 31))
+                set_mark(marks, p * pieces, place)
 
 
 @cuda.jit

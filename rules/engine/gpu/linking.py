@@ -266,7 +266,7 @@ class Words:
                 offset = self._segment(column, layout.offset_of(one.offset))
             elif one.op in HOW:
                 event, offset = HOW[one.op], MASKS[one.offset]
-            words += int(one.op), event, offset, word_of(one.value, self._strings)
+            words += int(one.op) | event << 8 | offset << 16, word_of(one.value, self._strings)
         assert len(words) % INSTRUCTION == 0
         return self.append(words)
 
