@@ -146,7 +146,9 @@ def measured(one: Run) -> Iterator[Row]:
         check=False,
     )
     if asked.returncode:
-        said = (asked.stderr.strip().splitlines() or ["no reason given"])[-1]
+        _, _, said = (asked.stderr.strip().splitlines() or ["no reason"])[-1].rpartition(
+            "NoDevice: "
+        )
         print(f"benchmarks: nothing to measure: {said}", file=sys.stderr)
         return
     device, simulated = asked.stdout.splitlines()[-2:]

@@ -118,7 +118,7 @@ def point(sweep: Sweep, value: float, policy: str, is_tiny: bool) -> Iterator[Ro
         scenario = replace(scenario, window=SIMULATED_WINDOW, rules=min(scenario.rules, 2))
     stream = Stream.joined(scenario)
     for name in sweep.engines(value):
-        line = f"detection/{sweep.figure}/{value:g}/{policy} {name}"
+        line = f"detection/{sweep.figure}/{value:.10g}/{policy} {name}"
         yield from attempted(line, partial(measured, line, name, stream, scenario.rules == 1))
 
 

@@ -8,7 +8,7 @@ rules as data can be faster on the processor. Targets stand in the notes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,6 +40,7 @@ WINDOWS = (1_000, 10_000, 100_000, 10_000_000)
 """Others, which show from where on the device pays."""
 SIMULATED_WINDOW = 8
 A_TERMINATOR_US, TIMES, TIMES_AT_ONCE = 30.0, 5.0, 50.0
+SCAN = "numba scan"
 SCANS = 20
 """Terminators that the loop is timed on."""
 
@@ -108,11 +109,39 @@ def run(quick: bool) -> Iterator[Row]:
         yield from scans(PREDICATES[0], SIMULATED_WINDOW)
         yield from joins(SIMULATED_WINDOW)
         return
+    found: dict[int, list[Row]] = {WINDOW: []}
     for predicate in PREDICATES:
-        yield from scans(predicate, WINDOW)
+        for row in scans(predicate, WINDOW):
+            yield row
+            if predicate is PREDICATES[0]:
+                found[WINDOW].append(row)
     yield from joins(WINDOW)
     for window in WINDOWS[: 2 if quick else None]:
-        yield from scans(PREDICATES[0], window)
+        for row in scans(PREDICATES[0], window):
+            yield row
+            found.setdefault(window, []).append(row)
+    yield from crossovers(found)
+
+
+def crossovers(found: Mapping[int, Sequence[Row]]) -> Iterator[Row]:
+    """From what window on, of those that were measured, the device is ahead in all."""
+    times = {
+        window: {row.name.rpartition("/")[2]: row.value for row in rows if row.value is not None}
+        for window, rows in sorted(found.items())
+    }
+    for engine in (GRAPHS, LAUNCHED, PUBLISHED):
+        for other in (CDP, SCAN):
+            ahead = None
+            for window, of in times.items():
+                if engine not in of or other not in of:
+                    continue
+                if of[engine] >= of[other]:
+                    ahead = None
+                elif ahead is None:
+                    ahead = window
+            if ahead is not None:
+                name = f"targets/{PREDICATES[0].name}, crossover/{engine} ahead of {other}"
+                yield Row(name, ahead, "events", note="the least window measured from which on")
 
 
 def scans(
@@ -131,7 +160,7 @@ def scans(
             predicate.scan(*columns, x, y)
 
     scan_us = seconds_of(loop, repeats=3) / SCANS * 1e6
-    yield Row(f"{label}/numba scan", scan_us, "us a terminator", note="the loop alone")
+    yield Row(f"{label}/{SCAN}", scan_us, "us a terminator", note="the loop alone")
     stream = Stream.of(workload(predicate, window), window, 2 * terminators_wanted(), [0])
     asked = Asked(label, stream, scan_us, window == WINDOW and predicate is PREDICATES[0])
     for name in engines:
@@ -169,7 +198,7 @@ class Asked:
         return min(self.scan_us / TIMES, A_TERMINATOR_US)
 
     def _row(self, name: str, us: float, note: str) -> Row:
-        return Row(f"{self.label}/{name}", us, "us a terminator", "numba scan", self.scan_us, note)
+        return Row(f"{self.label}/{name}", us, "us a terminator", SCAN, self.scan_us, note)
 
 
 def joins(window: int) -> Iterator[Row]:

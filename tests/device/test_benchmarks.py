@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.device import bandwidth, targets
 from benchmarks.device.streams import CDP, GRAPHS, LAUNCHED, Stream, filled, take, timings
+from benchmarks.report import Row
 from benchmarks.reproduction.engine_workloads import Joined
 from matcher.gpu.device import device
 
@@ -73,3 +74,16 @@ def test_a_device_is_told_by_what_it_copies() -> None:
     assert all(row.value is not None and row.value > 0 for row in rows)
     assert [row.unit for row in rows] == ["GB/s", *["us"] * 8]
     assert bandwidth.share(3e6, 1e-3, 6e9) == ("moves 3 MB at least: 3 GB/s, 50 % of a copy's")
+
+
+def test_a_device_is_ahead_from_the_least_window_on_of_which_it_stays_so() -> None:
+    def rows(window: int, cpu: float, gpu: float) -> list[Row]:
+        label = f"targets/a sum, window of {window:,}"
+        return [Row(f"{label}/{CDP}", cpu, "us"), Row(f"{label}/{GRAPHS}", gpu, "us")]
+
+    found = {1_000_000: rows(1_000_000, 99.0, 30.0), 1_000: rows(1_000, 9.0, 20.0)}
+    found |= {100: rows(100, 30.0, 20.0), 10_000: rows(10_000, 40.0, 25.0)}
+    (row,) = targets.crossovers(found)
+    assert row.name == f"targets/a sum, crossover/{GRAPHS} ahead of {CDP}"
+    assert row.value == 10_000
+    assert list(targets.crossovers({1_000: rows(1_000, 9.0, 20.0)})) == []
