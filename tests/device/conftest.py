@@ -53,10 +53,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     interval = sys.getswitchinterval()
     if DEVICE is not None and DEVICE.simulated:
         from matcher.gpu import batched, ccm
+        from rules.operators import places
 
         monkeypatch.setattr(ccm, "THREADS", 4)
         monkeypatch.setattr(batched, "THREADS", 16)
         monkeypatch.setattr(batched, "EVENT_THREADS", 16)
+        monkeypatch.setattr(places, "THREADS", 8)
         monkeypatch.setattr("numba.cuda.simulator.kernelapi.FakeCUDAShared.array", shared_array)
         sys.setswitchinterval(SWITCH_S)
     yield
