@@ -6,7 +6,7 @@ Its baseline is Siddhi on one thread, ours the same operators compiled by numba,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from benchmarks.device.streams import GRAPHS
 from benchmarks.reproduction.engine_claims import in_the_end
@@ -185,9 +185,14 @@ A_SUM = "a sum, window of 1,000,000"
 SCAN = "numba scan"
 
 
-def one_by_one(grid: Grid) -> Told:
-    found = grid.at(GRAPHS, A_SUM)
-    return f"{found.value:.3g} us", [(found.times(1 / 30), BELOW)]
+def at_most_30(line: str) -> Callable[[Grid], Told]:
+    """That a line takes 30 us at most."""
+
+    def asks(grid: Grid) -> Told:
+        found = grid.at(line, A_SUM)
+        return f"{found.value:.3g} us", [(found.times(1 / 30), BELOW)]
+
+    return asks
 
 
 def beside_the_loop(way: str, least: float) -> Sentence:
@@ -204,8 +209,12 @@ def beside_the_loop(way: str, least: float) -> Sentence:
 TARGETS = (
     Sentence(
         "a predicate that no index serves, over a window of 10^6 events: at most 30 us a "
-        "terminator, end to end",
-        one_by_one,
+        "terminator, pushed into the engine one by one",
+        at_most_30(GRAPHS),
+    ),
+    Sentence(
+        "the same by the graph alone, from the question to the answer",
+        at_most_30(f"{GRAPHS}, on the device, waited for"),
     ),
     beside_the_loop("", 5),
     beside_the_loop(", 64 at once", 50),
