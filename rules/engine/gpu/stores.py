@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -41,6 +42,10 @@ from rules.planning.plan import ColumnPlan
 
 FORGET_MIN = 4_096
 """Fewer rows than this are not worth forgetting."""
+
+
+_hash = lru_cache(1_024)(source_hash)
+"""Most batches are of sources that have been there."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +73,9 @@ class Column:
 
     def follow(self, member: Growing, start: int) -> None:
         """Find its rows anew from a row of the store on."""
-        kept = int(np.searchsorted(self.rows, start)) if start else 0
+        kept, rows = len(self), self.rows
+        if kept and rows[-1] >= start:
+            kept = int(np.searchsorted(rows, start))
         self.entries.size = kept
         self.entries.extend(start + np.flatnonzero(member.rows[start : member.size]))
         self.fresh = min(self.fresh, kept)
@@ -200,8 +207,10 @@ class Stores:
         ]
         old = len(store.rows)
         # Of what is there, only rows not earlier than the first new one may have to move.
-        start = int(np.searchsorted(store.times, rows[:, ROW_TIME].min(), side="left"))
-        together = np.concatenate([store.rows[start:], rows])
+        first, start = rows[:, ROW_TIME].min(), old
+        if old and store.times[-1] >= first:
+            start = int(np.searchsorted(store.times, first, side="left"))
+        together = np.concatenate([store.rows[start:], rows]) if start < old else rows
         order = self._order(together)
         pairs = zip(store.members(start), members, strict=True)
         store.put(start, together[order], [np.concatenate(pair)[order] for pair in pairs])
@@ -218,7 +227,7 @@ class Stores:
         rows[:, ROW_SEQUENCE] = ids.sequence
         rows[:, ROW_ID] = form if texts is None else texts
         if keys is None:
-            hashes = np.array(list(map(source_hash, ids.source.values)), np.uint64).view(np.int64)
+            hashes = np.array(list(map(_hash, ids.source.values)), np.uint64).view(np.int64)
             rows[:, ROW_KEY_HIGH] = hashes[ids.source.codes]
             rows[:, ROW_KEY_LOW] = ids.sequence
         else:
@@ -234,6 +243,8 @@ class Stores:
 
     def _order(self, rows: Int64s) -> Int64s:
         """What puts rows in the order of time and then E4."""
+        if len(rows) == 1:
+            return np.zeros(1, np.int64)
         is_digest = rows[:, ROW_ID] == ID_IS_DIGEST
         rank = np.where(is_digest, 0, self.writer.sources.ranks[rows[:, ROW_SOURCE]])
         keys = [rows[:, ROW_SEQUENCE], rank, is_digest, rows[:, ROW_TIME]]
