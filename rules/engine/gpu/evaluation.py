@@ -70,7 +70,7 @@ class Workspace:
         self.generation = 0
         self._shape = (0, 0, 0, 0, 0)  # levels, events, slots, terms, values
         self.sizes = device.zeros(records.SIZES, np.int64)
-        self.asked: AnyArray = device.pinned(4, np.int64)
+        self.asked: AnyArray = device.pinned(2, np.int64)
 
     @property
     def bytes(self) -> int:
@@ -119,7 +119,7 @@ class Workspace:
         self.marks = on.zeros(self.words, np.int64)
         self.sums, self.parts = empty(kernels.CHUNKS + 2), empty(PARTS)
         room = max(capacity, FIRST_MATCHES)
-        self.results = empty(records.SIZES + room * (1 + events + values))
+        self.results = empty(records.SIZES + room * (1 + events + 2 * values))
         self.generation += 1
 
 
@@ -129,7 +129,7 @@ class Evaluation:
     def __init__(self, linked: Linked, memory: Memory, workspace: Workspace) -> None:
         self.linked = linked
         self._memory, self._workspace = memory, workspace
-        self._width = 1 + len(linked.columns) + len(linked.plan.values)
+        self._width = 1 + len(linked.columns) + 2 * len(linked.plan.values)
         self._pinned: AnyArray = workspace.device.pinned(
             records.SIZES + FIRST_MATCHES * self._width, np.int64
         )
@@ -141,11 +141,14 @@ class Evaluation:
 
     def matches(self, begin: int, end: int) -> Iterator[Matches]:
         """All matches whose terminators' times are from ``begin`` to before ``end``."""
-        most, done, workspace = TERMINATORS_MAX, 0, self._workspace
+        most, workspace = TERMINATORS_MAX, self._workspace
         workspace.fit(self.linked)
-        while True:
-            most = min(most, workspace.capacity)
-            workspace.asked[:] = begin, end, done, most
+        times = self.linked.columns[0].times
+        first, end_place = np.searchsorted(times, (max(begin, self.linked.deployed.since), end))
+        self.evaluated += int(end_place - first)
+        while first < end_place:
+            most = min(most, workspace.capacity, int(end_place - first))
+            workspace.asked[:] = first, most
             self._submit()
             sizes = self._pinned[: records.SIZES]
             needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
@@ -155,19 +158,15 @@ class Evaluation:
                     words <= workspace.words or workspace.grow_marks(words)
                 )
                 if not has_room:
-                    most = min(most, int(needs[0])) // 2
+                    most //= 2
                     if most == 0:
                         raise DeviceFailed(f"one terminator makes {need} partial sequences")
                 continue
-            count = int(sizes[records.LEVELS + self.linked.levels - 1])
-            total = int(sizes[records.TERMINATORS])
-            found = self._found(count)
-            done += int(sizes[records.LEVELS])
+            found = self._found(int(sizes[records.LEVELS + self.linked.levels - 1]))
+            first += most
+            most = TERMINATORS_MAX
             if len(found.rows):
                 yield found
-            if done >= total:
-                self.evaluated += total
-                return
 
     def _submit(self) -> None:
         """Launch all, and wait for it."""
@@ -193,8 +192,9 @@ class Evaluation:
             space.lane.wait()
             words = whole[head:]
         table = words.reshape(count, self._width)
-        table = table[table[:, 0] != 0]
-        return Matches(table[:, 1 : 1 + events], table[:, 1 + events :])
+        values = 1 + events + len(self.linked.plan.values)
+        table = table[(table[:, 0] != 0) & table[:, values:].all(axis=1)]  # S9
+        return Matches(table[:, 1 : 1 + events], table[:, 1 + events : values])
 
     # --- launches --------------------------------------------------------------------------------
 
@@ -204,14 +204,7 @@ class Evaluation:
         on, lane = space.device, space.lane
         on.upload(space.sizes, 0, space.asked, lane)
         threads = 4 if on.simulated else 1_024
-        begun = (
-            heap,
-            addresses.begin,
-            space.frames[0],
-            space.alive[0],
-            space.capacity,
-            space.sizes,
-        )
+        begun = (space.frames[0], space.alive[0], space.sizes)
         on.launch(kernels.begin, (1, 1), threads, lane, *begun)
         level = 0
         for step, address in zip(self.linked.plan.steps, addresses.steps, strict=True):

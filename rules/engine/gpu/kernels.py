@@ -23,7 +23,6 @@ from rules.engine.gpu.machine import DEPTH, key_word, relation, run
 from rules.engine.gpu.records import (
     ANCHOR,
     ANCHOR_TIMES,
-    BEGIN,
     BOUND,
     CHUNKS_PLACE,
     DURATION,
@@ -31,7 +30,6 @@ from rules.engine.gpu.records import (
     EARLIER_TIMES,
     EARLY,
     EMPTY,
-    END_TIME,
     EVENT,
     FIRST_TERM,
     FIRST_TERMINATOR,
@@ -39,7 +37,6 @@ from rules.engine.gpu.records import (
     KIND,
     LEVELS,
     LONGEST,
-    MOST,
     NEEDS,
     NEGATE,
     ORDER,
@@ -59,7 +56,6 @@ from rules.engine.gpu.records import (
     SELECT,
     SINCE,
     SIZE,
-    SKIP,
     SLOT,
     SORTED,
     STRICT,
@@ -97,42 +93,39 @@ MASK_32 = 2**32 - 1
 
 
 @cuda.jit(device=True)
-def first_not_before(heap, segment, low, high, word):
-    """The first of ascending words from ``low`` to ``high`` that is not less than another.
+def both_not_before(heap, segment, low, high, one, other):
+    """The first of ascending words from ``low`` to ``high`` that is not less than ``one``, and that
+    which is not less than ``other``; the second no earlier than the first.
 
-    It probes seven places at once: a device waits for one word as long as for seven.
+    It probes seven places for each at once: a device waits for one word as long as for many.
     """
-    while high - low > PROBES:
-        part = (high - low) // (PROBES + 1)
-        less = int64(0)
+    first_low, first_high, second_low, second_high = low, high, low, high
+    while first_high - first_low > PROBES or second_high - second_low > PROBES:
+        part = (first_high - first_low) // (PROBES + 1)
+        other_part = (second_high - second_low) // (PROBES + 1)
+        less, other_less = int64(0), int64(0)
         for probe in range(1, PROBES + 1):
-            less += int64(heap[segment + low + probe * part] < word)
-        if less < PROBES:
-            high = low + (less + 1) * part
-        if less > 0:
-            low += less * part + 1
-    less = int64(0)
-    for place in range(low, high):
-        less += int64(heap[segment + place] < word)
-    return low + less
-
-
-@cuda.jit(device=True)
-def found_together(heap, segment, low, high, word):
-    """The same for all threads of a block, which look at a place each."""
-    thread, threads = cuda.threadIdx.x, int64(cuda.blockDim.x)
-    while high - low > threads:
-        part = (high - low) // (threads + 1)
-        is_less = heap[segment + low + (thread + 1) * part] < word
-        less = int64(cuda.syncthreads_count(1 if is_less else 0))
-        if less < threads:
-            high = low + (less + 1) * part
-        if less > 0:
-            low += less * part + 1
-    is_less = False
-    if low + thread < high:
-        is_less = heap[segment + low + thread] < word
-    return low + int64(cuda.syncthreads_count(1 if is_less else 0))
+            if part > 0:
+                less += int64(heap[segment + first_low + probe * part] < one)
+            if other_part > 0:
+                other_less += int64(heap[segment + second_low + probe * other_part] < other)
+        if part > 0:
+            if less < PROBES:
+                first_high = first_low + (less + 1) * part
+            if less > 0:
+                first_low += less * part + 1
+        if other_part > 0:
+            if other_less < PROBES:
+                second_high = second_low + (other_less + 1) * other_part
+            if other_less > 0:
+                second_low += other_less * other_part + 1
+    less, other_less = int64(0), int64(0)
+    for place in range(first_low, first_high):
+        less += int64(heap[segment + place] < one)
+    for place in range(second_low, second_high):
+        other_less += int64(heap[segment + place] < other)
+    first = first_low + less
+    return first, greater(first, second_low + other_less)
 
 
 @cuda.jit(device=True)
@@ -175,23 +168,14 @@ def index_sorted(heap, keys, order, target, size):
 
 
 @cuda.jit
-def begin(heap, step, frames, alive, capacity, sizes):
-    """Make a partial sequence of each terminator; ``step`` describes their column. One block."""
-    size, times = heap[heap[step + SIZE]], heap[step + TIMES]
-    since = greater(sizes[BEGIN], heap[step + SINCE])
-    first = found_together(heap, times, int64(0), size, since)
-    end = found_together(heap, times, first, size, sizes[END_TIME])
-    start = lesser(end, first + sizes[SKIP])
-    count = lesser(lesser(end - start, sizes[MOST]), int64(capacity))
+def begin(frames, alive, sizes):
+    """Make a partial sequence of each terminator, and forget what sizes there were. One block."""
+    first, count = sizes[FIRST_TERMINATOR], sizes[TERMINATORS]
     for p in range(cuda.threadIdx.x, count, cuda.blockDim.x):
-        frames[p] = start + p
+        frames[p] = first + p
         alive[p] = 1
-    cuda.syncthreads()
     for place in range(LEVELS + cuda.threadIdx.x, len(sizes), cuda.blockDim.x):
-        sizes[place] = count if place in (LEVELS, NEEDS) else 0
-    if cuda.threadIdx.x == 0:
-        sizes[TERMINATORS] = end - first
-        sizes[FIRST_TERMINATOR] = start
+        sizes[place] = count if place == LEVELS or place == NEEDS else 0  # noqa: SIM109
 
 
 @cuda.jit(device=True)
@@ -264,63 +248,24 @@ def look(
 ):
     """The candidates of each partial sequence, by entries or by places of an index, and the
     operands of the step's terms; none where one is undefined. What ``reduce`` fills is made empty.
-
-    Of few partial sequences each has a block, whose threads search together.
     """
     stack = cuda.local.array(DEPTH, int64)
-    partials = sizes[LEVELS + level]
     size, times = heap[heap[step + SIZE]], heap[step + TIMES]
-    keys, order = heap[step + SORTED], heap[step + ORDER]
-    if partials <= cuda.gridDim.x:
-        p = int64(cuda.blockIdx.x)
-        if p >= partials:
-            return
+    keys, order, longest = heap[step + SORTED], heap[step + ORDER], int64(0)
+    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
         low, high = int64(0), int64(0)
         if alive[p] != 0:
             early = earliest(heap, step, frames, stride, p)
             late = end_of(heap, step, frames, stride, p)
-            low = found_together(heap, times, int64(0), size, early)
-            high = greater(low, found_together(heap, times, low, size, late))
-            is_known = True
-            if cuda.threadIdx.x == 0:
-                is_known = know_operands(heap, step, frames, slots, operands, stride, p, stack)
-            if cuda.syncthreads_count(0 if is_known else 1) > 0:
-                high = low
-            elif order >= 0:
-                key = operands[heap[step + INDEX_TERM] * stride + p]
-                first = found_together(heap, keys, int64(0), size, key)
-                last = size
-                if key != WORD_GREATEST:
-                    last = found_together(heap, keys, first, size, end_of_key(key))
-                from_low = found_together(heap, order, first, last, low)
-                high = found_together(heap, order, from_low, last, high)
-                low = from_low
-        if cuda.threadIdx.x == 0:
-            lows[p] = low
-            highs[p] = high
-            results[p] = heap[step + EMPTY]
-            seconds[p] = 0
-            cuda.atomic.max(sizes, heap[step + LONGEST], high - low)
-        return
-    longest = int64(0)
-    for p in range(cuda.grid(1), partials, cuda.gridsize(1)):
-        low, high = int64(0), int64(0)
-        if alive[p] != 0:
-            early = earliest(heap, step, frames, stride, p)
-            late = end_of(heap, step, frames, stride, p)
-            low = first_not_before(heap, times, int64(0), size, early)
-            high = greater(low, first_not_before(heap, times, low, size, late))
+            low, high = both_not_before(heap, times, int64(0), size, early, late)
             if not know_operands(heap, step, frames, slots, operands, stride, p, stack):
                 high = low
             elif order >= 0:
                 key = operands[heap[step + INDEX_TERM] * stride + p]
-                first = first_not_before(heap, keys, int64(0), size, key)
-                last = size
-                if key != WORD_GREATEST:
-                    last = first_not_before(heap, keys, first, size, end_of_key(key))
-                from_low = first_not_before(heap, order, first, last, low)
-                high = first_not_before(heap, order, from_low, last, high)
-                low = from_low
+                first, last = both_not_before(heap, keys, int64(0), size, key, end_of_key(key))
+                if key == WORD_GREATEST:
+                    last = size
+                low, high = both_not_before(heap, order, first, last, low, high)
         lows[p] = low
         highs[p] = high
         results[p] = heap[step + EMPTY]
@@ -729,39 +674,36 @@ def check(heap, step, frames, slots, alive, stride, sizes, level):
 def conclude(
     heap, numbers, events, values, first_value, frames, slots, alive, stride, sizes, level, results
 ):
-    """What is to be known of each complete match: whether it is one, the rows of its events, and
-    the values of its composite event. ``numbers`` is where the events' segments of row numbers
-    are listed. ``results`` int64[SIZES + stride * (1 + events + values)]: the sizes, then matches.
+    """What is to be known of each partial sequence that is complete: whether it is a match, the
+    rows of its events, the values of its composite event, and whether each is defined; a thread an
+    item. ``numbers`` is where the events' segments of row numbers are listed. ``results``
+    int64[SIZES + stride * (1 + events + 2 * values)]: the sizes, then an item a word.
     """
     stack = cuda.local.array(DEPTH, int64)
-    width = 1 + events + values
+    items = 1 + events + values
     for place in range(cuda.grid(1), len(sizes), cuda.gridsize(1)):
         results[place] = sizes[place]
-    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
-        at = len(sizes) + p * width
-        is_match = alive[p]
-        if is_match != 0:
-            for event in range(events):
-                entry = frames[event * stride + p]
-                results[at + 1 + event] = heap[heap[numbers + event] + entry]
-            for number in range(values):
-                value = first_value + number * VALUE_WORDS
-                if heap[value + VALUE_EVENT] >= 0:
-                    entry = frames[heap[value + VALUE_EVENT] * stride + p]
-                    word = heap[heap[value + VALUE_PLACE] + entry]
-                else:
-                    word, is_known = run(
-                        heap,
-                        heap[value + VALUE_PLACE],
-                        frames,
-                        slots,
-                        stride,
-                        p,
-                        int64(-1),
-                        int64(0),
-                        stack,
-                    )
-                    if not is_known:
-                        is_match = 0
-                results[at + 1 + events + number] = word
-        results[at] = is_match
+    for number in range(cuda.grid(1), sizes[LEVELS + level] * items, cuda.gridsize(1)):
+        p = number // items
+        item = number - p * items
+        at = len(sizes) + p * (items + values)
+        if item == 0:
+            results[at] = alive[p]
+        elif alive[p] == 0:  # what is not bound is no entry
+            continue
+        elif item <= events:
+            entry = frames[(item - 1) * stride + p]
+            results[at + item] = heap[heap[numbers + item - 1] + entry]
+        else:
+            value = first_value + (item - 1 - events) * VALUE_WORDS
+            word, is_known = int64(0), True
+            if heap[value + VALUE_EVENT] >= 0:
+                entry = frames[heap[value + VALUE_EVENT] * stride + p]
+                word = heap[heap[value + VALUE_PLACE] + entry]
+            else:
+                program = heap[value + VALUE_PLACE]
+                word, is_known = run(
+                    heap, program, frames, slots, stride, p, int64(-1), int64(0), stack
+                )
+            results[at + item] = word
+            results[at + item + values] = 1 if is_known else 0
