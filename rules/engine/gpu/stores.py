@@ -52,13 +52,15 @@ _hash = lru_cache(1_024)(source_hash)
 class Column:
     """The rows of a store that static conditions hold for.
 
-    ``rows`` int64[n] are their numbers in the store, ascending. The device has ``known`` entries,
-    of which those from ``fresh`` on are not as they stand here. ``users`` counts rules.
+    ``rows`` int64[n] are their numbers in the store, ascending, and ``times`` int64[n] theirs. The
+    device has ``known`` entries, of which those from ``fresh`` on are not as they stand here.
+    ``users`` counts rules.
     """
 
     plan: ColumnPlan
     number: int
     entries: Growing = field(default_factory=lambda: Growing(np.int64))
+    instants: Growing = field(default_factory=lambda: Growing(np.int64))
     fresh: int = 0
     known: int = 0
     users: int = 0
@@ -71,13 +73,20 @@ class Column:
         """int64[n]."""
         return self.entries.rows[: self.entries.size]
 
-    def follow(self, member: Growing, start: int) -> None:
-        """Find its rows anew from a row of the store on."""
+    @property
+    def times(self) -> Int64s:
+        """int64[n], microseconds."""
+        return self.instants.rows[: self.instants.size]
+
+    def follow(self, member: Growing, times: Int64s, start: int) -> None:
+        """Find its rows anew from a row of the store on, whose times are given."""
         kept, rows = len(self), self.rows
         if kept and rows[-1] >= start:
             kept = int(np.searchsorted(rows, start))
-        self.entries.size = kept
-        self.entries.extend(start + np.flatnonzero(member.rows[start : member.size]))
+        self.entries.size = self.instants.size = kept
+        fresh = start + np.flatnonzero(member.rows[start : member.size])
+        self.entries.extend(fresh)
+        self.instants.extend(times[fresh])
         self.fresh = min(self.fresh, kept)
 
 
@@ -126,7 +135,7 @@ class Store:
     def follow(self, start: int) -> None:
         """Find the entries of columns anew from a row on."""
         for column, member in zip(self.columns, self.member, strict=True):
-            column.follow(member, start)
+            column.follow(member, self.times, start)
 
 
 class Stores:
@@ -157,7 +166,7 @@ class Stores:
             store.columns.append(column)
             store.member.append(Growing(np.bool_))
             store.member[-1].extend(self._members(plan, store))
-            column.follow(store.member[-1], 0)
+            column.follow(store.member[-1], store.times, 0)
         column.users += 1
         return column
 
