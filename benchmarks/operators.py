@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.report import Row, attempted, table
+from benchmarks.report import Row, attempted
 from matcher.gpu.device import NoDevice, device
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from rules import load
@@ -100,9 +100,7 @@ def run(quick: bool) -> Iterator[Row]:
         name = f"aggregate, window of {window:,}"
         parts[name] = partial(aggregates, place, sizes, window)
     for name, part in parts.items():
-        for row in attempted(f"operators/{name}", part):
-            print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
-            yield row
+        yield from attempted(f"operators/{name}", part)
 
 
 @dataclass(frozen=True, slots=True)
