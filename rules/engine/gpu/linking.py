@@ -45,7 +45,7 @@ MASKS = {
     COMPARISONS[Comparison.GREATER]: GREATER,
     COMPARISONS[Comparison.GREATER_EQUAL]: GREATER | SAME,
 }
-"""Which relations satisfy a comparison."""
+"""The relations that satisfy each comparison."""
 HOW = {
     Op.COMPARE_I: BY_INT,
     Op.COMPARE_F: BY_FLOAT,
@@ -53,7 +53,7 @@ HOW = {
     Op.COMPARE_FI: BY_FLOAT_INT,
     Op.COMPARE_S: BY_INT,
 }
-"""How words compare; of strings only whether codes are equal is asked."""
+"""The way in which words compare; strings are compared for equality of codes alone."""
 _TURNED = {BY_INT_FLOAT: BY_FLOAT_INT, BY_FLOAT_INT: BY_INT_FLOAT}
 _PUSHES = (Op.LOAD, Op.CONST, Op.SLOT)
 _POLICIES = {
@@ -64,7 +64,7 @@ _POLICIES = {
 NUMBER = "number"
 """In place of an offset in a row: the number of the row."""
 Segment = Callable[[Column, "int | str"], int]
-"""Where a column's words of an offset in the row stand."""
+"""A function that gives the address of a column's segment, by offset in the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def _second_operand(code: Sequence[Instruction]) -> int:
 
 
 def arity(instruction: Instruction) -> int:
-    """How many words an instruction takes from the stack, of which it leaves one."""
+    """The number of words that an instruction takes from the stack; it leaves one."""
     op = instruction.op
     if op in _PUSHES:
         return 0
@@ -384,7 +384,7 @@ def _step(
 
 
 def reduction_of(step: Step) -> int:
-    """What a step asks of all candidates together."""
+    """The reduction over all candidates that a step asks for (records.REDUCE_...)."""
     if step.kind is StepKind.AGGREGATE:
         return _REDUCTIONS[step.function]
     if step.kind is StepKind.SELECT and step.policy is Policy.LAST:
