@@ -164,7 +164,7 @@ JOIN = (
     not_measured("the latency of publishing rises steeply beyond 4 joins on one thread", NO_QUEUE),
     not_measured(
         "memory limits it to 10 concurrent joins, and to 5 with batches of 4,096",
-        "output is compacted here, and the device has fifty times the memory",
+        "output is compacted here, and the device has far more memory",
     ),
 )
 NO_MIX = "the mix of queries was not run"
