@@ -124,7 +124,7 @@ def _experiment(
 
 
 def measured_now(parts: str, quick: bool) -> Kept:
-    """What some parts give on a device now; nothing where there is none."""
+    """The rows of some parts on a device now; nothing where there is none."""
     with tempfile.TemporaryDirectory() as folder:
         run = benchmark.Run(Path(folder), benchmark.chosen(parts), quick=quick)
         rows = list(benchmark.measured(run)) if parts else []

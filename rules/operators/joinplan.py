@@ -44,7 +44,7 @@ class Programs:
     rest: int
     selected: Words
     width: int
-    """How many values are selected."""
+    """The number of values that are selected."""
 
 
 def programs_of(

@@ -69,7 +69,7 @@ class Operator(ABC, Generic[Taken, Made]):
         """``again`` makes the same operator on another place."""
         self.place = place
         self.failure: str | None = None
-        """What a device failed with, if it did."""
+        """The error of the device that failed, if one did."""
         self._texts = texts
         self._turns = (place.turn(), place.turn())
         self._under_way: deque[tuple[Taken, Work[Made]]] = deque()

@@ -69,7 +69,7 @@ class Texts:
         self._answered = 0
         self._constants: list[str] = []
         self.kept = 0
-        """How many were kept when some were forgotten last."""
+        """The number of texts that were kept when some were forgotten last."""
         self._columns: dict[int, tuple[tuple[str, ...], Int64s]] = {}
 
     @property

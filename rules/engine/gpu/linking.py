@@ -103,12 +103,12 @@ class Linked:
     deployed: Deployed
     plan: RulePlan
     columns: tuple[Column, ...]
-    """Those of its events, terminator first."""
+    """The columns of its events, terminator first."""
     searches: tuple[Search | None, ...]
 
     @property
     def levels(self) -> int:
-        """How many levels its partial sequences take: one more than multiple selections."""
+        """The number of levels of its partial sequences: one more than multiple selections."""
         return 1 + sum(map(is_multiple, self.plan.steps))
 
     @property
@@ -215,7 +215,7 @@ def _reads(code: Iterable[Instruction], own: int) -> bool:
 
 
 def _second_operand(code: Sequence[Instruction]) -> int:
-    """Where the second of the two operands that code leaves on the stack begins."""
+    """The place where the second of the two operands that code leaves on the stack begins."""
     needed, place = 1, len(code)
     while needed:
         place -= 1
@@ -292,7 +292,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the parts of a rule's words are: its steps, its events' row numbers, its values."""
+    """The addresses of a rule's words: of its steps, its events' row numbers, its values."""
 
     steps: tuple[int, ...]
     numbers: int

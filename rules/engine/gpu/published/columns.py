@@ -101,7 +101,7 @@ class Column:
 
     @property
     def waiting(self) -> int:
-        """How many events have not entered yet."""
+        """The number of events that have not entered yet."""
         return sum(map(len, self.blocks))
 
     def add(self, block: Block) -> None:

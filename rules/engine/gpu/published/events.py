@@ -19,7 +19,7 @@ from rules.engine.interner import Interner
 from rules.engine.naming import keys_of
 
 IS_SEQUENCE, IS_TEXT, IS_DIGEST = 0, 1, 2
-"""By what an event is known, beside its source (matcher.model, Rule 3)."""
+"""The form of an event's id, beside which stands its source (matcher.model, Rule 3)."""
 IDENTITY = np.dtype(
     [
         ("time", np.int64),
