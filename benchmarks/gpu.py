@@ -1,4 +1,4 @@
-"""All that is measured on a GPU, by one command on a machine that need have nothing else.
+"""Measurements on a GPU, all by one command, on a machine that need have nothing else.
 
     python3 -m benchmarks.gpu --output DIR [--wheels DIR] [--parts A,B] [--total-s 480] [--quick]
 
@@ -49,10 +49,10 @@ TOTAL_S = 480.0
 END_S = 5.0
 """Kept back of the time, for the tables."""
 TARGET = "target: "
-"""How the note of a row begins that has one."""
+"""The beginning of the note of a row that has a target."""
 ASK = "from matcher.gpu.device import device; d = device(); print(d.name); print(int(d.simulated))"
 WHOLE = ", all of it"
-"""How the name of a part's own row ends."""
+"""The end of the name of a part's own row."""
 TOLD_MAX, FAILED_MAX = 300, 16
 """Characters of what is said of a failure in the summary, and failures that are told there."""
 KERNELS: Mapping[str, str] = {

@@ -105,7 +105,7 @@ def run(quick: bool) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured."""
+    """Batches, windows and queries that are measured."""
 
     batches: Sequence[int] = BATCHES
     windows: Sequence[int] = WINDOWS

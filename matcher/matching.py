@@ -1,4 +1,4 @@
-"""Which matcher, and where it computes: told as data, and made when it is needed.
+"""The choice of a matcher and of the place where it computes, as data.
 
 Law 1: two names decide one *way* of matching, by the table of docs/matching.md ("On a GPU"); every
 way gives the same answers (:mod:`matcher.methods.matcher`).
@@ -22,19 +22,19 @@ DEVICES = ("cpu", "gpu", "auto")
 ON_DEVICE = {"auto": "batched", "pcm": "ccm", "ccm": "ccm", "batched": "batched"}
 """The ways on a device of the matchers that have one."""
 PLACED = "placed"
-"""The way of ``auto`` that may choose the device as well."""
+"""The way of ``auto`` that chooses between the processor and the device, too."""
 
 Told: TypeAlias = Callable[[str, str], None]
-"""Called with what a matcher does otherwise from now on, and why."""
+"""A function that is told of a change in how events are matched, and of the reason."""
 
 
 def nobody(_what: str, _why: str) -> None:
-    """Tell nobody: what a library does."""
+    """Tell nobody, as a library does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """A matcher's name, that of the place, and who is told what becomes of it.
+    """The names of a matcher and of its place; ``tell`` is called when it must do without a device.
 
     Raises ValueError for a name that there is not, and for a matcher without a form for devices
     on ``gpu``.
@@ -100,7 +100,7 @@ class Matching:
         return guarded(self._on_device, self.tell)
 
     def facts(self, matcher: Matcher) -> dict[str, Any]:
-        """How a matcher that this made works at present, for who asks."""
+        """The present state of a matcher that this made, as the status of a broker has it."""
         figures = matcher.figures
         return {
             "filters": len(matcher),
@@ -124,4 +124,4 @@ class Matching:
 
 
 ON_PROCESSOR = Matching()
-"""How it is matched where nobody has said otherwise."""
+"""The default: ``auto`` on the processor."""

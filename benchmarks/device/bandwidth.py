@@ -13,13 +13,13 @@ from benchmarks.report import Row, attempted, seconds_of
 from matcher.gpu.device import Device, Lane, device
 
 WORDS = 2**27
-"""Of eight bytes: 1 GiB, far beyond what a device caches."""
+"""Words of eight bytes: 1 GiB, far beyond what a device caches."""
 HOST_WORDS = 2**23
-"""Of what is brought over at once: 64 MiB."""
+"""Words that are brought over at once: 64 MiB."""
 THREADS, BLOCKS = 256, 132 * 16
 LAUNCHES = 20
 SMALL = 32
-"""What stands for all sizes under the simulator."""
+"""The one size under the simulator."""
 
 
 @cuda.jit

@@ -28,7 +28,7 @@ def run(quick: bool) -> Iterator[Row]:
 
 
 def _apart(policy: str) -> Iterator[Row]:
-    """What a terminator takes of copies, kernels and the host, each waited for."""
+    """The time of copies, kernels and the host for a terminator, each waited for."""
     from rules.engine.gpu.published import PublishedCdp
 
     small = {"window": SIMULATED_WINDOW} if device().simulated else {}

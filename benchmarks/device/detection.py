@@ -123,7 +123,7 @@ def point(sweep: Sweep, value: float, policy: str, is_tiny: bool) -> Iterator[Ro
 
 
 def measured(line: str, name: str, stream: Stream, with_alone: bool) -> Iterator[Row]:
-    """What one engine takes, in each way, and what of it is the device's alone."""
+    """The time that one engine takes, in each way, and the device's part of it."""
     for at_once, timing in timings(filled(name, stream), stream):
         way = f", {at_once} at once" if at_once > 1 else ""
         note = f"{timing.terminator_us:.3g} us and {timing.composites:.3g} found a terminator"
@@ -136,5 +136,5 @@ def measured(line: str, name: str, stream: Stream, with_alone: bool) -> Iterator
 
 
 def alone_of(alone: Alone) -> tuple[tuple[str, float], ...]:
-    """What the device does of a turn, by what rows call it, in seconds."""
+    """The device's part of a turn, by its names in rows, in seconds."""
     return ("kernels alone", alone.behind_s), ("on the device, waited for", alone.waited_s)

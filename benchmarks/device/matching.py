@@ -153,14 +153,14 @@ class Work:
         return self.rate_row(f"{name}, kernels alone, {events:,} at once", events / seconds, note)
 
     def settled(self, name: str, matcher: TableMatcher, seconds: float) -> Iterator[Row]:
-        """What there is before events come."""
+        """Deployment and memory, before events come."""
         of = f"{self.label}/{name}"
         yield Row(f"{of}, deployment", seconds, "s", note="until the first answer")
         if (size := matcher.figures.get("device bytes")) is not None:
             yield Row(f"{of}, device memory", int(size) / 1e6, "MB")
 
     def one_event(self, name: str, matcher: TableMatcher, encoded: EncodedEvents) -> Iterator[Row]:
-        """What one event takes, by itself."""
+        """The time that one event takes, by itself."""
         some = range(min(BATCHES_MAX, len(encoded)))
         singles = [encoded.take(slice(place, place + 1)) for place in some]
         matcher.match(singles[0])
@@ -175,7 +175,7 @@ class Work:
 
 
 def which(row: Row) -> str:
-    """What a row says of one event."""
+    """The row of one event."""
     return row.name.rpartition(", ")[2]
 
 

@@ -36,7 +36,7 @@ ROUNDS = 8
 """Of terminators one by one as many are not counted as it takes until each type was there, since
 the rules of each catch up, but no more than so many for each type."""
 TURNS: Mapping[int, int] = {1: 600, 64: 12}
-"""How many turns are counted at most, by how many terminators come at once."""
+"""The most turns that are counted, by how many terminators come at once."""
 FEW: Mapping[int, int] = {1: 2, 3: 1}
 """The same under the simulator."""
 SECONDS_MAX = 0.25
@@ -44,7 +44,7 @@ SECONDS_MAX = 0.25
 TURNS_MIN = 2
 
 ALONE = 20
-"""How often the device's own part of a turn is repeated, to be timed."""
+"""The number of times that the device's own part of a turn is repeated, to be timed."""
 
 AIP, CDP = "CPU AIP", "CPU CDP"
 PUBLISHED, LAUNCHED, GRAPHS = "GPU CDP, published", "GPU CDP, launched", "GPU CDP, graphs"
@@ -80,7 +80,7 @@ class Recordings:
         return again
 
     def alone(self) -> Alone | None:
-        """What was recorded last, repeated by itself; None where nothing was."""
+        """A repetition of what was recorded last, by itself; None where nothing was."""
         if self._last is None:
             return None
         again, lane = self._last
@@ -204,7 +204,7 @@ def terminators_wanted(types: int = 1) -> int:
 
 
 def uncounted(at_once: int, types: int) -> int:
-    """How many turns are not counted at most."""
+    """The most turns that are not counted."""
     return max(FIRST, ROUNDS * types) if at_once == 1 else FIRST
 
 

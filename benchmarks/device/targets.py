@@ -1,4 +1,4 @@
-"""What a device is for, and what not: a predicate that no index serves over long windows, and R10's
+"""Uses of a device, and of none: a predicate that no index serves over long windows, and R10's
 join by a value, which the processor's indexes answer.
 
 Elapsed microseconds for a terminator, by our engines, and by two loops that numba compiled for the
@@ -104,7 +104,7 @@ def workload(predicate: Predicate, window: int) -> Workload:
 
 
 def run(quick: bool) -> Iterator[Row]:
-    """Those over windows of a million events first, then the crossovers."""
+    """The rows of windows of a million events first, then the crossovers."""
     if device().simulated:
         yield from scans(PREDICATES[0], SIMULATED_WINDOW)
         yield from joins(SIMULATED_WINDOW)
@@ -177,7 +177,7 @@ class Asked:
     has_target: bool
 
     def by(self, name: str) -> Iterator[Row]:
-        """What one engine takes for a terminator."""
+        """The time that one engine takes for a terminator."""
         # For the processor 64 at once are 64 times one, and would take seconds.
         engine, at_most = filled(name, self.stream), 1 if name == CDP else None
         for at_once, timing in timings(engine, self.stream, at_most):

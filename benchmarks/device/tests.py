@@ -55,7 +55,7 @@ class _Running:
         )
 
     def row(self) -> Row:
-        """What came of it; a file that is not through is ended."""
+        """The outcome; a file that is not through is ended."""
         was_cut = self.process.poll() is None
         if was_cut:
             self.process.send_signal(signal.SIGKILL)

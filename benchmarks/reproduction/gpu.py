@@ -29,22 +29,27 @@ FOLDER = ROOT / "docs" / "reproduction"
 ROWS = ROOT / "benchmarks" / "results" / "gpu.jsonl"
 INTRODUCTION = (
     "# On a GPU, beside three papers\n\n"
-    "The thesis's chapter 6 and its journal version (*Low latency complex event processing on "
-    "parallel hardware*) on CDP by CUDA, whose sentences are the same but for the numbers of "
-    "figures; and the dissertation on operators for Siddhi (*Accelerated complex event processing "
-    "with graphics processing units*). What the former say of the processor alone is judged "
-    "[with chapter 6](engine.md), what chapter 4 says of matching on GPUs [with that]"
-    "(matching.md).\n\n"
+    "Sentences of the thesis's chapter 6 and of its journal version (*Low latency complex event "
+    "processing on parallel hardware*) on CDP on CUDA, which are the same but for the numbers of "
+    "figures; and of the dissertation on operators for Siddhi (*Accelerated complex event "
+    "processing with graphics processing units*), each beside a measurement. Sentences of chapter "
+    "6 on the processor alone are judged [with that chapter](engine.md), those of chapter 4 on "
+    "matching on GPUs [with chapter 4](matching.md). At the end stand the project's own goals.\n\n"
     "Made by `python -m benchmarks.reproduction.gpu` from the rows that `benchmarks.gpu` keeps "
     "([how](../gpu.md#measuring-it)). Until a device has run it a table says *not yet measured on "
-    "a device*. Figures are elapsed time, of one run, on the device and the processor in turn.\n\n"
-    "**Who is who.** *GPU CDP, published* is the papers' algorithm, as near to them as could be; "
-    "*GPU CDP, graphs* is ours, *launched* the same without CUDA graphs. *CPU CDP* is not the "
-    "papers': it finds events by indexes, where theirs scans a window, so that the papers' "
-    "advantage of the GPU is over another program. *CPU AIP* takes events in late "
-    "([why](../decisions/0012-sequences.md)). Events come with the terminator behind them, one "
-    "terminator at a time, or 64 at once. Each sentence is judged twice: by what was published, "
-    "one by one, and by ours with graphs, 64 at once.\n\n"
+    "a device*; so does a sentence that needs a figure which is missing, of a part that was cut "
+    "off by its time limit, say. Figures are elapsed time of one run, in which device and "
+    "processor took turns.\n\n"
+    "**The engines.** *GPU CDP, published* is the papers' algorithm, built as they describe it. "
+    "*GPU CDP, graphs* is ours; *launched* is the same without CUDA graphs. *CPU CDP* finds events "
+    "by indexes, where the papers' CDP scans a window: their advantage of the GPU is over a slower "
+    "program. *CPU AIP* moves its automata when a terminator asks for events, not when they come "
+    "([why](../decisions/0012-sequences.md)).\n\n"
+    "**The times.** Events are pushed up to one terminator, or up to 64 (*64 at once*), and then "
+    "evaluated. *Kernels alone* is the work of a turn on the device, its small copies too, "
+    "repeated without a wait in between; *on the device, waited for* is the same with a wait after "
+    "each turn. Neither has the engine's work on the host. Each sentence is judged twice: by the "
+    "published algorithm with one terminator at a time, and by ours with graphs, 64 at once.\n\n"
     "The papers' device was a GTX 460 of 1 GB beside six cores of 2010, the dissertation's a GTX "
     "480. Their figures are pictures: only what their texts say is set beside.\n\n"
     f"{RULE}"
@@ -53,8 +58,9 @@ THESIS, OURS = "the thesis and the journal version say", "measured with ours, 64
 DISSERTATION, GOAL = "the dissertation says", "the project's goals say"
 R10 = (
     "R10 as on [the page of chapter 6](engine.md#thesis-65-the-default-scenario): three types "
-    "joined by an attribute of 50,000 values, a Sum joined too, windows of 100,000 ticks. All "
-    "windows are full before, by events that are no terminators. Microseconds for an event."
+    "joined by an attribute of 50,000 values, a Sum joined too, windows of 100,000 ticks, but for "
+    "the one parameter that the figure varies. All windows are filled before, by events that are "
+    "no terminators. Microseconds for an event."
 )
 Sentences = Sequence[Sentence]
 Making = Callable[[Kept], Table]
@@ -118,7 +124,7 @@ def _experiment(
 
 
 def measured_now(parts: str, quick: bool) -> Kept:
-    """What some parts give on a device now; nothing where there is none."""
+    """The rows of some parts on a device now; nothing where there is none."""
     with tempfile.TemporaryDirectory() as folder:
         run = benchmark.Run(Path(folder), benchmark.chosen(parts), quick=quick)
         rows = list(benchmark.measured(run)) if parts else []
@@ -174,8 +180,8 @@ _MADE = (
     _experiment(
         "gpu-join",
         "the dissertation's join",
-        "Ball and players at one place, over windows of the last events of both, exact where the "
-        "dissertation's loses what comes in batches under way.",
+        "Ball and players at one place, over windows of the last events of both. The join is "
+        "exact; the dissertation's loses pairs of events that are in one batch.",
         operators.JOIN,
         DISSERTATION,
         "",
@@ -195,7 +201,8 @@ _MADE = (
     _experiment(
         "gpu-long-join",
         "a join over long windows",
-        "The same join, over windows of 100,000 events.",
+        "The same join, over windows of 100,000 events. *As a rule*: as TESLA says it, by the "
+        "processor's index, where balls alone look for players.",
         operators.JOIN_TARGET,
         GOAL,
         "",
@@ -205,10 +212,11 @@ _MADE = (
     _experiment(
         "gpu-targets",
         "what an index does not serve",
-        "Half of all events ask for the last of a million others of which a sum is theirs, or that "
-        "is near. *numba scan* is a loop over the two columns that numba compiled for the one "
-        "predicate, on one thread. R10 beside it, which an index serves. Microseconds for a "
-        "terminator.",
+        "Half of all events are terminators. Each looks in a window of other events for the last "
+        "whose weighted sum of two attributes equals its own (*a sum*), or whose attributes are "
+        "near its own (*a distance*). *numba scan* is a loop over the two columns, compiled for "
+        "this one predicate, on one thread. Beside them R10, whose equality an index serves. "
+        "Microseconds for a terminator.",
         operators.TARGETS,
         GOAL,
         "",
@@ -218,7 +226,9 @@ _MADE = (
     _experiment(
         "gpu-matching",
         "matching",
-        "The workloads of [matching](../matching.md), by CCM and the batched matcher.",
+        "The workloads of [matching](../matching.md), by CCM and the batched matcher. *cpu auto* "
+        "is `--matcher auto` on the processor, *auto* chooses between that and the batched matcher "
+        "by itself. Times of one event are microseconds.",
         operators.MATCHING_TARGETS,
         GOAL,
         "",

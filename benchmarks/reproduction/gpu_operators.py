@@ -1,4 +1,4 @@
-"""What the dissertation on operators for Siddhi says of its evaluation, and the project's goals.
+"""Sentences of the dissertation on operators for Siddhi on its evaluation, and project goals.
 
 Its baseline is Siddhi on one thread, ours the same operators compiled by numba, on one thread.
 """
@@ -18,7 +18,7 @@ REAL_TIME = 11_626.0
 GPU = "gpu end to end [events/s]"
 ON_CPU = f"{CPU} [events/s]"
 SHARES = {"copy in": 0.6673, "kernels": 0.2975, "copy out": 0.0352}
-"""Of a filter's time on the dissertation's device."""
+"""Shares of a filter's time on the dissertation's device."""
 PUBLISHED_BATCH = "batches of 2,048"
 JOINED = f"windows of 200, {PUBLISHED_BATCH}"
 NOT_THREADED = "operators on the processor run on one thread here"
@@ -81,7 +81,7 @@ def larger_batches(grid: Grid) -> Told:
 
 
 def phases(grid: Grid, place: str) -> dict[str, Estimate]:
-    """What copies and kernels of a batch take, in microseconds."""
+    """The times of copies and kernels of a batch, in microseconds."""
     return {name: grid.at(name, place) for name in SHARES}
 
 
@@ -164,7 +164,7 @@ JOIN = (
     not_measured("the latency of publishing rises steeply beyond 4 joins on one thread", NO_QUEUE),
     not_measured(
         "memory limits it to 10 concurrent joins, and to 5 with batches of 4,096",
-        "output is compacted here, and the device has fifty times the memory",
+        "output is compacted here, and the device has far more memory",
     ),
 )
 NO_MIX = "the mix of queries was not run"
@@ -186,7 +186,7 @@ SCAN = "numba scan"
 
 
 def at_most_30(line: str) -> Callable[[Grid], Told]:
-    """That a line takes 30 us at most."""
+    """Claim that a line takes 30 us at most."""
 
     def asks(grid: Grid) -> Told:
         found = grid.at(line, A_SUM)
@@ -200,8 +200,8 @@ ALONE = ", on the device, waited for"
 
 
 def beside(baseline: str, said: str, way: str, least: float, *, alone: bool) -> Sentence:
-    """That graphs are so many times as fast as a baseline at least, ``alone`` or as the engine has
-    them.
+    """Claim that graphs are so many times as fast as a baseline at least, ``alone`` or
+    as the engine has them.
     """
 
     def asks(grid: Grid) -> Told:
@@ -251,7 +251,7 @@ JOIN_TARGET = (
 
 
 def rate_target(scenario: str, least: float) -> Sentence:
-    """That batches of 4,096 events are matched at some rate."""
+    """Claim that batches of 4,096 events are matched at some rate."""
 
     def asks(grid: Grid) -> Told:
         rate = grid.at("batched, batches of 4,096 [events/s]", scenario)

@@ -1,5 +1,5 @@
-"""What the thesis and the journal version say of CDP on a GPU (6.5 to 6.13; figures 8 to 16),
-sentence by sentence, each in its strength.
+"""Sentences of the thesis and the journal version on CDP on a GPU (6.5 to 6.13; figures 8 to 16),
+each in its strength.
 
 "The GPU" is CDP as published, terminators one by one, beside the processor's engines of ours. The
 other judgment of a sentence is by our engine on the device, with 64 terminators at once.
@@ -30,11 +30,11 @@ POLICIES = (EACH, LAST)
 LIMITED = (1 / HALF, HALF)
 OURS, AT_ONCE = GRAPHS, ", 64 at once"
 FIXED_US = 17.0
-"""What a small window takes on the thesis's GPU."""
+"""Microseconds that a small window takes on the thesis's GPU."""
 
 
 Asking = Callable[[Grid, str, str], Told]
-"""What a sentence asks of a table, for the line of a device's engine and an ending of names."""
+"""A question of a sentence to a table, for the line of a device's engine and an ending of names."""
 
 
 def sentence(published: str, asks: Asking) -> Sentence:
@@ -52,7 +52,7 @@ def line(policy: str, engine: str, way: str = "") -> str:
 
 
 def faster(policy: str, than: str, least: float, *, places: Sequence[str] | None = None) -> Asking:
-    """That the device is so many times as fast as another engine, at least, at some places."""
+    """Claim that the device is at least so many times as fast as an engine, at some places."""
 
     def asks(grid: Grid, engine: str, way: str) -> Told:
         found = grid.ratio(line(policy, than, way), line(policy, engine, way), places)
@@ -63,7 +63,7 @@ def faster(policy: str, than: str, least: float, *, places: Sequence[str] | None
 
 
 def near(policy: str, than: str, times: float, place: str) -> Asking:
-    """That the device is about so many times as fast as another engine at a place."""
+    """Claim that the device is about so many times as fast as another engine at a place."""
 
     def asks(grid: Grid, engine: str, way: str) -> Told:
         found = grid.ratio(line(policy, than, way), line(policy, engine, way), [place])
@@ -74,7 +74,7 @@ def near(policy: str, than: str, times: float, place: str) -> Asking:
 
 
 def policies_differ_little(grid: Grid, engine: str, way: str) -> Told:
-    """That each and last differ by less than a half, on the device."""
+    """Claim that each and last differ by less than a half, on the device."""
     each, last = (line(policy, engine, way) for policy in POLICIES)
     found = grid.ratio(each, last)
     return listed(f"each over last, {engine}{way}", found), [(one, LIMITED) for one in found]
@@ -132,7 +132,7 @@ def unchanged(found: Line) -> list[Asked]:
 
 
 def more_than_the_processor(range_: Range) -> Asking:
-    """That the device's time changes from the first place to the last more than CDP's on the
+    """Claim that the device's time changes from the first place to the last more than CDP's on the
     processor, or less.
     """
 
@@ -149,7 +149,7 @@ def more_than_the_processor(range_: Range) -> Asking:
 
 
 def beside_default(than: str, range_: Range, policies: Sequence[str] = POLICIES) -> Asking:
-    """That the device's advantage over an engine is another at each place than by default."""
+    """Claim that the device's advantage over an engine is another at each place than by default."""
 
     def asks(grid: Grid, engine: str, way: str) -> Told:
         told, asked = [], []
@@ -181,7 +181,7 @@ DEFAULT_SCENARIO = (
 
 
 def biggest_advantage(grid: Grid, engine: str, way: str) -> Told:
-    """That the device is ahead of CDP by more than CDP is of AIP."""
+    """Claim that the device is ahead of CDP by more than CDP is of AIP."""
     told, asked = [], []
     for policy in POLICIES:
         aip, cdp, device = (grid.line(line(policy, one, way)) for one in (AIP, CDP, engine))
@@ -203,7 +203,7 @@ LENGTHS = (
 
 
 def constant_at_first(grid: Grid, engine: str, way: str) -> Told:
-    """That small windows take the same time, the thesis's."""
+    """Claim that small windows take the same time, the thesis's."""
     told, asked = [], []
     for policy in POLICIES:
         found = grid.line(line(policy, engine, way), ["1000", "4000"])
@@ -213,7 +213,7 @@ def constant_at_first(grid: Grid, engine: str, way: str) -> Told:
 
 
 def faster_growth(grid: Grid, engine: str, way: str) -> Told:
-    """That each grows more than last."""
+    """Claim that each grows more than last."""
     each, last = (grid.known(line(policy, engine, way)) for policy in POLICIES)
     count = min(len(each), len(last))
     grown = [one[count - 1] / one[0] for one in (each, last)]
@@ -222,7 +222,7 @@ def faster_growth(grid: Grid, engine: str, way: str) -> Told:
 
 
 def ahead_from_4000(grid: Grid, engine: str, way: str) -> Told:
-    """That the device is behind CDP at 1,000 events and ahead from 4,000 on."""
+    """Claim that the device is behind CDP at 1,000 events and ahead from 4,000 on."""
     told, asked = [], []
     for policy in POLICIES:
         places = ["1000", "4000", "10000", "100000", "250000"]
@@ -233,7 +233,7 @@ def ahead_from_4000(grid: Grid, engine: str, way: str) -> Told:
 
 
 def forty_times(grid: Grid, engine: str, way: str) -> Told:
-    """That the device is more than 40 times as fast as AIP somewhere."""
+    """Claim that the device is more than 40 times as fast as AIP somewhere."""
     best = [
         max(_ratios(grid, line(policy, AIP, way), line(policy, engine, way))) for policy in POLICIES
     ]
@@ -299,7 +299,7 @@ AGGREGATES = (
 
 
 def linear_in_rules(grid: Grid, engine: str, way: str) -> Told:
-    """That the time grows with the rules along a straight line."""
+    """Claim that the time grows with the rules along a straight line."""
     told, asked = [], []
     for policy in POLICIES:
         name = line(policy, engine, way)
@@ -311,7 +311,7 @@ def linear_in_rules(grid: Grid, engine: str, way: str) -> Told:
 
 
 def drops_beyond_10(grid: Grid) -> Told:
-    """That the advantage falls from 10 rules to 20 with the memory of the thesis's GPU."""
+    """Claim that the advantage falls from 10 rules to 20 with the memory of the thesis's GPU."""
     told, asked = [], []
     for policy in POLICIES:
         names = line(policy, AIP), line(policy, PUBLISHED_1G)
@@ -339,7 +339,7 @@ RULES = (
 
 
 def processor_ahead(grid: Grid, engine: str, way: str) -> Told:
-    """That CDP is ahead of the device from 50 rules on."""
+    """Claim that CDP is ahead of the device from 50 rules on."""
     told, asked = [], []
     for policy in POLICIES:
         names = line(policy, CDP, way), line(policy, engine, way)
@@ -362,7 +362,7 @@ SIMPLE_RULES = (
 
 
 def much_slower_than_default(grid: Grid, engine: str, way: str) -> Told:
-    """That all engines take more time for an event than by default."""
+    """Claim that all engines take more time for an event than by default."""
     told, asked = [], []
     for one in (AIP, CDP, engine):
         name = line(EACH, one, way)

@@ -189,7 +189,7 @@ DRAWN_MIN = 3
 
 
 def outcome(table: Table, sentences: Sequence[Sentence], charts: Sequence[str] = ()) -> Outcome:
-    """What is said of a table, and drawn: a chart for each beginning of its lines."""
+    """The claims on a table, and its pictures: a chart for each beginning of its lines."""
     claims = tuple(one.judged(table) for one in sentences)
     if not table.rows:
         return Outcome(NOTHING, (), claims)

@@ -69,7 +69,7 @@ class BatchedMatcher(TableMatcher):
 
     @property
     def figures(self) -> Mapping[str, int | str]:
-        """As in ``TableMatcher``, and of the device."""
+        """Figures of ``TableMatcher``, and of the device."""
         return dict(super().figures) | {
             "device": self._tables.device.name,
             "device bytes": self._tables.bytes,
@@ -91,12 +91,12 @@ class DeviceTables:
 
     @property
     def host_bytes(self) -> int:
-        """Of the arrays that the host keeps for it."""
+        """Bytes of the arrays that the host keeps for it."""
         return int(self._heads.rows.nbytes)
 
     @property
     def bytes(self) -> int:
-        """Of the buffers on the device."""
+        """Bytes of the buffers on the device."""
         mirrors = (self._head_mirror, self._row_mirror)
         return sum(one.buffer.bytes for one in mirrors) + sum(one.bytes for one in self._launches)
 
@@ -123,7 +123,7 @@ class DeviceTables:
         self._head_mirror.mark(slot, slot + 1)
 
     def run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
-        """As ``TableMatcher._run``."""
+        """Match a run of events, as ``TableMatcher._run`` does."""
         always = np.array(sorted(self._always), np.int64)
         with self._lock:
             parts = self._run_launches(events, begin, found.bits, found.wanted)
@@ -139,12 +139,12 @@ class DeviceTables:
 
     @property
     def _widths(self) -> tuple[int, int]:
-        """How many terms there are, and words of 32 bits for the interfaces of an event."""
+        """The numbers of terms, and of 32-bit words for the interfaces of an event."""
         table = self._table
         return max(len(table.vocabulary.terms), 1), 2 * (table.interfaces.size // 64 + 1)
 
     def launch_again(self, events: EncodedEvents, recorded: bool) -> Callable[[int], None]:
-        """As ``BatchedMatcher.launch_again``."""
+        """The function of ``BatchedMatcher.launch_again``."""
         launch, part = self._launches[0], slice(0, min(len(events), EVENTS_MAX))
         terms, words = self._widths
         filters = self._synchronised(events)
@@ -214,7 +214,7 @@ class DeviceTables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Filters:
-    """What kernels read of filters and texts."""
+    """Buffers of filters and texts that kernels read."""
 
     heads: Buffer
     rows: Buffer
@@ -224,7 +224,7 @@ class _Filters:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How much one launch has of everything."""
+    """Sizes of one launch, which takes ``part`` of the events."""
 
     part: slice
     cells: int
@@ -258,7 +258,7 @@ class _Launch:
 
     @property
     def bytes(self) -> int:
-        """Of its buffers."""
+        """Bytes of its buffers."""
         return sum(buffer.bytes for buffer in self._buffers.values())
 
     def submit(

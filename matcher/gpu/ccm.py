@@ -6,14 +6,14 @@ Interfaces stand there twice: while an event uses one copy, the same kernel sets
 (*Kernel* of figure 4.6). With ``memset`` it is set by a command before the kernel, which the
 thesis compares (*Memset*).
 
-What else the thesis compares are options, too: ``ordered`` constraints, by type, operator and
-value, so that neighbouring threads do the same; each constraint once (``distinct``), with a list
-of its filters; and several events by one kernel (``together``), each with its own Count and
-Interfaces. Ordered or distinct tables are made anew with each change of filters.
+The thesis's other variants are options, too: constraints ``ordered`` by type, operator and value,
+so that neighbouring threads do the same; each constraint once (``distinct``), with a list of its
+filters; and several events by one kernel (``together``), each with its own Count and Interfaces.
+Ordered or distinct tables are made anew with each change of filters.
 
 Events follow one another on the device without a wait between them; the host waits for ``RING``
-launches at a time. What one takes, copies and kernel, can be recorded once as a graph and repeated,
-which spares the preparing of arguments; graphs hold as long as no table has moved.
+launches at a time. The copies and the kernel of a launch can be recorded once as a graph and
+repeated, which spares the preparing of arguments; graphs hold as long as no table has moved.
 ``recorded=False`` launches each time.
 """
 
@@ -60,7 +60,7 @@ LISTS_APART = 64
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How CCM is done; raises ValueError for what cannot be done at once."""
+    """Options of CCM; raises ValueError for two that exclude one another."""
 
     recorded: bool = True
     memset: bool = False
@@ -130,7 +130,7 @@ class CcmMatcher(PcmMatcher):
 
     @property
     def figures(self) -> Mapping[str, int | str]:
-        """As of PCM, and of the device."""
+        """Figures of PCM, and of the device."""
         on = self._evaluation.device
         return dict(super().figures) | {"device": on.name, "device bytes": self._evaluation.bytes}
 
@@ -171,7 +171,7 @@ class _Constraints:
                 self._arena.mark(int(row[START]), int(row[START] + row[ROOM]))
 
     def sizes(self, share: Share) -> Int64s:
-        """Of each list, how many constraints the device evaluates; after ``synchronise``."""
+        """The number of each list's constraints on the device; after ``synchronise``."""
         rows = share.lists.rows[: share.lists.size]
         return (rows if self._arranged is None else self._arranged.lists)[:, COUNT]
 
@@ -229,7 +229,7 @@ class _Evaluation:
 
     @property
     def bytes(self) -> int:
-        """Of its buffers."""
+        """Bytes of its buffers."""
         buffers = (*(one for table in self._tables for one in table), *self._copies.buffers)
         return sum(buffer.bytes for buffer in buffers) + sum(one.bytes for one in self._ring)
 
@@ -265,7 +265,7 @@ class _Evaluation:
     def evaluate(
         self, matcher: CcmMatcher, events: EncodedEvents, some: range
     ) -> list[tuple[AnyArray, Int64s]]:
-        """Of each event the vector Interfaces, and the slots of its filters, in no order."""
+        """The vector Interfaces of each event, and the slots of its filters, in no order."""
         used = []
         for run in _runs(some, self._variant.together):
             place = self._ring[self._next]
@@ -289,7 +289,7 @@ class _Evaluation:
             yield interfaces, slots if count == 1 else slots[events == event]
 
     def launch_again(self, matcher: CcmMatcher, events: EncodedEvents) -> Callable[[int], None]:
-        """As ``CcmMatcher.launch_again``; both copies are clean after each call."""
+        """The function of ``CcmMatcher.launch_again``; both copies are clean after each call."""
         place, lane = self._ring[0], self._lane
         run = range(min(len(events), self._variant.together))
         place.fill(matcher.list_of_term, self._sizes, events, run)
@@ -359,7 +359,7 @@ class _Evaluation:
 
 
 class _Place:
-    """What one launch under way has of its own: Input and the answers, on both sides."""
+    """Buffers of one launch under way: Input and the answers, on the host and on the device."""
 
     def __init__(self, on: Device, attributes: int, room: int, interfaces: int) -> None:
         self.input = on.pinned((attributes, INPUT), np.int64)
@@ -372,7 +372,7 @@ class _Place:
 
     @property
     def bytes(self) -> int:
-        """Of its buffers on the device."""
+        """Bytes of its buffers on the device."""
         return self.inputs.bytes + self.size.bytes + self.matched.bytes
 
     def fill(self, list_of_term: Int64s, sizes: Int64s, events: EncodedEvents, run: range) -> None:
@@ -402,20 +402,20 @@ class _Copies:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """All four."""
+        """The four arrays: two of Count, two of Interfaces."""
         return (*self._counts, *self._interfaces)
 
     def of(self, turn: int) -> tuple[Buffer, Buffer]:
-        """One copy of both."""
+        """Count and Interfaces of one turn."""
         return self._counts[turn], self._interfaces[turn]
 
     def clear(self, lane: Lane) -> None:
-        """Set all to zero."""
+        """Set all four to zero."""
         for buffer in self.buffers:
             self._device.clear(buffer, len(buffer), lane)
 
     def fitting(self, filters: int, interfaces: int) -> _Copies:
-        """These, or larger ones."""
+        """These copies, or larger ones."""
         if filters <= self.filters and interfaces <= self.interfaces:
             return self
         return _Copies(

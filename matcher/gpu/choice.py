@@ -1,10 +1,10 @@
-"""Where to match, the processor or the device, by what each costs on this machine.
+"""Choice of the processor or the device for each batch, by their costs on this machine.
 
-The thesis's translator switches by thresholds on the number of constraints (4.5.4). What a batch
-costs depends on much more: the table's size, how many filters share an event's names, the events'
-width, how many events come at once. So both places are tried on recent events, and times tell: a
-device takes some time for any call and some for each event, a processor for each event only,
-nearly. They are tried anew when the filters have doubled or halved in number, and every
+The thesis's translator switches by thresholds on the number of constraints (4.5.4). The cost
+of a batch depends on much more: the table's size, how many filters share an event's names, the
+events' width, how many events come at once. So both places are tried on recent events, and times
+tell: a device takes some time for any call and some for each event, a processor for each event
+only, nearly. They are tried anew when the filters have doubled or halved in number, and every
 ``TRIAL_CALLS`` calls, because events change too; with the next events that are many enough.
 """
 
@@ -43,19 +43,19 @@ class Cost:
 
     @classmethod
     def of(cls, one_s: float, many_s: float, events: int) -> Cost:
-        """From what one event took, and what ``events`` of them took together."""
+        """The cost by two times: that of one event, and that of ``events`` together."""
         if events < 2:
             return cls(0.0, one_s)
         event_s = max(many_s - one_s, 0.0) / (events - 1)
         return cls(max(one_s - event_s, 0.0), event_s)
 
     def seconds(self, events: int) -> float:
-        """What so many events cost at once."""
+        """The cost of so many events at once."""
         return self.call_s + events * self.event_s
 
 
 def crossover(processor: Cost, device: Cost) -> int | None:
-    """From how many events at once the device is the faster; None: never."""
+    """The least number of events at once for which the device is faster; None: never."""
     gain_s, handicap_s = processor.event_s - device.event_s, device.call_s - processor.call_s
     if handicap_s <= 0 and gain_s >= 0:
         return 1
@@ -127,7 +127,7 @@ class PlacedMatcher(AutoMatcher):
 
     @property
     def figures(self) -> Mapping[str, int | str]:
-        """As of ``auto``, and when the device is used."""
+        """Figures of ``auto``, and from how many events at once the device is used."""
         return dict(super().figures) | {
             "device": self._tables.device.name,
             "device bytes": self._tables.bytes,

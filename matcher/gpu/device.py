@@ -123,7 +123,7 @@ class Device:
 
 
 class CudaDevice(Device):
-    """The same on a GPU, through CuPy and numba."""
+    """Memory, copies and launches on a GPU, through CuPy and numba."""
 
     simulated = False
 
@@ -210,7 +210,7 @@ class CudaDevice(Device):
 
     @property
     def bytes_in_use(self) -> int:
-        """What CuPy's pool holds."""
+        """Bytes that CuPy's pool holds."""
         return int(self._cupy.get_default_memory_pool().used_bytes())
 
 

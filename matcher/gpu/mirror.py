@@ -51,7 +51,7 @@ class Mirror:
 
 
 class TextMirror:
-    """What kernels read of texts (:data:`matcher.filters.encoded.Texts`), which only ever grows
+    """Copies of the arrays of texts (:data:`matcher.filters.encoded.Texts`), which only ever grow
     until the vocabulary begins anew with other arrays.
     """
 

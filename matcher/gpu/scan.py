@@ -1,7 +1,8 @@
-"""Where each of some parts begins, once it is known how long they are: exclusive sums on a device.
+"""Exclusive sums on a device: from the lengths of parts, the place where each part begins.
 
-What is found by many threads is written in the order of what was looked at by counting first, then
-summing, then writing; so no place is contended for, and results do not depend on how threads run.
+Many threads write what they find in the order of their candidates: they count, the counts
+are summed up, then they write. No place is contended for, and results do not depend on how threads
+run.
 Example: the counts 2, 0, 3 become 0, 2, 2, 5: part 2 begins at place 2, and there are 5 in all.
 
 One launch of one block, which needs nothing of the host in between: it can be recorded.
@@ -32,7 +33,7 @@ def sum_up(on: Device, counts: Buffer, length: Buffer, place: int, lane: Lane) -
 def sum_up_wide(
     on: Device, counts: Buffer, parts: Buffer, length: Buffer, place: int, lane: Lane
 ) -> None:
-    """As :func:`sum_up`, by many blocks in two launches: for thousands of counts. ``parts``
+    """Do as :func:`sum_up`, by many blocks in two launches: for thousands of counts. ``parts``
     int64[PARTS] is working memory.
     """
     blocks, threads = (2, 1) if on.simulated else (PARTS, PART_THREADS)

@@ -127,7 +127,7 @@ class Aggregate(Operator[EventBatch, EventBatch]):
 
     @property
     def aggregates(self) -> int:
-        """How many there are."""
+        """The number of aggregates."""
         return int(self.functions[0])
 
     def _check(self, batch: EventBatch) -> None:
@@ -228,7 +228,7 @@ class _Aggregating:
 
 
 class _Groups:
-    """What the processor keeps of each group (rules.operators.kernels.sliding).
+    """State that the processor keeps of each group (rules.operators.kernels.sliding).
 
     Groups are not forgotten one by one: when there may be too many for the room, all is made anew
     from the events that the window holds.

@@ -26,7 +26,7 @@ class Chain:
         self.operators: Sequence[Operator[EventBatch, Any]] = _merged(operators)
 
     def push(self, batch: EventBatch) -> Any:
-        """What comes out of the last, for one batch."""
+        """The output of the last operator, for one batch."""
         made: Any = batch
         for operator in self.operators:
             made = operator.push(made)

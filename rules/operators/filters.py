@@ -113,7 +113,7 @@ class Sieve:
         turn.ask(f"{name} kept", counts, count, 1)
 
     def kept(self, turn: Turn, name: str) -> int:
-        """How many pass, once the turn has been waited for."""
+        """The number of events that pass, once the turn has been waited for."""
         return int(turn.answer(f"{name} kept", 1)[0])
 
     def gather(

@@ -1,8 +1,8 @@
-"""How the condition of a join is taken apart, and its programs.
+"""Plan of a join: its condition in parts, and their programs.
 
-What speaks of one event is worked out when that enters its window, and so is each side of a
-comparison of one event with the other; what is compared for each pair is two words. Only what mixes
-both events is run for the pairs that are left.
+A part that speaks of one event alone is worked out when the event enters its window, and so is each
+side of a comparison of one event with the other: each pair is then compared by two words. Parts
+that mix both events are run for the pairs that are left.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Programs:
     rest: int
     selected: Words
     width: int
-    """How many values are selected."""
+    """The number of values that are selected."""
 
 
 def programs_of(

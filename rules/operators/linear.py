@@ -110,17 +110,17 @@ class Linear:
         return np.array(self._rows or [(int(Op.END), 0, 0, 0)], np.int64).reshape(-1, 4)
 
     def conjunction(self, conditions: Sequence[Expression]) -> int:
-        """Where the program of conditions begins; NO_PROGRAM of none."""
+        """The place where the program of conditions begins; NO_PROGRAM of none."""
         if not conditions:
             return NO_PROGRAM
         return self._add(conjunction(map(simple, conditions)))
 
     def value(self, expression: Expression) -> int:
-        """Where the program of a value begins."""
+        """The place where the program of a value begins."""
         return self._add(program(simple(expression)))
 
     def values(self, expressions: Iterable[Expression]) -> Int64s:
-        """Where the programs of values begin, counted."""
+        """The places where the programs of values begin, behind their number."""
         return counted([self.value(one) for one in expressions])
 
     def _add(self, made: Program) -> int:
@@ -159,7 +159,7 @@ def counted(numbers: Sequence[int]) -> Int64s:
 
 
 def comparison_of(compare: Compare) -> tuple[int, int]:
-    """How words of both sides compare, and which relations are wanted."""
+    """The op by which words of both sides compare, and the relations that are wanted."""
     one = program(compare).code[-2]
     return int(one.op), _BY_NUMBER[one.offset]
 

@@ -60,7 +60,7 @@ class Windowed:
         return held[: count - len(kept)]
 
     def seen(self, now: int) -> list[Row]:
-        """What is in the window at a time, before an event of that time enters."""
+        """The events in the window at a time, before an event of that time enters."""
         if isinstance(self.extent, Length):
             return self.held[-self.extent.events :]
         return [one for one in self.held if one[0] >= now - self.extent.duration]

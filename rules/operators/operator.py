@@ -69,7 +69,7 @@ class Operator(ABC, Generic[Taken, Made]):
         """``again`` makes the same operator on another place."""
         self.place = place
         self.failure: str | None = None
-        """What a device failed with, if it did."""
+        """The error of the device that failed, if one did."""
         self._texts = texts
         self._turns = (place.turn(), place.turn())
         self._under_way: deque[tuple[Taken, Work[Made]]] = deque()
@@ -81,7 +81,7 @@ class Operator(ABC, Generic[Taken, Made]):
 
     @property
     def device(self) -> str:
-        """Where it computes: ``cpu``, or the name of the device."""
+        """The place where it computes: ``cpu``, or the name of the device."""
         return self.place.name if self._instead is None else self._instead.device
 
     def push(self, batch: Taken) -> Made:
@@ -129,7 +129,7 @@ class Operator(ABC, Generic[Taken, Made]):
         self._number += 1
 
     def _end(self, read: Callable[[Work[Made]], Told]) -> Told:
-        """What ``read`` reads of the oldest batch that is under way."""
+        """The result of ``read`` on the oldest batch that is under way, which ends."""
         if self._instead is not None:
             return self._instead._end(read)
         batch, work = self._under_way[0]
@@ -186,7 +186,7 @@ class Operator(ABC, Generic[Taken, Made]):
         return ()
 
     def _texts_max(self) -> int:
-        """So many texts are remembered before some are forgotten: twice what was kept before."""
+        """The number of texts beyond which some are forgotten: twice what was kept before."""
         return max(TEXTS_MAX, 2 * self._texts.kept)
 
     @abstractmethod
@@ -212,6 +212,6 @@ class Operator(ABC, Generic[Taken, Made]):
             self._under_way[place] = (batch, Done(work.result()))
 
     def _results(self, turn: Turn) -> tuple[Words, int]:
-        """What is known of texts, for kernels."""
+        """The results of questions about texts, for kernels."""
         texts = self._texts
         return turn.latest("results", texts.results, texts.version), texts.width

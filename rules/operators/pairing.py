@@ -35,7 +35,7 @@ class Stream:
 
 @dataclass(slots=True)
 class Loss:
-    """What a join by snapshots has found, beside the exact one: pairs."""
+    """Pairs that a join by snapshots has found, beside those of the exact one."""
 
     exact: int = 0
     lost: int = 0
@@ -49,7 +49,7 @@ class Loss:
 
 
 Told: TypeAlias = tuple[list[Int64s], list[Loss]]
-"""What was selected for each trigger, and what each has lost."""
+"""The words that were selected for each trigger, and the losses of each."""
 
 
 class Side:
@@ -78,7 +78,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """What the batches of a join have in common."""
+    """State that all batches of a join share."""
 
     sides: tuple[Side, Side]
     programs: Programs
@@ -246,7 +246,7 @@ class Part:
         return min(self._total - skip, ROOM_MAX)
 
     def words(self) -> list[Int64s]:
-        """What was selected, int64[2 + attributes, pairs]."""
+        """The words that were selected, int64[2 + attributes, pairs]."""
         made, skip = [], 0
         while skip < self._total:
             self._turn.wait()

@@ -1,4 +1,4 @@
-"""Where an operator computes: on the processor, or on a device.
+"""Places where operators compute: the processor, or a device.
 
 An operator's steps are kernels over flat arrays of words, the same wherever they run
 (:mod:`rules.operators.kernels`). A :class:`Turn` is one run of them over one batch: it holds
@@ -58,7 +58,7 @@ class Place:
         return Turn(self)
 
     def slices(self, count: int, population: int) -> int:
-        """Into how many parts a window is cut for ``count`` events: here of a size for caches."""
+        """The number of parts that a window is cut into for ``count`` events: by size of caches."""
         return max(1, min(64, population // SLICE))
 
     def array(self, words: Words, begin: int, size: int) -> Int64s:
@@ -67,7 +67,7 @@ class Place:
         return found
 
     def overwrite(self, words: Words, begin: int, array: Int64s) -> None:
-        """The other way round."""
+        """Write an array over some of the words: for what is done seldom."""
         words[begin : begin + len(array)] = array
 
 
@@ -92,7 +92,7 @@ class Turn:
         return room
 
     def send(self, name: str, size: int) -> Words:
-        """What was staged, where kernels read it."""
+        """The staged words, where kernels read them."""
         return self.words(name, size)
 
     def latest(self, name: str, array: Int64s, version: int) -> Words:
@@ -113,7 +113,7 @@ class Turn:
         self._held[f"asked {name}"] = words[begin : begin + size].copy()
 
     def answer(self, name: str, size: int) -> Int64s:
-        """What :meth:`ask` asked for, once the turn has been waited for."""
+        """The words that :meth:`ask` asked for, once the turn has been waited for."""
         found: Int64s = self._held[f"asked {name}"]
         return found
 
@@ -182,7 +182,7 @@ class DevicePlace(Place):
 
 
 class DeviceTurn(Turn):
-    """The same on a device: all of it on one lane, and nothing but ``wait`` waits."""
+    """One batch's work on a device: all of it on one lane, and nothing but ``wait`` waits."""
 
     place: DevicePlace
 

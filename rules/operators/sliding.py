@@ -26,7 +26,7 @@ from rules.operators.windows import Extent, Order, Ring
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """What happened to a window: n events in order, and which of them left it."""
+    """Changes of a window: n events in order, and which of them left it."""
 
     events: EventBatch
     expired: Bools

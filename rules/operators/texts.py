@@ -1,4 +1,4 @@
-"""Texts as numbers: what is computed on a text is computed once, when it is first seen.
+"""Texts as numbers: a function of a text is computed once, when the text is first seen.
 
 Kernels see a text as its *code*, its place among all texts that an operator has met. Equal texts
 have equal codes, whatever batch they came in; every other question about a text, whether it begins
@@ -30,7 +30,7 @@ UNDEFINED = -1
 
 @dataclass(frozen=True, slots=True)
 class Asked(TextFunction):
-    """How a text compares with a constant; ``is_left``: the constant is the left operand."""
+    """A comparison of a text with a constant; ``is_left``: the constant is the left operand."""
 
     pattern: str | None = ""  # not None: what it gives is no text
     comparison: Comparison = Comparison.EQUAL
@@ -40,7 +40,7 @@ class Asked(TextFunction):
 
 @dataclass(frozen=True, slots=True)
 class Rank(TextFunction):
-    """Where a text stands among all that are known, in their order."""
+    """The place of a text among all that are known, in their order."""
 
     pattern: str | None = ""
 
@@ -69,7 +69,7 @@ class Texts:
         self._answered = 0
         self._constants: list[str] = []
         self.kept = 0
-        """How many were kept when some were forgotten last."""
+        """The number of texts that were kept when some were forgotten last."""
         self._columns: dict[int, tuple[tuple[str, ...], Int64s]] = {}
 
     @property

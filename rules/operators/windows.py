@@ -129,7 +129,7 @@ class Ring:
         return True
 
     def advance(self, count: int, latest: int) -> None:
-        """So many events have come, the last that can be at ``latest``: forget what is too old."""
+        """Let so many events have come, the last of them at ``latest``: forget what is too old."""
         self.held = self.start
         self.end += count
         if count and self.duration != UNBOUNDED:
@@ -149,13 +149,13 @@ class Ring:
         self.held = self.start
 
     def column(self, column: int) -> Int64s:
-        """What a column has for all events that are held: for what is done seldom."""
+        """The words of a column for all events that are held: for what is done seldom."""
         whole = self.place.array(self.words, column * self.capacity, self.capacity)
         held: Int64s = whole[np.arange(self.held, self.end) & (self.capacity - 1)]
         return held
 
     def replace(self, column: int, values: Int64s) -> None:
-        """The other way round."""
+        """Write the words of a column for all events that are held."""
         whole = self.place.array(self.words, column * self.capacity, self.capacity)
         whole[np.arange(self.held, self.end) & (self.capacity - 1)] = values
         self.place.overwrite(self.words, column * self.capacity, whole)

@@ -99,7 +99,7 @@ def composites(
 
 
 def _causes(causes: Sequence[Int64s], writer: RowWriter) -> Causes:
-    """Where matches come from: their events, match by match."""
+    """The causes of matches: their events, match by match."""
     header = np.stack([rows[:, :HEADER] for rows in causes], 1).reshape(-1, HEADER)
     is_digest, has_text = header[:, ROW_ID] == ID_IS_DIGEST, header[:, ROW_ID] >= 0
     text = digest = None

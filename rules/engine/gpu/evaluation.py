@@ -1,6 +1,6 @@
 """One rule over its terminators: the launches that make its matches, recorded as a graph.
 
-Law 1: what comes out is what the rule gives at each terminator by itself, in the order of
+Law 1: the matches are those that the rule has at each terminator by itself, in the order of
 terminators: the windows of a partial sequence depend on its own events alone.
 
 Law 2: memory is bounded. A level of partial sequences that finds no room makes the workspace grow,
@@ -32,7 +32,7 @@ CAPACITY_MIN, CAPACITY_MAX = 16_384, 2**22
 WORDS_MIN, WORDS_MAX = 2**20, 2**27
 """Words of marks, 32 candidates each, that there is room for at first, and at most."""
 FIRST_MATCHES = 256
-"""Matches that come with the sizes; the rest is asked for."""
+"""Matches that are copied back together with the sizes; more take another copy."""
 THREADS = 256
 BLOCKS, FEW_BLOCKS = 528, 128
 """Blocks of kernels over units, and of those over partial sequences."""
@@ -71,11 +71,11 @@ class Workspace:
         self._shape = (0, 0, 0, 0, 0)  # levels, events, slots, terms, values
         self.sizes = device.zeros(records.SIZES, np.int64)
         self.owner: Evaluation | None = None
-        """Whose results stand there."""
+        """The evaluation whose results stand there."""
 
     @property
     def bytes(self) -> int:
-        """Of its buffers on the device."""
+        """Bytes of its buffers on the device."""
         levels = (*self.frames, *self.slots, *self.alive)
         others = (self.lows, self.highs, self.operands, *self.reduced, self.marks, self.sums)
         others = (*others, self.results)
@@ -223,7 +223,7 @@ class Evaluation:
     # --- launches --------------------------------------------------------------------------------
 
     def launch(self, addresses: Addresses) -> None:
-        """Everything from the question to the first matches, on the lane."""
+        """Launch everything from the question to the first matches, on the lane."""
         space, heap = self._workspace, self._memory.heap
         on, lane = space.device, space.lane
         on.upload(space.sizes, 0, self._asked, lane)
@@ -250,7 +250,7 @@ class Evaluation:
         return self._workspace.frames[level], self._workspace.slots[level]
 
     def _windows(self, level: int) -> tuple[Buffer | int, ...]:
-        """What kernels over units need of a level."""
+        """The arguments that tell kernels of the windows of a level."""
         space = self._workspace
         return (space.lows, space.highs, space.operands, space.capacity, space.sizes, level)
 
@@ -271,7 +271,7 @@ class Evaluation:
         )
 
     def _search(self, step: Step, address: int, level: int) -> None:
-        """What follows once windows are known."""
+        """Launch the kernels that look at the candidates of the windows that ``look`` found."""
         space, heap = self._workspace, self._memory.heap
         base = (heap, address, *self._sequences(level))
         rest = (space.capacity, space.sizes, level)

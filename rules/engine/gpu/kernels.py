@@ -130,7 +130,7 @@ def both_not_before(heap, segment, low, high, one, other):
 
 @cuda.jit(device=True)
 def lanes_of(count, longest, threads):
-    """How many threads share the candidates of one partial sequence, as a power of two: its
+    """The number of threads that share the candidates of one partial sequence, a power of two: its
     exponent.
     """
     bits = int64(0)
@@ -238,7 +238,7 @@ def know_operands(heap, step, frames, slots, operands, stride, p, stack):
 
 @cuda.jit(device=True)
 def end_of_key(key):
-    """What is beyond all equal keys; the greatest word is not beyond itself."""
+    """The key beyond all equal ones; that of the greatest word is itself."""
     return key + 1 if key < WORD_GREATEST else key
 
 
@@ -301,7 +301,7 @@ def entry_at(heap, step, place):
 
 @cuda.jit(device=True)
 def value_of(heap, step, frames, slots, stride, p, entry, stack):
-    """What is aggregated of an entry, and whether it is defined."""
+    """The value of an entry that is aggregated, and whether it is defined."""
     if heap[step + VALUES] >= 0:
         return heap[heap[step + VALUES] + entry], True
     own = heap[step + OWN]
@@ -312,8 +312,8 @@ def value_of(heap, step, frames, slots, stride, p, entry, stack):
 def reduce_plainly(
     heap, segment, how, mask, operand, start, direction, lane, length, lanes, is_count
 ):
-    """As ``reduce`` where one term decides: how many of a thread's candidates fit, or the place of
-    the first of them, and whether there is one. Four words are asked for at once.
+    """Do as ``reduce`` where one term decides: how many of a thread's candidates fit, or the place
+    of the first of them, and whether there is one. Four words are asked for at once.
     """
     found, turn = int64(0), lane
     while turn < length:
@@ -345,7 +345,7 @@ def reduce_plainly(
 def reduce(
     heap, step, frames, slots, lows, highs, operands, stride, sizes, level, results, seconds
 ):
-    """What a step asks of all candidates of each partial sequence together: the place of the first
+    """Find what a step asks of all candidates of each partial sequence: the place of the first
     or last that fits, how many there are, their sum, their least or greatest key.
 
     Each thread looks at some and then brings what it found into ``results`` (and, of sums, the
@@ -432,7 +432,7 @@ def reduce(
 
 @cuda.jit
 def settle(heap, step, frames, slots, alive, stride, sizes, level, results, seconds):
-    """What becomes of each partial sequence by what ``reduce`` found."""
+    """Go on with each partial sequence, or drop it, by what ``reduce`` found."""
     kind, how = heap[step + KIND], heap[step + REDUCTION]
     slot = 2 * heap[step + SLOT]
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
@@ -466,7 +466,7 @@ def words_of(longest):
 
 @cuda.jit(device=True)
 def chunk_of(words):
-    """How many neighbouring words are counted together, as a power of two: its exponent."""
+    """The number of neighbouring words that are counted together, a power of two: its exponent."""
     bits = int64(0)
     while words > CHUNKS << bits:
         bits += 1
@@ -545,7 +545,7 @@ def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level,
 
 @cuda.jit
 def tally(marks, counts, sizes):
-    """How many bits each chunk of words has."""
+    """Count the bits that are set in each chunk of words."""
     words = sizes[WORDS]
     bits = chunk_of(words)
     for chunk in range(cuda.grid(1), sizes[CHUNKS_PLACE], cuda.gridsize(1)):
@@ -605,7 +605,7 @@ def extend(
 
 @cuda.jit(device=True)
 def marked_before(marks, sums, bits, word):
-    """How many bits are set in the words before one."""
+    """The number of bits that are set in the words before one."""
     found = sums[word >> bits]
     for other in range((word >> bits) << bits, word):
         found += cuda.popc(marks[other])
@@ -649,7 +649,7 @@ def clear(marks, sizes):
 
 @cuda.jit
 def check(heap, step, frames, slots, alive, stride, sizes, level):
-    """Steps that look at no column: a time, a condition, a value."""
+    """Do the steps that look at no column: a time, a condition, a value."""
     stack = cuda.local.array(DEPTH, int64)
     kind = heap[step + KIND]
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
@@ -676,7 +676,7 @@ def check(heap, step, frames, slots, alive, stride, sizes, level):
 def conclude(
     heap, numbers, events, values, first_value, frames, slots, alive, stride, sizes, level, results
 ):
-    """What is to be known of each partial sequence that is complete: whether it is a match, the
+    """Write the results of each partial sequence that is complete: whether it is a match, the
     rows of its events, the values of its composite event, and whether each is defined; a thread an
     item. ``numbers`` is where the events' segments of row numbers are listed. ``results``
     int64[SIZES + stride * (1 + events + 2 * values)]: the sizes, then an item a word.

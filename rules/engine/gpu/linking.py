@@ -45,7 +45,7 @@ MASKS = {
     COMPARISONS[Comparison.GREATER]: GREATER,
     COMPARISONS[Comparison.GREATER_EQUAL]: GREATER | SAME,
 }
-"""Which relations satisfy a comparison."""
+"""The relations that satisfy each comparison."""
 HOW = {
     Op.COMPARE_I: BY_INT,
     Op.COMPARE_F: BY_FLOAT,
@@ -53,7 +53,7 @@ HOW = {
     Op.COMPARE_FI: BY_FLOAT_INT,
     Op.COMPARE_S: BY_INT,
 }
-"""How words compare; of strings only whether codes are equal is asked."""
+"""The way in which words compare; strings are compared for equality of codes alone."""
 _TURNED = {BY_INT_FLOAT: BY_FLOAT_INT, BY_FLOAT_INT: BY_INT_FLOAT}
 _PUSHES = (Op.LOAD, Op.CONST, Op.SLOT)
 _POLICIES = {
@@ -64,7 +64,7 @@ _POLICIES = {
 NUMBER = "number"
 """In place of an offset in a row: the number of the row."""
 Segment = Callable[[Column, "int | str"], int]
-"""Where a column's words of an offset in the row stand."""
+"""A function that gives the address of a column's segment, by offset in the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ class Linked:
     deployed: Deployed
     plan: RulePlan
     columns: tuple[Column, ...]
-    """Those of its events, terminator first."""
+    """The columns of its events, terminator first."""
     searches: tuple[Search | None, ...]
 
     @property
     def levels(self) -> int:
-        """How many levels its partial sequences take: one more than multiple selections."""
+        """The number of levels of its partial sequences: one more than multiple selections."""
         return 1 + sum(map(is_multiple, self.plan.steps))
 
     @property
@@ -215,7 +215,7 @@ def _reads(code: Iterable[Instruction], own: int) -> bool:
 
 
 def _second_operand(code: Sequence[Instruction]) -> int:
-    """Where the second of the two operands that code leaves on the stack begins."""
+    """The place where the second of the two operands that code leaves on the stack begins."""
     needed, place = 1, len(code)
     while needed:
         place -= 1
@@ -224,7 +224,7 @@ def _second_operand(code: Sequence[Instruction]) -> int:
 
 
 def arity(instruction: Instruction) -> int:
-    """How many words an instruction takes from the stack, of which it leaves one."""
+    """The number of words that an instruction takes from the stack; it leaves one."""
     op = instruction.op
     if op in _PUSHES:
         return 0
@@ -292,7 +292,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the parts of a rule's words are: its steps, its events' row numbers, its values."""
+    """The addresses of a rule's words: of its steps, its events' row numbers, its values."""
 
     steps: tuple[int, ...]
     numbers: int
@@ -384,7 +384,7 @@ def _step(
 
 
 def reduction_of(step: Step) -> int:
-    """What a step asks of all candidates together."""
+    """The reduction over all candidates that a step asks for (records.REDUCE_...)."""
     if step.kind is StepKind.AGGREGATE:
         return _REDUCTIONS[step.function]
     if step.kind is StepKind.SELECT and step.policy is Policy.LAST:

@@ -32,9 +32,9 @@ DEPTH = 16
 INSTRUCTION = 2
 """Words of an instruction: what (8 bits), event (8 bits) and place, and a value."""
 LESS, SAME, GREATER = 1, 2, 4
-"""How a left operand stands to a right one; a comparison is the sum of what satisfies it."""
+"""Relations of a left operand to a right one; a comparison is the sum of those that satisfy it."""
 BY_INT, BY_FLOAT, BY_INT_FLOAT, BY_FLOAT_INT, BY_KEY = 0, 1, 2, 3, 4
-"""How two words compare; BY_KEY: floats for equality, -0.0 being 0.0."""
+"""Ways to compare two words; BY_KEY: floats for equality, -0.0 being 0.0."""
 
 END, CHECK, LOAD, CONST, SLOT = (
     int(Op.END),

@@ -1,6 +1,6 @@
 """Columns and rules in the memory of a device: one array of words, the heap.
 
-Law 1: after :meth:`Memory.synchronise` the heap holds what the stores hold. What is new is brought
+Law 1: after :meth:`Memory.synchronise` the heap holds what the stores hold. New entries are brought
 over by one copy and spread by one kernel; all is laid out anew, with room for as much again, when a
 column has outgrown its room or other rules are there.
 
@@ -46,7 +46,7 @@ class _Index:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a column is: the segment of each offset in the row, and its indexes."""
+    """The addresses of a column: its segment for each offset in the row, and its indexes."""
 
     size: int
     capacity: int
@@ -70,7 +70,7 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        """Of its buffers on the device."""
+        """Bytes of its buffers on the device."""
         return self.heap.bytes + self._staged.bytes
 
     def forget_layout(self) -> None:
@@ -179,7 +179,7 @@ def _width(column: Column) -> int:
 
 
 def _keys_of(rules: Sequence[Linked]) -> dict[int, list[tuple[int, bool]]]:
-    """By what each column is looked up: offsets in the row, and whether they are floats."""
+    """The keys of each column's indexes: offsets in the row, and whether they are floats."""
     found: dict[int, list[tuple[int, bool]]] = {}
     for rule in rules:
         for search in rule.searches:

@@ -30,7 +30,7 @@ def in_order(batches: Sequence[EventBatch]) -> Detections:
 
 
 def merged(found: Sequence[Detections], places: Mapping[str, int]) -> Detections:
-    """What several engines have detected, as one; ``places`` by the names of rules (E4).
+    """The detections of several engines as one; ``places`` by the names of rules (E4).
 
     The rules of one engine stand in it in the order of their places.
     """

@@ -1,4 +1,4 @@
-"""What host and kernels agree on: the words of a step, of a term, and of what is counted.
+"""Records that host and kernels share: the words of a step, of a term, of a value, of sizes.
 
 Addresses are places in the heap. A *segment* holds one word of every entry of a column, entry by
 entry; where a column's segments begin changes only when the heap is laid out anew.
@@ -28,7 +28,7 @@ EARLIER, EARLIER_TIMES = 12, 13
 where the window is DURATION microseconds long."""
 DURATION = 14
 EARLY = 15
-"""What is added to the time of EARLIER: 1 where its own instant is left out (S6)."""
+"""An offset to the time of EARLIER: 1 where its own instant is left out (S6)."""
 STRICT = 16
 SINCE = 17
 TERMINATOR_TIMES = 18
@@ -37,17 +37,17 @@ REST = 21
 """The address of the program of all other conditions, or -1."""
 SLOT = 22
 VALUES = 24
-"""The segment of what is aggregated, or -1:"""
+"""The segment of the attribute that is aggregated; -1 where PROGRAM computes the value."""
 PROGRAM = 25
-"""the address of the program that computes it, or -1."""
+"""The address of the program that computes what is aggregated, or -1."""
 VALUE_KIND = 26
 BOUND = 27
-"""How many events are bound before."""
+"""The number of events that partial sequences have before the step."""
 LONGEST = 28
-"""Where the longest window of the step is noted, among the sizes."""
+"""The place among the sizes where the longest window of the step is noted."""
 KIND = 29
 REDUCTION = 30
-"""What is asked of all candidates together (REDUCE_...); of none of them comes EMPTY."""
+"""The reduction over all candidates (REDUCE_...); EMPTY is its result where there are none."""
 EMPTY = 31
 STEP_WORDS = 32
 
@@ -73,13 +73,13 @@ TERM_SEGMENT, TERM_HOW, TERM_MASK = 0, 1, 2
 TERM_EVENT, TERM_PLACE = 3, 4
 """The operand is a word of this event in this segment; if EVENT is -1, PLACE is a program."""
 TERM_CONVERT = 5
-"""How the operand becomes a key (layout.PROBE_...)."""
+"""The conversion of the operand to a key (layout.PROBE_...)."""
 TERM_WORDS = 8
 
 # --- words of a value ----------------------------------------------------------------------------
 
 VALUE_EVENT, VALUE_PLACE = 0, 1
-"""As of a term's operand."""
+"""Those of a term's operand (TERM_EVENT, TERM_PLACE)."""
 VALUE_WORDS = 2
 
 # --- sizes ---------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ WORDS, CHUNKS_PLACE = 6, 7
 LEVELS = 8
 """Partial sequences there are at a level: a level is what one multiple selection makes."""
 NEEDS = 24
-"""What there would have been with room enough."""
+"""Partial sequences that there would have been at each level with room enough."""
 WORDS_NEEDED = 40
 """Words of marks that some step would have used."""
 LONGESTS = 41

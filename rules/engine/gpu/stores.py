@@ -1,4 +1,4 @@
-"""The host's side of columns on a device: events of each type in order, and who asks for them.
+"""The host's side of columns on a device: events of each type in order, and their columns.
 
 Law 1: the events of a type stand in the order of time and then E4, whatever order they came in. A
 *row* is as on the processor (:mod:`rules.engine.kernels.layout`): a header, then a word for each
@@ -9,8 +9,8 @@ when a row comes, on the host, for a batch at once (:mod:`rules.planning.columna
 
 Law 3: rows older than a horizon are of no use to any rule. They go when they are more than half.
 
-Law 4: what comes behind all that is there costs by itself, however much there is: arrays grow at
-their end, and nothing that stands before is looked at.
+Law 4: an event later than all others costs the same, however many there are: arrays grow at their
+end, and nothing that stands before is looked at.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class Stores:
         return rows
 
     def _order(self, rows: Int64s) -> Int64s:
-        """What puts rows in the order of time and then E4."""
+        """The permutation that puts rows in the order of time and then E4."""
         if len(rows) == 1:
             return np.zeros(1, np.int64)
         is_digest = rows[:, ROW_ID] == ID_IS_DIGEST

@@ -101,7 +101,7 @@ class Column:
 
     @property
     def waiting(self) -> int:
-        """How many events have not entered yet."""
+        """The number of events that have not entered yet."""
         return sum(map(len, self.blocks))
 
     def add(self, block: Block) -> None:
@@ -160,7 +160,7 @@ class Column:
         return int(self._times[number - self._first])
 
     def identity(self, numbers: AnyArray | slice) -> AnyArray:
-        """Who events are by their numbers (indices or slice)."""
+        """The identities of events by their numbers (indices or slice)."""
         if isinstance(numbers, slice):
             places = slice(numbers.start - self._first, numbers.stop - self._first)
             return self._identity[places].copy()

@@ -1,4 +1,4 @@
-"""From the plan of a rule to the tables of the kernels; and what the reference refuses.
+"""Tables for the kernels from the plan of a rule, and the reasons to refuse one.
 
 Each step of a plan that looks for events has a column of its own, as in the thesis (5.4, 6.3), and
 its equalities are conditions like others: there is no index. A column's rows hold the attributes
@@ -55,7 +55,7 @@ class ColumnForm:
         return layout.ATTRIBUTES + len(self.attributes)
 
     def offset(self, attribute: int) -> int:
-        """Where in a row an attribute stands, or the time (X3)."""
+        """The place in a row of an attribute, or of the time (X3)."""
         if attribute == TIME:
             return layout.TIME
         return layout.ATTRIBUTES + self.attributes.index(attribute)
@@ -107,7 +107,7 @@ class CompiledRule:
 
     @property
     def first_value(self) -> int:
-        """Where in a partial sequence the values of the composite event begin."""
+        """The place in a partial sequence where the values of the composite event begin."""
         return self.events + 1 + self.plan.slots
 
     @property
@@ -190,7 +190,7 @@ def _candidate(step: Step) -> int:
 
 
 def _program_of(step: Step) -> tuple[Program, Program]:
-    """What a step tests, or computes for LET, and what it aggregates; TRUE for nothing."""
+    """The program that a step tests, or computes for LET, and that which it aggregates; or TRUE."""
     match step.kind:
         case StepKind.TEST:
             return step.residue, TRUE

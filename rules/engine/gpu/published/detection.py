@@ -46,7 +46,7 @@ class _Window:
 
     @property
     def first(self) -> int:
-        """Where they begin in the ring."""
+        """The place in the ring where they begin."""
         return self.start % self.column.capacity
 
     def __len__(self) -> int:
@@ -383,7 +383,7 @@ _Told: TypeAlias = tuple[Buffer, Buffer, Buffer, int]
 
 
 def _blocks(count: int, size: int | None = None) -> int:
-    """How many blocks it takes for so many threads; at least one."""
+    """The number of blocks for so many threads; at least one."""
     return max(1, -(-count // (size or THREADS)))
 
 

@@ -1,4 +1,4 @@
-"""Events as the host keeps them beside the rows that go to the device: who they are, in order.
+"""Events as the host keeps them beside the rows that go to the device: identities, in order.
 
 Which event comes first (tesla.md E4) is decided here, once, when events enter columns.
 """
@@ -19,7 +19,7 @@ from rules.engine.interner import Interner
 from rules.engine.naming import keys_of
 
 IS_SEQUENCE, IS_TEXT, IS_DIGEST = 0, 1, 2
-"""By what an event is known, beside its source (matcher.model, Rule 3)."""
+"""The form of an event's id, beside which stands its source (matcher.model, Rule 3)."""
 IDENTITY = np.dtype(
     [
         ("time", np.int64),
@@ -91,7 +91,7 @@ class Block:
 
 
 def moment_of(identity: Any, sources: Sources) -> tuple[Any, ...]:
-    """What an event is ordered by: its time, then E4."""
+    """The order of an event among others: its time, then E4."""
     time, sequence = int(identity["time"]), int(identity["sequence"])
     if identity["form"] == IS_DIGEST:
         return time, 2, b"", sequence, ""

@@ -20,7 +20,7 @@ the bit that says whether it is defined, and the place in the partial sequence."
 INSTRUCTION = 4
 
 BASE, ROW, CAPACITY = 0, 1, 2
-"""Of a step's column: where its ring begins, the words of a row, and the rows that it holds."""
+"""A step's column: where its ring begins, the words of a row, and the rows that it holds."""
 SELECTED, DISTINCT = 3, 4
 """The number of the event that a SELECT or a TIMED is about; from how many events of the sequence
 the candidate must differ."""

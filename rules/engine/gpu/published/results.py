@@ -51,7 +51,7 @@ class Found:
 
 
 def detections(found: Sequence[Found], sources: Sources, strings: Interner) -> Detections:
-    """All that was found in an advance; one rule's terminators must come in their order."""
+    """The detections of an advance; one rule's terminators must come in their order."""
     if not found:
         return NOTHING
     ordered = sorted(found, key=lambda one: (one.time, one.deployed.place))
