@@ -21,6 +21,8 @@ from rules.planning.planner import compile_rule
 from rules.planning.program import TRUE, Op, Program
 from rules.terms import Function
 
+TIED = "it has to do with other rules' composite events"
+"""Why a rule stays on the processor whatever it says itself."""
 TERMS_MAX = 16
 """Conditions of one step, at most."""
 TAKEN = (Function.COUNT, Function.MIN, Function.MAX)

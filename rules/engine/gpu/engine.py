@@ -13,6 +13,7 @@ Law 3: a rule's events are kept as long as its mark and its windows reach back.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from matcher.errors import SchemaError
 from matcher.gpu.device import Device, device
@@ -20,9 +21,9 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.gpu.batches import composites
-from rules.engine.gpu.eligible import reason_against
+from rules.engine.gpu.eligible import TIED, reason_against
 from rules.engine.gpu.evaluation import DeviceFailed, Evaluation, Matches, Workspace
 from rules.engine.gpu.linking import Linked, link
 from rules.engine.gpu.memory import Memory
@@ -37,6 +38,9 @@ __all__ = ["DeviceFailed", "GpuEngine"]
 
 class GpuEngine:
     """A Detector; see :class:`rules.engine.engine.Detector`."""
+
+    has_run: ClassVar[bool] = False
+    """Whether one has evaluated anything in this process: its kernels are compiled then."""
 
     def __init__(self, on: Device | None = None) -> None:
         self._device = on or device()
@@ -86,6 +90,14 @@ class GpuEngine:
         """The name of the device."""
         return self._device.name
 
+    def follow(self, others: Catalogue) -> None:
+        """Know the marks of types that another was told. No rule is deployed here yet."""
+        self._catalogue.follow(others)
+
+    def placement(self, name: str) -> Placement:
+        """On the device."""
+        return Placement("gpu")
+
     def trust_ids(self) -> None:
         """Look for no repeats from now on: whoever pushes events has."""
         self._repeats = None
@@ -104,7 +116,7 @@ class GpuEngine:
         for rule in rules:
             reason = reason_against(rule)
             if reason is None and rule.defines.name in used:
-                reason = "its composite events are used by rules"
+                reason = TIED
             if reason is not None:
                 problems.append(Problem(f"rule {rule.name}: a device does not take it: {reason}"))
         return problems
@@ -165,6 +177,7 @@ class GpuEngine:
         found: list[EventBatch] = []
         places: list[int] = []
         if due:
+            GpuEngine.has_run = True
             self._memory.synchronise(self._stores, tuple(self._linked.values()))
         for place, one in enumerate(sorted(self._catalogue.rules, key=lambda one: one.place)):
             if one.rule.name not in due:
