@@ -27,7 +27,7 @@ from matcher.matching import ON_PROCESSOR, Matching
 from matcher.methods.loading import load_kernels
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 from rules import load
-from rules.engine import loading, make
+from rules.engine import Detector, loading, make
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.kernels.instants import process
@@ -58,8 +58,9 @@ MANY = 200
 """So many events that the kernels' tables grow."""
 
 
-def warm_up(engine: str) -> None:
-    """Run a small detection on an engine of this name, and throw it away.
+def warm_up(engine: str, device: str = "cpu") -> None:
+    """Run a small detection on an engine of this name, and throw it away; one on the ``device``
+    too, unless that is ``cpu``. There are kernels of a device that are kept nowhere.
 
     Rules change to automata and back meanwhile, come and go, tables grow, and what is found is
     read: whoever was the first to need one of the kernels for that would wait for it.
@@ -69,6 +70,8 @@ def warm_up(engine: str) -> None:
         return
     with _helped():
         _run(detector)
+    if device != "cpu":
+        _run_on_device(make(engine, device="gpu"))
 
 
 def _run(detector: CdpEngine) -> None:
@@ -93,6 +96,18 @@ def _run(detector: CdpEngine) -> None:
     repeats = DuplicateFilter()  # as engines side by side have one before them
     repeats.accept(_readings(0, MANY))
     repeats.accept(_named(_readings(MANY, MANY)))
+
+
+def _run_on_device(detector: Detector) -> None:
+    """Rules that a device takes, evaluated there twice: the first time compiles kernels."""
+    from rules.engine.gpu.eligible import reason_against
+
+    rules = load(RULES, file="<warm-up>")
+    taken = tuple(rule for rule in rules.rules if reason_against(rule) is None)
+    detector.deploy(replace(rules, rules=taken))
+    for start in (0, MANY):
+        detector.push(_readings(start, MANY))
+        detector.advance((start + MANY) * MICROSECONDS)
 
 
 @contextmanager
