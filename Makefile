@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test compiled trained test-compiled test-spark wheel check lint bench campaign combinations \
+.PHONY: demo test compiled trained test-compiled test-spark wheel check lint bench gpu campaign combinations \
 	fuzz strangers soak clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
@@ -100,6 +100,11 @@ soak: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench
+
+# What a machine with a GPU can tell: the tests on the device, and figures, in eight minutes at most.
+# PARTS=tests,matching make gpu runs some of it. It needs the extra gpu.
+gpu: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.gpu --output build/gpu $(if $(PARTS),--parts $(PARTS))
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

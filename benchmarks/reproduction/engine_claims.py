@@ -27,7 +27,6 @@ LOST = 0.001
 DROPS = 0.01
 """A share above which an engine is said to drop events: one hiccup of a machine is less."""
 AT_LEAST: Range = (0.999, math.inf)
-NOT_BUILT = "there is no engine for GPUs"
 
 Line = Sequence[Estimate]
 
@@ -130,10 +129,6 @@ def of_line(published: str, name: str, line: Line, asked: Sequence[Asked], **why
 
 def unmeasured(published: str, why: str) -> Claim:
     return Claim(published, why, Verdict.UNMEASURED)
-
-
-def unbuilt(published: str, why: str = NOT_BUILT) -> Claim:
-    return Claim(published, why, Verdict.UNBUILT)
 
 
 # --- rates of arrival -----------------------------------------------------------------------------

@@ -98,7 +98,8 @@ class Experiment:
     of many runs that are kept, where it is. ``variant``: which of several runs of it this is, where
     several are told, each on a page of its own. ``says`` and ``other_way``: what stands over its
     claims, and over what is judged otherwise. ``judge``: what is drawn and said of a table of it
-    that was measured before.
+    that was measured before. ``unmeasured``: what stands for its table until it is measured, where
+    it has a section before; without rows.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Experiment:
     says: str = "the thesis says"
     other_way: str = ""
     judge: Callable[[Table], Outcome] | None = None
+    unmeasured: Table | None = None
 
     @property
     def stem(self) -> str:

@@ -48,8 +48,9 @@ def judged(names: Sequence[str] = ()) -> Iterator[tuple[Experiment, Outcome]]:
     chosen = [EXPERIMENTS[name] for name in names] or EXPERIMENTS.values()
     for one in chosen:
         file = FOLDER / f"{one.stem}.csv"
-        if one.judge is not None and file.is_file():
-            yield one, one.judge(read(file))
+        table = read(file) if file.is_file() else one.unmeasured
+        if one.judge is not None and table is not None:
+            yield one, one.judge(table)
     for size in SIZES:
         made = Study(study.SIZES[size], Rows(ROWS, of_any_code=True))
         for one in chosen:
@@ -59,11 +60,13 @@ def judged(names: Sequence[str] = ()) -> Iterator[tuple[Experiment, Outcome]]:
 
 
 def machine_of(experiment: Experiment) -> str:
-    """What the page says of the machine that an experiment was measured on."""
+    """What the page says of the machine that an experiment was measured on; nothing of one that was
+    not.
+    """
     page = FOLDER / f"{experiment.page}.md"
     section = writing.sections_of(page.read_text(encoding="utf-8"))[experiment.name]
-    (found,) = re.findall(r", measured on (.*)\.$", section, re.MULTILINE)
-    return str(found)
+    found = re.findall(r", measured on (.*)\.$", section, re.MULTILINE)
+    return str(found[0]) if found else ""
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from benchmarks.reproduction import (
     engine_curves,
     engine_joins,
     engine_threads,
+    gpu,
     growth,
     matching,
 )
@@ -25,6 +26,7 @@ MODULES = (
     engine_curves,
     engine_joins,
     engine_threads,
+    gpu,
     growth,
     distribution,
     distribution_long,

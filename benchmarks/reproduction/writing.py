@@ -40,17 +40,20 @@ COLUMNS_MAX = 14
 def write(experiment: Experiment, outcome: Outcome, folder: Path, machine: str) -> list[Path]:
     """Write ``STEM.csv``, ``STEM.png`` where matplotlib is, and the section of the page.
 
-    Returns the files written. ``machine`` says on what it was measured.
+    Returns the files written. ``machine`` says on what it was measured. Of what was not measured
+    there is the section alone.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table, picture = folder / f"{experiment.stem}.csv", folder / f"{experiment.stem}.png"
-    write_text(table, csv_of(outcome.table))
-    drawn = draw(experiment.title, outcome, picture)
+    is_measured = bool(outcome.table.rows)
+    drawn = is_measured and bool(outcome.charts) and draw(experiment.title, outcome, picture)
+    if is_measured:
+        write_text(table, csv_of(outcome.table))
     page = folder / f"{experiment.page}.md"
     sections = sections_of(page.read_text()) if page.is_file() else {}
     sections[experiment.name] = section(experiment, outcome, machine, drawn)
     write_text(page, page_of(experiment.page, sections))
-    return [table, *([picture] if drawn else []), page]
+    return [*([table] if is_measured else []), *([picture] if drawn else []), page]
 
 
 def csv_of(table: Table) -> str:
@@ -91,7 +94,8 @@ def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool)
         parts.append(_markdown(outcome.table.columns, rows))
     if drawn:
         parts.append(f"![{experiment.title}]({experiment.stem}.png)")
-    parts.append(f"[{experiment.stem}.csv]({experiment.stem}.csv), measured on {machine}.")
+    if outcome.table.rows:
+        parts.append(f"[{experiment.stem}.csv]({experiment.stem}.csv), measured on {machine}.")
     return "\n\n".join(parts)
 
 

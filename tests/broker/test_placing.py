@@ -155,7 +155,7 @@ def test_a_device_that_fails_under_detect_costs_a_line(
     assert main([*DETECT, "--device", "cpu"]) == 0
     plain = capfd.readouterr().out
     pretend(monkeypatch, Failing)
-    monkeypatch.setattr(Failing, "at", 2)
+    monkeypatch.setattr(Failing, "at", 3)
     assert main([*DETECT, "--device", "gpu"]) == 0
     out, err = capfd.readouterr()
     assert out == plain
@@ -215,7 +215,7 @@ from pretended import Failing
 from rules.engine.gpu import placed
 
 device.device = device.Device
-Failing.at = 3
+Failing.at = 5
 placed.PlacedEngine.__init__.__defaults__ = (Failing, None, None)
 from broker import service
 service.warm_up = lambda *words: None

@@ -36,6 +36,9 @@ def shared_array(self: Any, shape: int | tuple[int, ...], dtype: Any) -> np.ndar
     """An array that a block's threads share: the simulator itself gives each thread another one
     where several ask at once.
     """
+    if shape == 0:  # dynamic: of the bytes that the launch gives, and one for all
+        size = self._dynshared_size // as_dtype(dtype).itemsize
+        return np.frombuffer(self._dynshared.data, as_dtype(dtype), size)
     frame = sys._getframe(1)
     with SHARING:
         place = (frame.f_code.co_filename, frame.f_lineno)
@@ -50,10 +53,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     interval = sys.getswitchinterval()
     if DEVICE is not None and DEVICE.simulated:
         from matcher.gpu import batched, ccm
+        from rules.operators import places
 
         monkeypatch.setattr(ccm, "THREADS", 4)
         monkeypatch.setattr(batched, "THREADS", 16)
         monkeypatch.setattr(batched, "EVENT_THREADS", 16)
+        monkeypatch.setattr(places, "THREADS", 8)
         monkeypatch.setattr("numba.cuda.simulator.kernelapi.FakeCUDAShared.array", shared_array)
         sys.setswitchinterval(SWITCH_S)
     yield

@@ -8,7 +8,7 @@ from pretended import Restless
 import rules
 from matcher.gpu.device import device
 from rules.engine.cdp import CdpEngine
-from rules.engine.engine import Placement
+from rules.engine.engine import Detections, Placement
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine
 from rules.engine.gpu.placed import FAILED, PlacedEngine
 from rules.engine.naive import NaiveEngine
@@ -32,15 +32,15 @@ def unexpected(what: str, why: str) -> None:
 
 
 class Failing(GpuEngine):
-    """Fails at its second advance."""
+    """Fails at its second advance, when the processor has been at work as well."""
 
     advances = 0
 
-    def advance(self, marks):  # type: ignore[no-untyped-def]
+    def finish(self) -> Detections:
         self.advances += 1
         if self.advances == 2:
             raise DeviceFailed("it is out of order\nand hot")
-        return super().advance(marks)
+        return super().finish()
 
 
 def failing() -> PlacedEngine:

@@ -50,6 +50,7 @@ class GpuEngine:
         self._workspace = Workspace(self._device, self._memory.lane)
         self._linked: dict[str, Linked] = {}
         self._evaluations: dict[str, Evaluation] = {}
+        self._due: Mapping[str, tuple[int, int]] = {}
         self._repeats: DuplicateFilter | None = DuplicateFilter()
 
     @property
@@ -172,36 +173,42 @@ class GpuEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        due = self._catalogue.advance(marks)
+        self.begin(marks)
+        return self.finish()
+
+    def begin(self, marks: int | Mapping[str, int]) -> None:
+        """The first step of an advance: let the device begin. Others may take theirs meanwhile."""
+        self._due = self._catalogue.advance(marks)
         self._stores.take_in()
-        found: list[EventBatch] = []
-        places: list[int] = []
-        if due:
-            GpuEngine.has_run = True
-            self._memory.synchronise(self._stores, tuple(self._linked.values()))
-        for place, one in enumerate(sorted(self._catalogue.rules, key=lambda one: one.place)):
-            if one.rule.name not in due:
-                continue
-            for batch in self._evaluated(one.rule.name, *due[one.rule.name]):
-                found.append(batch)
-                places.append(place)
+        if not self._due:
+            return
+        GpuEngine.has_run = True
+        self._memory.synchronise(self._stores, tuple(self._linked.values()))
+        for name in self._due:
+            self._workspace.fit(self._linked[name])
+        for name, (first, end) in self._due.items():
+            self._evaluations[name].start(first, end)
+
+    def finish(self) -> Detections:
+        """The second step: what was detected."""
+        names = sorted(self._due, key=lambda name: self._linked[name].deployed.place)
+        found = [
+            self._batch_of(name, matches)
+            for name in names
+            for matches in self._evaluations[name].matches()
+        ]
         self._forget()
-        return in_order(found, places) if found else NOTHING
+        return in_order(found) if found else NOTHING
 
-    def _evaluated(self, name: str, begin: int, end: int) -> list[EventBatch]:
-        """The composite events of a rule at instants from ``begin`` to before ``end``."""
+    def _batch_of(self, name: str, found: Matches) -> EventBatch:
+        """The composite events of a rule's matches."""
         linked, stores = self._linked[name], self._stores
-        rule = linked.deployed.rule
-
-        def batch_of(found: Matches) -> EventBatch:
-            causes = [
-                stores.of_type[column.plan.type.name].rows[found.rows[:, event]]
-                for event, column in enumerate(linked.columns)
-            ]
-            key = linked.deployed.key
-            return composites(rule.defines, rule.name, key, causes, found.words, stores.writer)
-
-        return [batch_of(found) for found in self._evaluations[name].matches(begin, end)]
+        causes = [
+            stores.of_type[column.plan.type.name].rows[found.rows[:, event]]
+            for event, column in enumerate(linked.columns)
+        ]
+        rule, key = linked.deployed.rule, linked.deployed.key
+        return composites(rule.defines, rule.name, key, causes, found.words, stores.writer)
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""

@@ -34,7 +34,7 @@ WORDS_MIN, WORDS_MAX = 2**20, 2**27
 FIRST_MATCHES = 256
 """Matches that come with the sizes; the rest is asked for."""
 THREADS = 256
-BLOCKS, FEW_BLOCKS = 528, 32
+BLOCKS, FEW_BLOCKS = 528, 128
 """Blocks of kernels over units, and of those over partial sequences."""
 
 
@@ -70,7 +70,8 @@ class Workspace:
         self.generation = 0
         self._shape = (0, 0, 0, 0, 0)  # levels, events, slots, terms, values
         self.sizes = device.zeros(records.SIZES, np.int64)
-        self.asked: AnyArray = device.pinned(4, np.int64)
+        self.owner: Evaluation | None = None
+        """Whose results stand there."""
 
     @property
     def bytes(self) -> int:
@@ -119,7 +120,7 @@ class Workspace:
         self.marks = on.zeros(self.words, np.int64)
         self.sums, self.parts = empty(kernels.CHUNKS + 2), empty(PARTS)
         room = max(capacity, FIRST_MATCHES)
-        self.results = empty(records.SIZES + room * (1 + events + values))
+        self.results = empty(records.SIZES + room * (1 + events + 2 * values))
         self.generation += 1
 
 
@@ -129,57 +130,79 @@ class Evaluation:
     def __init__(self, linked: Linked, memory: Memory, workspace: Workspace) -> None:
         self.linked = linked
         self._memory, self._workspace = memory, workspace
-        self._width = 1 + len(linked.columns) + len(linked.plan.values)
+        self._width = 1 + len(linked.columns) + 2 * len(linked.plan.values)
         self._pinned: AnyArray = workspace.device.pinned(
             records.SIZES + FIRST_MATCHES * self._width, np.int64
         )
+        self._asked: AnyArray = workspace.device.pinned(2, np.int64)
+        self._first = self._stop = 0
+        self._room = (0, 0)
+        """Partial sequences of a level, and words of marks, that what was launched has room for."""
         self._recorded: Callable[[], None] | None = None
         self._made_for = (-1, -1)
         self.recorded = not workspace.device.simulated
         self.evaluated = 0
         """Terminators, ever."""
 
-    def matches(self, begin: int, end: int) -> Iterator[Matches]:
-        """All matches whose terminators' times are from ``begin`` to before ``end``."""
-        most, done, workspace = TERMINATORS_MAX, 0, self._workspace
-        workspace.fit(self.linked)
-        while True:
-            most = min(most, workspace.capacity)
-            workspace.asked[:] = begin, end, done, most
-            self._submit()
-            sizes = self._pinned[: records.SIZES]
-            needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
-            need, words = int(needs.max()), int(sizes[records.WORDS_NEEDED])
-            if need > workspace.capacity or words > workspace.words:
-                has_room = (need <= workspace.capacity or workspace.grow(need)) and (
-                    words <= workspace.words or workspace.grow_marks(words)
-                )
-                if not has_room:
-                    most = min(most, int(needs[0])) // 2
-                    if most == 0:
-                        raise DeviceFailed(f"one terminator makes {need} partial sequences")
+    def start(self, begin: int, end: int) -> None:
+        """Launch the evaluation of the first terminators whose times are from ``begin`` to before
+        ``end``; the workspace fits the rule.
+        """
+        times = self.linked.columns[0].times
+        since = max(begin, self.linked.deployed.since)
+        first, stop = np.searchsorted(times, (since, end))
+        self._first, self._stop = int(first), int(stop)
+        self.evaluated += self._stop - self._first
+        if self._first < self._stop:
+            self._submit(TERMINATORS_MAX)
+
+    def matches(self) -> Iterator[Matches]:
+        """All matches of the terminators that were asked for when it was started."""
+        while self._first < self._stop:
+            self._workspace.lane.wait()
+            sizes, levels = self._pinned[: records.SIZES], self.linked.levels
+            most = int(self._asked[1])
+            if not self._fits(sizes, most):
                 continue
-            count = int(sizes[records.LEVELS + self.linked.levels - 1])
-            total = int(sizes[records.TERMINATORS])
+            count = int(sizes[records.LEVELS + levels - 1])
+            if count > FIRST_MATCHES and self._workspace.owner is not self:
+                self._submit(most)  # what does not fit beside the sizes has been written over
+                continue
             found = self._found(count)
-            done += int(sizes[records.LEVELS])
+            self._first += most
+            if self._first < self._stop:
+                self._submit(TERMINATORS_MAX)
             if len(found.rows):
                 yield found
-            if done >= total:
-                self.evaluated += total
-                return
 
-    def _submit(self) -> None:
-        """Launch all, and wait for it."""
-        made_for = (self._memory.generation, self._workspace.generation)
+    def _fits(self, sizes: Int64s, most: int) -> bool:
+        """Whether there was room for all; else what is asked for anew has room (Law 2)."""
+        space = self._workspace
+        needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
+        need, words = int(needs.max()), int(sizes[records.WORDS_NEEDED])
+        if need <= self._room[0] and words <= self._room[1]:
+            return True
+        has_room = need <= space.capacity or space.grow(need)
+        if not (has_room and (words <= space.words or space.grow_marks(words))):
+            most //= 2
+            if most == 0:
+                raise DeviceFailed(f"one terminator makes {need} partial sequences")
+        self._submit(most)
+        return False
+
+    def _submit(self, most: int) -> None:
+        """Launch the evaluation of so many terminators at most."""
+        space = self._workspace
+        self._asked[:] = self._first, min(most, space.capacity, self._stop - self._first)
+        made_for = (self._memory.generation, space.generation)
         if made_for != self._made_for:
             self._made_for, self._recorded = made_for, None
         if self._recorded is None:
             work = partial(self.launch, self._memory.addresses[self.linked.deployed.rule.name])
-            device, lane = self._workspace.device, self._workspace.lane
-            self._recorded = device.recorded(work, lane) if self.recorded else work
+            recorded = self.recorded
+            self._recorded = space.device.recorded(work, space.lane) if recorded else work
+        space.owner, self._room = self, (space.capacity, space.words)
         self._recorded()
-        self._workspace.lane.wait()
 
     def _found(self, count: int) -> Matches:
         """The matches among so many partial sequences of the last level."""
@@ -193,8 +216,9 @@ class Evaluation:
             space.lane.wait()
             words = whole[head:]
         table = words.reshape(count, self._width)
-        table = table[table[:, 0] != 0]
-        return Matches(table[:, 1 : 1 + events], table[:, 1 + events :])
+        values = 1 + events + len(self.linked.plan.values)
+        table = table[(table[:, 0] != 0) & table[:, values:].all(axis=1)]  # S9
+        return Matches(table[:, 1 : 1 + events], table[:, 1 + events : values])
 
     # --- launches --------------------------------------------------------------------------------
 
@@ -202,16 +226,9 @@ class Evaluation:
         """Everything from the question to the first matches, on the lane."""
         space, heap = self._workspace, self._memory.heap
         on, lane = space.device, space.lane
-        on.upload(space.sizes, 0, space.asked, lane)
+        on.upload(space.sizes, 0, self._asked, lane)
         threads = 4 if on.simulated else 1_024
-        begun = (
-            heap,
-            addresses.begin,
-            space.frames[0],
-            space.alive[0],
-            space.capacity,
-            space.sizes,
-        )
+        begun = (space.frames[0], space.alive[0], space.sizes)
         on.launch(kernels.begin, (1, 1), threads, lane, *begun)
         level = 0
         for step, address in zip(self.linked.plan.steps, addresses.steps, strict=True):

@@ -23,7 +23,6 @@ from rules.engine.gpu.machine import DEPTH, key_word, relation, run
 from rules.engine.gpu.records import (
     ANCHOR,
     ANCHOR_TIMES,
-    BEGIN,
     BOUND,
     CHUNKS_PLACE,
     DURATION,
@@ -31,7 +30,6 @@ from rules.engine.gpu.records import (
     EARLIER_TIMES,
     EARLY,
     EMPTY,
-    END_TIME,
     EVENT,
     FIRST_TERM,
     FIRST_TERMINATOR,
@@ -39,7 +37,6 @@ from rules.engine.gpu.records import (
     KIND,
     LEVELS,
     LONGEST,
-    MOST,
     NEEDS,
     NEGATE,
     ORDER,
@@ -59,7 +56,6 @@ from rules.engine.gpu.records import (
     SELECT,
     SINCE,
     SIZE,
-    SKIP,
     SLOT,
     SORTED,
     STRICT,
@@ -97,24 +93,39 @@ MASK_32 = 2**32 - 1
 
 
 @cuda.jit(device=True)
-def first_not_before(heap, segment, low, high, word):
-    """The first of ascending words from ``low`` to ``high`` that is not less than another.
+def both_not_before(heap, segment, low, high, one, other):
+    """The first of ascending words from ``low`` to ``high`` that is not less than ``one``, and that
+    which is not less than ``other``; the second no earlier than the first.
 
-    It probes seven places at once: a device waits for one word as long as for seven.
+    It probes seven places for each at once: a device waits for one word as long as for many.
     """
-    while high - low > PROBES:
-        part = (high - low) // (PROBES + 1)
-        less = int64(0)
+    first_low, first_high, second_low, second_high = low, high, low, high
+    while first_high - first_low > PROBES or second_high - second_low > PROBES:
+        part = (first_high - first_low) // (PROBES + 1)
+        other_part = (second_high - second_low) // (PROBES + 1)
+        less, other_less = int64(0), int64(0)
         for probe in range(1, PROBES + 1):
-            less += int64(heap[segment + low + probe * part] < word)
-        if less < PROBES:
-            high = low + (less + 1) * part
-        if less > 0:
-            low += less * part + 1
-    less = int64(0)
-    for place in range(low, high):
-        less += int64(heap[segment + place] < word)
-    return low + less
+            if part > 0:
+                less += int64(heap[segment + first_low + probe * part] < one)
+            if other_part > 0:
+                other_less += int64(heap[segment + second_low + probe * other_part] < other)
+        if part > 0:
+            if less < PROBES:
+                first_high = first_low + (less + 1) * part
+            if less > 0:
+                first_low += less * part + 1
+        if other_part > 0:
+            if other_less < PROBES:
+                second_high = second_low + (other_less + 1) * other_part
+            if other_less > 0:
+                second_low += other_less * other_part + 1
+    less, other_less = int64(0), int64(0)
+    for place in range(first_low, first_high):
+        less += int64(heap[segment + place] < one)
+    for place in range(second_low, second_high):
+        other_less += int64(heap[segment + place] < other)
+    first = first_low + less
+    return first, greater(first, second_low + other_less)
 
 
 @cuda.jit(device=True)
@@ -157,30 +168,14 @@ def index_sorted(heap, keys, order, target, size):
 
 
 @cuda.jit
-def begin(heap, step, frames, alive, capacity, sizes):
-    """Make a partial sequence of each terminator; ``step`` describes their column.
-
-    One block: the first thread finds them, the others fill in.
-    """
-    if cuda.threadIdx.x == 0:
-        size = heap[heap[step + SIZE]]
-        since = greater(sizes[BEGIN], heap[step + SINCE])
-        first = first_not_before(heap, heap[step + TIMES], int64(0), size, since)
-        end = first_not_before(heap, heap[step + TIMES], first, size, sizes[END_TIME])
-        sizes[TERMINATORS] = end - first
-        first = lesser(end, first + sizes[SKIP])
-        sizes[FIRST_TERMINATOR] = first
-        count = lesser(lesser(end - first, sizes[MOST]), int64(capacity))
-        sizes[LEVELS] = count
-        sizes[NEEDS] = count
-        for level in range(LEVELS + 1, NEEDS):
-            sizes[level] = 0
-        for place in range(NEEDS + 1, len(sizes)):
-            sizes[place] = 0
-    cuda.syncthreads()
-    for p in range(cuda.threadIdx.x, sizes[LEVELS], cuda.blockDim.x):
-        frames[p] = sizes[FIRST_TERMINATOR] + p
+def begin(frames, alive, sizes):
+    """Make a partial sequence of each terminator, and forget what sizes there were. One block."""
+    first, count = sizes[FIRST_TERMINATOR], sizes[TERMINATORS]
+    for p in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+        frames[p] = first + p
         alive[p] = 1
+    for place in range(LEVELS + cuda.threadIdx.x, len(sizes), cuda.blockDim.x):
+        sizes[place] = count if place == LEVELS or place == NEEDS else 0  # noqa: SIM109
 
 
 @cuda.jit(device=True)
@@ -229,6 +224,24 @@ def operand_of(heap, term, frames, slots, stride, p, stack):
     return word, is_known
 
 
+@cuda.jit(device=True)
+def know_operands(heap, step, frames, slots, operands, stride, p, stack):
+    """Compute the operands of a step's terms; whether all are defined."""
+    for number in range(heap[step + TERMS]):
+        term = heap[step + FIRST_TERM] + number * TERM_WORDS
+        word, is_known = operand_of(heap, term, frames, slots, stride, p, stack)
+        operands[number * stride + p] = word
+        if not is_known:
+            return False
+    return True
+
+
+@cuda.jit(device=True)
+def end_of_key(key):
+    """What is beyond all equal keys; the greatest word is not beyond itself."""
+    return key + 1 if key < WORD_GREATEST else key
+
+
 @cuda.jit
 def look(
     heap, step, frames, slots, alive, lows, highs, operands, stride, sizes, level, results, seconds
@@ -237,39 +250,29 @@ def look(
     operands of the step's terms; none where one is undefined. What ``reduce`` fills is made empty.
     """
     stack = cuda.local.array(DEPTH, int64)
+    size, times = heap[heap[step + SIZE]], heap[step + TIMES]
+    keys, order, longest = heap[step + SORTED], heap[step + ORDER], int64(0)
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
         low, high = int64(0), int64(0)
         if alive[p] != 0:
-            size = heap[heap[step + SIZE]]
-            times = heap[step + TIMES]
             early = earliest(heap, step, frames, stride, p)
             late = end_of(heap, step, frames, stride, p)
-            low = first_not_before(heap, times, int64(0), size, early)
-            high = greater(low, first_not_before(heap, times, low, size, late))
-            for number in range(heap[step + TERMS]):
-                if low < high:
-                    term = heap[step + FIRST_TERM] + number * TERM_WORDS
-                    word, is_known = operand_of(heap, term, frames, slots, stride, p, stack)
-                    operands[number * stride + p] = word
-                    if not is_known:
-                        high = low
-            if low < high and heap[step + ORDER] >= 0:
+            low, high = both_not_before(heap, times, int64(0), size, early, late)
+            if not know_operands(heap, step, frames, slots, operands, stride, p, stack):
+                high = low
+            elif order >= 0:
                 key = operands[heap[step + INDEX_TERM] * stride + p]
-                keys, order = heap[step + SORTED], heap[step + ORDER]
-                first = first_not_before(heap, keys, int64(0), size, key)
-                last = size
-                if key < 2**63 - 1:
-                    last = first_not_before(heap, keys, first, size, key + 1)
-                low, high = (
-                    first_not_before(heap, order, first, last, low),
-                    first_not_before(heap, order, first, last, high),
-                )
+                first, last = both_not_before(heap, keys, int64(0), size, key, end_of_key(key))
+                if key == WORD_GREATEST:
+                    last = size
+                low, high = both_not_before(heap, order, first, last, low, high)
         lows[p] = low
         highs[p] = high
         results[p] = heap[step + EMPTY]
         seconds[p] = 0
-        if high > low:
-            cuda.atomic.max(sizes, heap[step + LONGEST], high - low)
+        longest = greater(longest, high - low)
+    if longest > 0:
+        cuda.atomic.max(sizes, heap[step + LONGEST], longest)
 
 
 @cuda.jit(device=True)
@@ -305,6 +308,39 @@ def value_of(heap, step, frames, slots, stride, p, entry, stack):
     return run(heap, heap[step + PROGRAM], frames, slots, stride, p, own, entry, stack)
 
 
+@cuda.jit(device=True)
+def reduce_plainly(
+    heap, segment, how, mask, operand, start, direction, lane, length, lanes, is_count
+):
+    """As ``reduce`` where one term decides: how many of a thread's candidates fit, or the place of
+    the first of them, and whether there is one. Four words are asked for at once.
+    """
+    found, turn = int64(0), lane
+    while turn < length:
+        first = heap[segment + start + direction * turn]
+        second, third, fourth = first, first, first
+        left = length - turn
+        if left > lanes:
+            second = heap[segment + start + direction * (turn + lanes)]
+        if left > 2 * lanes:
+            third = heap[segment + start + direction * (turn + 2 * lanes)]
+        if left > 3 * lanes:
+            fourth = heap[segment + start + direction * (turn + 3 * lanes)]
+        hits = int64(relation(how, first, operand) & mask != 0)
+        if left > lanes and relation(how, second, operand) & mask != 0:
+            hits += 2
+        if left > 2 * lanes and relation(how, third, operand) & mask != 0:
+            hits += 4
+        if left > 3 * lanes and relation(how, fourth, operand) & mask != 0:
+            hits += 8
+        if is_count:
+            found += (hits & 1) + ((hits >> 1) & 1) + ((hits >> 2) & 1) + (hits >> 3)
+        elif hits != 0:
+            return start + direction * (turn + lanes * (cuda.ffs(hits) - 1)), True
+        turn += 4 * lanes
+    return found, found > 0
+
+
 @cuda.jit
 def reduce(
     heap, step, frames, slots, lows, highs, operands, stride, sizes, level, results, seconds
@@ -336,7 +372,24 @@ def reduce(
                 results[p] = high - low
             continue
         operand = operands[p] if terms > 0 else int64(0)
-        for turn in range(lane, high - low, lanes):
+        is_quick = is_plain and terms == 1 and order < 0 and how_reduced <= REDUCE_LAST
+        if is_quick:
+            is_last = how_reduced == REDUCE_LAST
+            start, direction = (high - 1, int64(-1)) if is_last else (low, int64(1))
+            best, is_any = reduce_plainly(
+                heap,
+                segment,
+                how,
+                mask,
+                operand,
+                start,
+                direction,
+                lane,
+                high - low,
+                lanes,
+                how_reduced == REDUCE_COUNT,
+            )
+        for turn in range(lane, int64(0) if is_quick else high - low, lanes):
             place = low + turn if how_reduced != REDUCE_LAST else high - 1 - turn
             entry = place if order < 0 else heap[order + place]
             if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
@@ -420,6 +473,12 @@ def chunk_of(words):
     return bits
 
 
+@cuda.jit(device=True)
+def set_mark(marks, first, place):
+    """Set the bit of a candidate of the window whose words begin at ``first``."""
+    cuda.atomic.or_(marks, first + (place >> 5), int64(1) << (place & 31))
+
+
 @cuda.jit
 def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level, marks):
     """Set a bit for each candidate that fits; ``marks`` are all zero before. ``sizes`` then says
@@ -455,12 +514,33 @@ def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level,
                 marks[p * pieces + piece] = (int64(1) << left) - 1
             continue
         operand = operands[p] if terms > 0 and length > 0 else int64(0)
-        for place in range(lane, length, lanes):
+        is_quick = is_plain and terms == 1 and order < 0
+        if is_quick:
+            place = lane
+            while place < length:
+                left, first = length - place, heap[segment + low + place]
+                second, third, fourth = first, first, first
+                if left > lanes:
+                    second = heap[segment + low + place + lanes]
+                if left > 2 * lanes:
+                    third = heap[segment + low + place + 2 * lanes]
+                if left > 3 * lanes:
+                    fourth = heap[segment + low + place + 3 * lanes]
+                if relation(how, first, operand) & mask != 0:
+                    set_mark(marks, p * pieces, place)
+                if left > lanes and relation(how, second, operand) & mask != 0:
+                    set_mark(marks, p * pieces, place + lanes)
+                if left > 2 * lanes and relation(how, third, operand) & mask != 0:
+                    set_mark(marks, p * pieces, place + 2 * lanes)
+                if left > 3 * lanes and relation(how, fourth, operand) & mask != 0:
+                    set_mark(marks, p * pieces, place + 3 * lanes)
+                place += 4 * lanes
+        for place in range(lane, int64(0) if is_quick else length, lanes):
             entry = low + place if order < 0 else heap[order + low + place]
             if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
                 continue
             if is_plain or fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
-                cuda.atomic.or_(marks, p * pieces + (place >> 5), int64(1) << (place & 31))
+                set_mark(marks, p * pieces, place)
 
 
 @cuda.jit
@@ -594,39 +674,36 @@ def check(heap, step, frames, slots, alive, stride, sizes, level):
 def conclude(
     heap, numbers, events, values, first_value, frames, slots, alive, stride, sizes, level, results
 ):
-    """What is to be known of each complete match: whether it is one, the rows of its events, and
-    the values of its composite event. ``numbers`` is where the events' segments of row numbers
-    are listed. ``results`` int64[SIZES + stride * (1 + events + values)]: the sizes, then matches.
+    """What is to be known of each partial sequence that is complete: whether it is a match, the
+    rows of its events, the values of its composite event, and whether each is defined; a thread an
+    item. ``numbers`` is where the events' segments of row numbers are listed. ``results``
+    int64[SIZES + stride * (1 + events + 2 * values)]: the sizes, then an item a word.
     """
     stack = cuda.local.array(DEPTH, int64)
-    width = 1 + events + values
+    items = 1 + events + values
     for place in range(cuda.grid(1), len(sizes), cuda.gridsize(1)):
         results[place] = sizes[place]
-    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
-        at = len(sizes) + p * width
-        is_match = alive[p]
-        if is_match != 0:
-            for event in range(events):
-                entry = frames[event * stride + p]
-                results[at + 1 + event] = heap[heap[numbers + event] + entry]
-            for number in range(values):
-                value = first_value + number * VALUE_WORDS
-                if heap[value + VALUE_EVENT] >= 0:
-                    entry = frames[heap[value + VALUE_EVENT] * stride + p]
-                    word = heap[heap[value + VALUE_PLACE] + entry]
-                else:
-                    word, is_known = run(
-                        heap,
-                        heap[value + VALUE_PLACE],
-                        frames,
-                        slots,
-                        stride,
-                        p,
-                        int64(-1),
-                        int64(0),
-                        stack,
-                    )
-                    if not is_known:
-                        is_match = 0
-                results[at + 1 + events + number] = word
-        results[at] = is_match
+    for number in range(cuda.grid(1), sizes[LEVELS + level] * items, cuda.gridsize(1)):
+        p = number // items
+        item = number - p * items
+        at = len(sizes) + p * (items + values)
+        if item == 0:
+            results[at] = alive[p]
+        elif alive[p] == 0:  # what is not bound is no entry
+            continue
+        elif item <= events:
+            entry = frames[(item - 1) * stride + p]
+            results[at + item] = heap[heap[numbers + item - 1] + entry]
+        else:
+            value = first_value + (item - 1 - events) * VALUE_WORDS
+            word, is_known = int64(0), True
+            if heap[value + VALUE_EVENT] >= 0:
+                entry = frames[heap[value + VALUE_EVENT] * stride + p]
+                word = heap[heap[value + VALUE_PLACE] + entry]
+            else:
+                program = heap[value + VALUE_PLACE]
+                word, is_known = run(
+                    heap, program, frames, slots, stride, p, int64(-1), int64(0), stack
+                )
+            results[at + item] = word
+            results[at + item + values] = 1 if is_known else 0

@@ -266,7 +266,7 @@ class Words:
                 offset = self._segment(column, layout.offset_of(one.offset))
             elif one.op in HOW:
                 event, offset = HOW[one.op], MASKS[one.offset]
-            words += int(one.op), event, offset, word_of(one.value, self._strings)
+            words += int(one.op) | event << 8 | offset << 16, word_of(one.value, self._strings)
         assert len(words) % INSTRUCTION == 0
         return self.append(words)
 
@@ -292,11 +292,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the parts of a rule's words are: the column of its terminators as a step, its steps,
-    its events' row numbers, and its values.
-    """
+    """Where the parts of a rule's words are: its steps, its events' row numbers, its values."""
 
-    begin: int
     steps: tuple[int, ...]
     numbers: int
     first_value: int
@@ -311,10 +308,6 @@ def addressed(
 ) -> Addresses:
     """Write a rule: ``segment``, ``size`` and ``index`` say where columns and indexes stand."""
     since = max(linked.deployed.since, TIME_MIN)
-    terminator = linked.columns[0]
-    begin = [0] * records.STEP_WORDS
-    begin[records.SIZE], begin[records.SINCE] = size(terminator), since
-    begin[records.TIMES] = segment(terminator, layout.ROW_TIME)
     steps, longest = [], records.LONGESTS
     for step, search in zip(linked.plan.steps, linked.searches, strict=True):
         steps.append(_step(linked, step, search, words, segment, size, index))
@@ -323,7 +316,6 @@ def addressed(
         longest += search is not None
     values = [place for program in linked.plan.values for place in words.place(linked, program)]
     return Addresses(
-        words.append(begin),
         tuple(words.append(step) for step in steps),
         words.append(segment(column, NUMBER) for column in linked.columns),
         words.append(values),

@@ -4,11 +4,11 @@ Law: it computes what the processor's does (:mod:`rules.engine.kernels.expressio
 arithmetic it shares), bit for bit. What is defined stands in the bits of one word, by the depth of
 the stack.
 
-All that kernels read stands in one array of words, the *heap*: instructions of four words (what,
-event, place, value), and the attributes of columns, each a segment by itself. A program's ``LOAD``
-names the segment. A *partial sequence* (thesis 6.3) is a number ``p``; ``frames`` say which entry
-of its column each of its events is, ``slots`` what was computed for it: both are laid out by event
-or slot, then by partial sequence.
+All that kernels read stands in one array of words, the *heap*: instructions of two words (what,
+event and place in the one, a value in the other), and the attributes of columns, each a segment by
+itself. A program's ``LOAD`` names the segment. A *partial sequence* (thesis 6.3) is a number ``p``;
+``frames`` say which entry of its column each of its events is, ``slots`` what was computed for it:
+both are laid out by event or slot, then by partial sequence.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from rules.planning.program import Op
 
 DEPTH = 16
 """Words of the stack."""
-INSTRUCTION = 4
-"""Words of an instruction."""
+INSTRUCTION = 2
+"""Words of an instruction: what (8 bits), event (8 bits) and place, and a value."""
 LESS, SAME, GREATER = 1, 2, 4
 """How a left operand stands to a right one; a comparison is the sum of what satisfies it."""
 BY_INT, BY_FLOAT, BY_INT_FLOAT, BY_FLOAT_INT, BY_KEY = 0, 1, 2, 3, 4
@@ -112,72 +112,84 @@ def run(heap, code, frames, slots, stride, p, own, candidate, stack):
     ``code`` is the heap's word at which it begins. Frame place ``own`` is that of the candidate,
     whose entry is ``candidate``; ``stack`` int64[DEPTH] is the thread's own (made in the kernel:
     the simulator knows no local memory elsewhere). Of a conjunction (with CHECKs) the second says
-    whether all its conditions are true.
+    whether all its conditions are true. The top of the stack is kept beside it, in ``top``.
     """
-    known, top, place = int64(0), int64(-1), int64(code)
+    known, depth, place, top = int64(0), int64(0), int64(code), int64(0)
     while True:
-        op, event, offset = heap[place], heap[place + 1], heap[place + 2]
-        if op == END:
-            return (stack[0], known & 1 == 1) if top >= 0 else (int64(1), True)
-        if op == CHECK:
-            if (known >> top) & 1 == 0 or stack[top] == 0:
-                return int64(0), False
-            top -= 1
-        elif op in (LOAD, CONST, SLOT):
-            top += 1
-            known |= int64(1) << top
-            if op == CONST:
-                stack[top] = heap[place + 3]
-            elif op == LOAD:
-                entry = candidate if event == own else frames[(event - 1) * stride + p]
-                stack[top] = heap[offset + entry]
-            else:
-                stack[top] = slots[2 * offset * stride + p]
-                if slots[(2 * offset + 1) * stride + p] == 0:
-                    known &= ~(int64(1) << top)
-        elif op == NOT:
-            stack[top] = 1 - stack[top]
-        elif op == TO_FLOAT:
-            stack[top] = as_word(float(stack[top]))
-        elif op == NEGATE_I:
-            if stack[top] == INT_MIN:
-                known &= ~(int64(1) << top)
-            stack[top] = -stack[top]
-        elif op == NEGATE_F:
-            stack[top] = as_word(-as_float(stack[top]))
-        elif op == CHOOSE:
-            top -= 2
-            chosen = top + 1 if stack[top] != 0 else top + 2
-            is_known = (known >> top) & (known >> chosen) & 1
-            stack[top] = stack[chosen]
-            known = (known & ~(int64(1) << top)) | (is_known << top)
-        elif op in (AND, OR):
-            top -= offset - 1
-            decisive = int64(1) if op == OR else int64(0)
-            value, is_known = 1 - decisive, int64(1)
-            for at in range(top, top + offset):
-                if (known >> at) & 1 == 0:
-                    is_known = int64(0)
-            for at in range(top, top + offset):
-                if (known >> at) & 1 == 1 and stack[at] == decisive:
-                    value, is_known = decisive, int64(1)
-            stack[top] = value
-            known = (known & ~(int64(1) << top)) | (is_known << top)
-        else:
-            top -= 1
-            is_known = (known >> top) & (known >> (top + 1)) & 1
-            left, right = stack[top], stack[top + 1]
-            if COMPARE_I <= op <= COMPARE_S:
-                stack[top] = int64(1) if relation(event, left, right) & offset != 0 else int64(0)
-            elif ADD_I <= op <= MODULO_I:
-                result, fits = compute_int(op, left, right)
-                stack[top] = result
+        word = heap[place]
+        op = word & 255
+        if op == LOAD:
+            if depth > 0:
+                stack[depth - 1] = top
+            event = (word >> 8) & 255
+            entry = candidate if event == own else frames[(event - 1) * stride + p]
+            top = heap[(word >> 16) + entry]
+            known |= int64(1) << depth
+            depth += 1
+        elif ADD_I <= op <= COMPARE_S:
+            depth -= 1
+            left, is_known = stack[depth - 1], (known >> (depth - 1)) & (known >> depth) & 1
+            if op >= COMPARE_I:
+                found = relation((word >> 8) & 255, left, top)
+                top = int64(1) if found & (word >> 16) != 0 else int64(0)
+            elif op <= MODULO_I:
+                top, fits = compute_int(op, left, top)
                 if not fits:
                     is_known = int64(0)
             else:
-                number = compute_float(op, as_float(left), as_float(right))
-                stack[top] = as_word(number)
+                number = compute_float(op, as_float(left), as_float(top))
+                top = as_word(number)
                 if not math.isfinite(number):
                     is_known = int64(0)
-            known = (known & ~(int64(1) << top)) | (is_known << top)
+            known = (known & ~(int64(1) << (depth - 1))) | (is_known << (depth - 1))
+        elif op == CONST or op == SLOT:  # noqa: SIM109 (a device compares faster than it looks up)
+            if depth > 0:
+                stack[depth - 1] = top
+            known |= int64(1) << depth
+            if op == CONST:
+                top = heap[place + 1]
+            else:
+                slot = 2 * (word >> 16)
+                top = slots[slot * stride + p]
+                if slots[(slot + 1) * stride + p] == 0:
+                    known &= ~(int64(1) << depth)
+            depth += 1
+        elif op == CHECK:
+            depth -= 1
+            if (known >> depth) & 1 == 0 or top == 0:
+                return int64(0), False
+            if depth > 0:
+                top = stack[depth - 1]
+        elif op == END:
+            return (top, known & 1 == 1) if depth > 0 else (int64(1), True)
+        elif op == NOT:
+            top = 1 - top
+        elif op == TO_FLOAT:
+            top = as_word(float(top))
+        elif op == NEGATE_I:
+            if top == INT_MIN:
+                known &= ~(int64(1) << (depth - 1))
+            else:
+                top = -top
+        elif op == NEGATE_F:
+            top = as_word(-as_float(top))
+        elif op == CHOOSE:
+            depth -= 2
+            is_first = stack[depth - 1] != 0
+            is_known = (known >> (depth - 1)) & (known >> (depth if is_first else depth + 1)) & 1
+            top = stack[depth] if is_first else top
+            known = (known & ~(int64(1) << (depth - 1))) | (is_known << (depth - 1))
+        else:  # AND, OR
+            count = word >> 16
+            stack[depth - 1] = top
+            depth -= count - 1
+            decisive = int64(1) if op == OR else int64(0)
+            top, is_known = 1 - decisive, int64(1)
+            for at in range(depth - 1, depth - 1 + count):
+                if (known >> at) & 1 == 0:
+                    is_known = int64(0)
+            for at in range(depth - 1, depth - 1 + count):
+                if (known >> at) & 1 == 1 and stack[at] == decisive:
+                    top, is_known = decisive, int64(1)
+            known = (known & ~(int64(1) << (depth - 1))) | (is_known << (depth - 1))
         place += INSTRUCTION

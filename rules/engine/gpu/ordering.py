@@ -15,10 +15,9 @@ from matcher.model import Causes, Column, EventBatch, EventIds, Int64s, StringCo
 from rules.engine.engine import NOTHING, Detections
 
 
-def in_order(batches: Sequence[EventBatch], places: Sequence[int]) -> Detections:
-    """Batches, each of one rule and in order, as detections: one batch a type.
-
-    ``places`` int[n] say where the batches' rules stand (E4).
+def in_order(batches: Sequence[EventBatch]) -> Detections:
+    """Batches, each of one rule and in order, as detections: one batch a type. They stand in the
+    order of their rules' places (E4), and then of time.
     """
     of_type: dict[str, list[int]] = {}
     for number, batch in enumerate(batches):
@@ -26,7 +25,7 @@ def in_order(batches: Sequence[EventBatch], places: Sequence[int]) -> Detections
     numbers = [number for name in sorted(of_type) for number in of_type[name]]
     whole = tuple(joined([batches[number] for number in of_type[name]]) for name in sorted(of_type))
     times = np.concatenate([batches[number].time for number in numbers])
-    ranks = np.repeat([places[number] for number in numbers], [len(batches[n]) for n in numbers])
+    ranks = np.repeat(numbers, [len(batches[number]) for number in numbers])
     return Detections(whole, np.lexsort((ranks, times)))
 
 

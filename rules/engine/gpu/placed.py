@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import TypeVar
 
 from matcher.errors import SchemaError
 from matcher.gpu.device import failures
@@ -42,6 +43,7 @@ from rules.pattern import TIMER, RuleSet
 from rules.planning.plan import RulePlan
 from rules.planning.planner import compile_rule
 
+Result = TypeVar("Result")
 FORGET_MIN = 4_096
 """Fewer events than this are not worth to be forgotten."""
 FAILED = "the device failed: detecting on the processor from now on"
@@ -256,12 +258,12 @@ class PlacedEngine:
         if names:
             names = set(names)
             self._leave(names)
-            self._take_back(names)
+            self._take_back({name: self.mark(name) for name in names})
 
-    def _take_back(self, names: Collection[str]) -> None:
-        """Let the processor evaluate rules that are nowhere at present."""
+    def _take_back(self, marks: Mapping[str, int]) -> None:
+        """Let the processor evaluate rules that are nowhere at present, from their marks on."""
+        names = marks.keys()
         moved = self._placed(names)
-        marks = {one.rule.name: self.mark(one.rule.name) for one in moved}
         past = self._cpu.fresh()
         past.trust_ids()
         types = sorted(types_of(one.rule for one in moved) & self._kept.keys())
@@ -279,8 +281,10 @@ class PlacedEngine:
             for batch in self._kept[name].waiting:
                 self._cpu.push(batch)
 
-    def _give_up(self, error: Exception) -> None:
-        """Go on without the device (Law 3); raises what is no failure of it."""
+    def _give_up(self, error: Exception, marks: Mapping[str, int] | None = None) -> None:
+        """Go on without the device (Law 3); raises what is no failure of it. ``marks``: up to
+        where its rules were evaluated, if that is not as they are.
+        """
         if not isinstance(error, (DeviceFailed, *failures())):
             raise error
         said = str(error).strip().splitlines()
@@ -288,7 +292,8 @@ class PlacedEngine:
         self._gpu = None
         names, self._on_gpu = self._on_gpu, set()
         if names:
-            self._take_back(names)
+            known = self.mark if marks is None else marks.__getitem__
+            self._take_back({name: known(name) for name in names})
         self._tell(FAILED, self._failure)
 
     # --- events ----------------------------------------------------------------------------------
@@ -316,25 +321,36 @@ class PlacedEngine:
                 self._placer.count(name, len(batch), times[1])
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
-        """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        found = [self._theirs(marks), *self._ours(marks)]
+        """Evaluate every rule at every instant before its mark, in order of time (S14).
+
+        The processor has its turn while the device is at work.
+        """
+        before = {name: self.mark(name) for name in self._on_gpu}
+        _, error = self._asked(lambda gpu: gpu.begin(marks))
+        if error is not None:
+            self._give_up(error, before)
+        found = list(self._ours(marks))
+        theirs, error = self._asked(lambda gpu: gpu.finish())
         self._catalogue.advance_groups(marks)
         while self._catalogue.has_turns and self._catalogue.turn():
             self._catalogue.advance_groups({})
         self._forget()
+        if error is not None:
+            self._give_up(error, before)
+            found += self._ours({})
         self._choose()
-        return merged([one for one in found if len(one)], self._places)
+        every = [NOTHING if theirs is None else theirs, *found]
+        return merged([one for one in every if len(one)], self._places)
 
-    def _theirs(self, marks: int | Mapping[str, int]) -> Detections:
-        """What the device detects."""
+    def _asked(self, work: Callable[[GpuEngine], Result]) -> tuple[Result | None, Exception | None]:
+        """The device's answer, if there is an engine on it, and the error that came instead."""
         if self._gpu is None:
-            return NOTHING
+            return None, None
         try:
             with nullcontext() if self._placer is None else self._placer.timed():
-                return self._gpu.advance(marks)
+                return work(self._gpu), None
         except Exception as error:
-            self._give_up(error)
-            return NOTHING
+            return None, error
 
     def _ours(self, marks: int | Mapping[str, int]) -> Iterator[Detections]:
         """What the processor detects, turn by turn; no event that marks have passed waits then."""

@@ -85,11 +85,8 @@ VALUE_WORDS = 2
 # --- sizes ---------------------------------------------------------------------------------------
 # Words of the one array by which kernels tell each other how much there is.
 
-BEGIN, END_TIME, SKIP, MOST = 0, 1, 2, 3
-"""Terminators are evaluated from an instant on, up to another one, so many left out, so many at
-most: what the host asks for."""
-FIRST_TERMINATOR, TERMINATORS = 4, 5
-"""The entry of the first of them; and how many there are in all, those left out among them."""
+FIRST_TERMINATOR, TERMINATORS = 0, 1
+"""The entry of the first terminator, and how many are evaluated: what the host asks for."""
 WORDS, CHUNKS_PLACE = 6, 7
 """Words of marks that are in use, and chunks of them."""
 LEVELS = 8

@@ -8,15 +8,20 @@ Law 2: a column is the rows that its static conditions hold for, in their order;
 when a row comes, on the host, for a batch at once (:mod:`rules.planning.columnar`).
 
 Law 3: rows older than a horizon are of no use to any rule. They go when they are more than half.
+
+Law 4: what comes behind all that is there costs by itself, however much there is: arrays grow at
+their end, and nothing that stands before is looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
+from matcher.growing import Growing
 from matcher.identity import source_hash
 from matcher.model import TIME_MIN, Bools, EventBatch, EventType, Int64s, Kind, StringColumn
 from rules.engine.gpu.batches import rows_as_batch
@@ -39,47 +44,98 @@ FORGET_MIN = 4_096
 """Fewer rows than this are not worth forgetting."""
 
 
+_hash = lru_cache(1_024)(source_hash)
+"""Most batches are of sources that have been there."""
+
+
 @dataclass(slots=True, eq=False)
 class Column:
     """The rows of a store that static conditions hold for.
 
-    ``rows`` int64[n] are their numbers in the store, ascending; ``times`` int64[n] theirs. The
+    ``rows`` int64[n] are their numbers in the store, ascending, and ``times`` int64[n] theirs. The
     device has ``known`` entries, of which those from ``fresh`` on are not as they stand here.
     ``users`` counts rules.
     """
 
     plan: ColumnPlan
     number: int
-    rows: Int64s
-    times: Int64s
+    entries: Growing = field(default_factory=lambda: Growing(np.int64))
+    instants: Growing = field(default_factory=lambda: Growing(np.int64))
     fresh: int = 0
     known: int = 0
     users: int = 0
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self.entries.size
 
-
-@dataclass(slots=True, eq=False)
-class Store:
-    """The events of one type: ``rows`` int64[n, width]; ``member`` bool[n] for each column."""
-
-    type: EventType
-    rows: Int64s
-    columns: list[Column] = field(default_factory=list)
-    member: list[Bools] = field(default_factory=list)
-    waiting: list[EventBatch] = field(default_factory=list)
-    horizon: int = TIME_MIN
-
-    @classmethod
-    def of(cls, type_: EventType) -> Store:
-        """A store without events."""
-        return cls(type_, np.empty((0, HEADER + len(type_.attributes)), np.int64))
+    @property
+    def rows(self) -> Int64s:
+        """int64[n]."""
+        return self.entries.rows[: self.entries.size]
 
     @property
     def times(self) -> Int64s:
         """int64[n], microseconds."""
-        return self.rows[:, ROW_TIME]
+        return self.instants.rows[: self.instants.size]
+
+    def follow(self, member: Growing, times: Int64s, start: int) -> None:
+        """Find its rows anew from a row of the store on, whose times are given."""
+        kept, rows = len(self), self.rows
+        if kept and rows[-1] >= start:
+            kept = int(np.searchsorted(rows, start))
+        self.entries.size = self.instants.size = kept
+        fresh = start + np.flatnonzero(member.rows[start : member.size])
+        self.entries.extend(fresh)
+        self.instants.extend(times[fresh])
+        self.fresh = min(self.fresh, kept)
+
+
+class Store:
+    """The events of one type: ``rows`` int64[n, width], their ``times`` by themselves, and
+    ``member`` bool[n] for each column.
+    """
+
+    def __init__(self, type_: EventType) -> None:
+        self.type = type_
+        self.columns: list[Column] = []
+        self.member: list[Growing] = []
+        self.waiting: list[EventBatch] = []
+        self.horizon = TIME_MIN
+        self._rows = Growing(np.int64, HEADER + len(type_.attributes))
+        self._times = Growing(np.int64)
+
+    @property
+    def rows(self) -> Int64s:
+        """int64[n, width]."""
+        return self._rows.rows[: self._rows.size]
+
+    @property
+    def times(self) -> Int64s:
+        """int64[n], microseconds."""
+        return self._times.rows[: self._times.size]
+
+    def put(self, start: int, rows: Int64s, members: Sequence[Bools]) -> None:
+        """Have these rows from a place on, and nothing behind them."""
+        self._rows.size = self._times.size = start
+        self._rows.extend(rows)
+        self._times.extend(rows[:, ROW_TIME])
+        for member, fresh in zip(self.member, members, strict=True):
+            member.size = start
+            member.extend(fresh)
+
+    def members(self, start: int) -> list[Bools]:
+        """For each column, which rows from a place on are its."""
+        return [member.rows[start : member.size] for member in self.member]
+
+    def forget(self, count: int) -> None:
+        """Forget the first rows."""
+        self.put(0, self.rows[count:].copy(), [one.copy() for one in self.members(count)])
+        self.follow(0)
+
+    def follow(self, start: int) -> None:
+        """Find the entries of columns anew from a row on."""
+        for column, member in zip(self.columns, self.member, strict=True):
+            column.follow(member, self.times, start)
 
 
 class Stores:
@@ -103,13 +159,14 @@ class Stores:
         """The column of a plan, with one more user. A new one takes in the rows that are there."""
         column = self._columns.get(plan)
         if column is None:
-            store = self.of_type.setdefault(plan.type.name, Store.of(plan.type))
-            column = Column(plan, self._next, np.empty(0, np.int64), np.empty(0, np.int64))
+            store = self.of_type.setdefault(plan.type.name, Store(plan.type))
+            column = Column(plan, self._next)
             self._next += 1
             self._columns[plan] = column
             store.columns.append(column)
-            store.member.append(self._members(plan, store))
-            _index(store, 0)
+            store.member.append(Growing(np.bool_))
+            store.member[-1].extend(self._members(plan, store))
+            column.follow(store.member[-1], store.times, 0)
         column.users += 1
         return column
 
@@ -141,9 +198,8 @@ class Stores:
     def empty(self, name: str) -> None:
         """Forget all events of a type."""
         store = self.of_type[name]
-        store.waiting, store.rows = [], store.rows[:0]
-        store.member = [member[:0] for member in store.member]
-        _index(store, 0)
+        store.waiting = []
+        store.forget(len(store.rows))
 
     def take_in(self) -> None:
         """Put what waits in its places."""
@@ -160,15 +216,15 @@ class Stores:
         ]
         old = len(store.rows)
         # Of what is there, only rows not earlier than the first new one may have to move.
-        start = int(np.searchsorted(store.times, rows[:, ROW_TIME].min(), side="left"))
-        together = np.concatenate([store.rows[start:], rows])
+        first, start = rows[:, ROW_TIME].min(), old
+        if old and store.times[-1] >= first:
+            start = int(np.searchsorted(store.times, first, side="left"))
+        together = np.concatenate([store.rows[start:], rows]) if start < old else rows
         order = self._order(together)
-        store.rows = np.concatenate([store.rows[:start], together[order]])
-        for place, fresh in enumerate(members):
-            tail = np.concatenate([store.member[place][start:], fresh])[order]
-            store.member[place] = np.concatenate([store.member[place][:start], tail])
+        pairs = zip(store.members(start), members, strict=True)
+        store.put(start, together[order], [np.concatenate(pair)[order] for pair in pairs])
         is_behind = bool((order[: old - start] == np.arange(old - start)).all())
-        _index(store, old if is_behind else start)
+        store.follow(old if is_behind else start)
 
     def _rows(self, batch: EventBatch) -> Int64s:
         """A batch as rows, int64[n, width]."""
@@ -180,7 +236,7 @@ class Stores:
         rows[:, ROW_SEQUENCE] = ids.sequence
         rows[:, ROW_ID] = form if texts is None else texts
         if keys is None:
-            hashes = np.array(list(map(source_hash, ids.source.values)), np.uint64).view(np.int64)
+            hashes = np.array(list(map(_hash, ids.source.values)), np.uint64).view(np.int64)
             rows[:, ROW_KEY_HIGH] = hashes[ids.source.codes]
             rows[:, ROW_KEY_LOW] = ids.sequence
         else:
@@ -196,6 +252,8 @@ class Stores:
 
     def _order(self, rows: Int64s) -> Int64s:
         """What puts rows in the order of time and then E4."""
+        if len(rows) == 1:
+            return np.zeros(1, np.int64)
         is_digest = rows[:, ROW_ID] == ID_IS_DIGEST
         rank = np.where(is_digest, 0, self.writer.sources.ranks[rows[:, ROW_SOURCE]])
         keys = [rows[:, ROW_SEQUENCE], rank, is_digest, rows[:, ROW_TIME]]
@@ -215,9 +273,7 @@ class Stores:
             store.horizon = horizons.get(name, store.horizon)
             old = int(np.searchsorted(store.times, store.horizon))
             if old > max(FORGET_MIN, len(store.rows) // 2):
-                store.rows = store.rows[old:].copy()
-                store.member = [member[old:].copy() for member in store.member]
-                _index(store, 0)
+                store.forget(old)
 
     def sweep(self, constants: set[int]) -> None:
         """Forget strings, and texts of ids, that neither ``constants`` nor rows mention."""
@@ -238,15 +294,3 @@ class Stores:
             for place in [ROW_ID] if kind is None else places:
                 found.update(np.unique(store.rows[:, place]).tolist())
         return found
-
-
-def _index(store: Store, start: int) -> None:
-    """Find the entries of columns anew from a row of the store on."""
-    for column, member in zip(store.columns, store.member, strict=True):
-        kept = int(np.searchsorted(column.rows, start))
-        if start == 0:
-            kept = 0
-        fresh = start + np.flatnonzero(member[start:])
-        column.rows = np.concatenate([column.rows[:kept], fresh])
-        column.times = store.times[column.rows]
-        column.fresh = min(column.fresh, kept)

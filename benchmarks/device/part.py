@@ -1,0 +1,37 @@
+"""One part of :mod:`benchmarks.gpu`, in a process of its own.
+
+Each row is kept before the next is measured; a measure that fails has a row that says so, and the
+process ends with status 0: what it could do is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+from benchmarks.gpu import keep
+from benchmarks.report import attempted, table
+
+
+def main() -> None:
+    """Run the part that the command line names."""
+    parser = argparse.ArgumentParser(prog="benchmarks.device.part")
+    parser.add_argument("name")
+    parser.add_argument("module")
+    parser.add_argument("--rows", type=Path, required=True)
+    parser.add_argument("--device", required=True)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+
+    def rows():  # type: ignore[no-untyped-def]
+        return importlib.import_module(options.module).run(options.quick)
+
+    for row in attempted(options.name, rows):
+        keep(options.rows, options.name, options.device, row, quick=options.quick)
+        print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""What a device is for, and what not: a predicate that no index serves over long windows, and R10's
+join by a value, which the processor's indexes answer.
+
+Elapsed microseconds for a terminator, by our engines, and by two loops that numba compiled for the
+one predicate and run over its columns and do nothing else, on one thread: no engine that takes
+rules as data can be faster on the processor. Targets stand in the notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numba import njit
+
+from benchmarks.device.bandwidth import bytes_a_second, share
+from benchmarks.device.detection import alone_of
+from benchmarks.device.streams import (
+    AIP,
+    CDP,
+    GRAPHS,
+    LAUNCHED,
+    PUBLISHED,
+    SEED,
+    Stream,
+    filled,
+    terminators_wanted,
+    timings,
+)
+from benchmarks.gpu import TARGET
+from benchmarks.report import Row, attempted, seconds_of
+from benchmarks.reproduction.engine_workloads import VALUES, Events, Joined, Workload
+from matcher.gpu.device import device
+from matcher.model import AnyArray, EventType
+
+WINDOW = 1_000_000
+WINDOWS = (1_000, 10_000, 100_000, 10_000_000)
+"""Others, which show from where on the device pays."""
+SIMULATED_WINDOW = 8
+A_TERMINATOR_US, TIMES, TIMES_AT_ONCE = 30.0, 5.0, 50.0
+SCAN = "numba scan"
+SCANS = 20
+"""Terminators that the loop is timed on."""
+
+
+@njit  # type: ignore[untyped-decorator]
+def _last_near(v: AnyArray, w: AnyArray, x: int, y: int) -> int:
+    """The last place of which the distance to a point is less than five; -1 if there is none."""
+    for place in range(len(v) - 1, -1, -1):
+        if (v[place] - x) * (v[place] - x) + (w[place] - y) * (w[place] - y) < 25:
+            return place
+    return -1
+
+
+@njit  # type: ignore[untyped-decorator]
+def _last_sum(v: AnyArray, w: AnyArray, x: int, y: int) -> int:
+    """The last place of which a sum is that of another's; -1 if there is none."""
+    for place in range(len(v) - 1, -1, -1):
+        if v[place] * 50_000 + w[place] == y * 50_000 + x:
+            return place
+    return -1
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One of two attributes of each event, as rules say it and as numba compiles it."""
+
+    name: str
+    text: str
+    scan: Callable[[AnyArray, AnyArray, int, int], int]
+
+
+PREDICATES = (
+    Predicate("a sum", "b.v * 50000 + b.w = a.w * 50000 + a.v", _last_sum),
+    Predicate(
+        "a distance", "(b.v - a.v) * (b.v - a.v) + (b.w - a.w) * (b.w - a.w) < 25", _last_near
+    ),
+)
+
+
+def workload(predicate: Predicate, window: int) -> Workload:
+    """One rule that asks for the last event of which the predicate holds; half of all events ask.
+
+    A window is full of events that may be asked for, since no terminator comes before.
+    """
+    text = predicate.text.replace("b.", "")
+    rules = (
+        "event A(v: int, w: int)\nevent B(v: int, w: int)\n"
+        f"rule scan: define Found(v: int) from A() as a and last B({text}) as b"
+        f" within {window} us from a where v = b.v"
+    )
+    types = tuple(EventType.of(name, v="int", w="int") for name in "AB")
+
+    def events(count: int, chance: np.random.Generator) -> Events:
+        kinds = np.ones(count, np.int64)
+        asking = min(count, 4 * terminators_wanted())
+        kinds[count - asking :] = chance.integers(0, 2, asking)
+        drawn = [chance.integers(1, VALUES + 1, count) for _ in range(2)]
+        return Events(types, kinds, lambda _, at: tuple(column[at] for column in drawn))
+
+    return Workload(rules, events)
+
+
+def run(quick: bool) -> Iterator[Row]:
+    """Those over windows of a million events first, then the crossovers."""
+    if device().simulated:
+        yield from scans(PREDICATES[0], SIMULATED_WINDOW)
+        yield from joins(SIMULATED_WINDOW)
+        return
+    found: dict[int, list[Row]] = {WINDOW: []}
+    for predicate in PREDICATES:
+        for row in scans(predicate, WINDOW):
+            yield row
+            if predicate is PREDICATES[0]:
+                found[WINDOW].append(row)
+    yield from joins(WINDOW)
+    for window in WINDOWS[: 2 if quick else None]:
+        for row in scans(PREDICATES[0], window):
+            yield row
+            found.setdefault(window, []).append(row)
+    yield from crossovers(found)
+
+
+def crossovers(found: Mapping[int, Sequence[Row]]) -> Iterator[Row]:
+    """From what window on, of those that were measured, the device is ahead in all."""
+    times = {
+        window: {row.name.rpartition("/")[2]: row.value for row in rows if row.value is not None}
+        for window, rows in sorted(found.items())
+    }
+    for engine in (GRAPHS, LAUNCHED, PUBLISHED):
+        for other in (CDP, SCAN):
+            ahead = None
+            for window, of in times.items():
+                if engine not in of or other not in of:
+                    continue
+                if of[engine] >= of[other]:
+                    ahead = None
+                elif ahead is None:
+                    ahead = window
+            if ahead is not None:
+                name = f"targets/{PREDICATES[0].name}, crossover/{engine} ahead of {other}"
+                yield Row(name, ahead, "events", note="the least window measured from which on")
+
+
+def scans(
+    predicate: Predicate,
+    window: int,
+    engines: Sequence[str] = (CDP, GRAPHS, LAUNCHED, PUBLISHED),  # it has no automaton: AIP is CDP
+) -> Iterator[Row]:
+    """A predicate that no index serves, beside the loop over its columns."""
+    label = f"targets/{predicate.name}, window of {window:,}"
+    rng = np.random.default_rng(SEED)
+    columns = [rng.integers(1, VALUES + 1, window) for _ in range(2)]
+    points = rng.integers(1, VALUES + 1, (SCANS, 2)).tolist()
+
+    def loop() -> None:
+        for x, y in points:
+            predicate.scan(*columns, x, y)
+
+    scan_us = seconds_of(loop, repeats=3) / SCANS * 1e6
+    yield Row(f"{label}/{SCAN}", scan_us, "us a terminator", note="the loop alone")
+    stream = Stream.of(workload(predicate, window), window, 2 * terminators_wanted(), [0])
+    asked = Asked(label, stream, scan_us, window == WINDOW and predicate is PREDICATES[0])
+    for name in engines:
+        yield from attempted(f"{label}/{name}", partial(asked.by, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A stream whose terminators are timed beside the loop."""
+
+    label: str
+    stream: Stream
+    scan_us: float
+    has_target: bool
+
+    def by(self, name: str) -> Iterator[Row]:
+        """What one engine takes for a terminator."""
+        # For the processor 64 at once are 64 times one, and would take seconds.
+        engine, at_most = filled(name, self.stream), 1 if name == CDP else None
+        for at_once, timing in timings(engine, self.stream, at_most):
+            way = f", {at_once} at once" if at_once > 1 else ""
+            note = f"{timing.composites:.3g} found"
+            if self.has_target and name == GRAPHS:
+                note = f"{TARGET}at most {self._target_us(at_once):.3g}; {note}"
+            yield self._row(f"{name}{way}", timing.terminator_us, note)
+            if timing.alone is not None:
+                moved = 16 * self.stream.filling * at_once
+                for what, seconds in alone_of(timing.alone):
+                    note = share(moved, seconds, bytes_a_second(device()))
+                    yield self._row(f"{name}{way}, {what}", seconds * 1e6 / at_once, note)
+
+    def _target_us(self, at_once: int) -> float:
+        if at_once > 1:
+            return self.scan_us / TIMES_AT_ONCE
+        return min(self.scan_us / TIMES, A_TERMINATOR_US)
+
+    def _row(self, name: str, us: float, note: str) -> Row:
+        return Row(f"{self.label}/{name}", us, "us a terminator", SCAN, self.scan_us, note)
+
+
+def joins(window: int) -> Iterator[Row]:
+    """R10, whose events the processor finds by an index; the device has to be no slower to be worth
+    anything here.
+    """
+    stream = Stream.joined(Joined(window=window))
+    beside: dict[int, float] = {}
+    for name in (CDP, AIP, GRAPHS, LAUNCHED, PUBLISHED):
+        label = f"targets/R10, windows of {window:,}/{name}"
+        yield from attempted(label, partial(_joined, label, name, stream, beside))
+
+
+def _joined(label: str, name: str, stream: Stream, beside: dict[int, float]) -> Iterator[Row]:
+    for at_once, timing in timings(filled(name, stream), stream):
+        way = f", {at_once} at once" if at_once > 1 else ""
+        other = None if name == CDP else beside.get(at_once)
+        beside.setdefault(at_once, timing.terminator_us)
+        note = f"{timing.composites:.3g} found"
+        yield Row(label + way, timing.terminator_us, "us a terminator", CDP, other, note)

@@ -1,0 +1,248 @@
+"""Three papers on events and GPUs again: the page of what was measured on a device.
+
+    python -m benchmarks.reproduction.gpu [ROWS]
+
+writes the page, its tables and its pictures from the rows that ``benchmarks.gpu`` kept, by default
+in ``benchmarks/results/gpu.jsonl``. Where there are none, the page says that nothing has been
+measured yet, and has all sentences nevertheless.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks import gpu as benchmark
+from benchmarks.reproduction import gpu_operators as operators
+from benchmarks.reproduction import gpu_sentences as sentences
+from benchmarks.reproduction import writing
+from benchmarks.reproduction.experiment import Experiment, Outcome, Table
+from benchmarks.reproduction.gpu_tables import NOTHING, Kept, Sentence, outcome
+from benchmarks.reproduction.verdicts import RULE
+
+PAGE = "gpu"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "reproduction"
+ROWS = ROOT / "benchmarks" / "results" / "gpu.jsonl"
+INTRODUCTION = (
+    "# On a GPU, beside three papers\n\n"
+    "The thesis's chapter 6 and its journal version (*Low latency complex event processing on "
+    "parallel hardware*) on CDP by CUDA, whose sentences are the same but for the numbers of "
+    "figures; and the dissertation on operators for Siddhi (*Accelerated complex event processing "
+    "with graphics processing units*). What the former say of the processor alone is judged "
+    "[with chapter 6](engine.md), what chapter 4 says of matching on GPUs [with that]"
+    "(matching.md).\n\n"
+    "Made by `python -m benchmarks.reproduction.gpu` from the rows that `benchmarks.gpu` keeps "
+    "([how](../gpu.md#measuring-it)). Until a device has run it a table says *not yet measured on "
+    "a device*. Figures are elapsed time, of one run, on the device and the processor in turn.\n\n"
+    "**Who is who.** *GPU CDP, published* is the papers' algorithm, as near to them as could be; "
+    "*GPU CDP, graphs* is ours, *launched* the same without CUDA graphs. *CPU CDP* is not the "
+    "papers': it finds events by indexes, where theirs scans a window, so that the papers' "
+    "advantage of the GPU is over another program. *CPU AIP* takes events in late "
+    "([why](../decisions/0012-sequences.md)). Events come with the terminator behind them, one "
+    "terminator at a time, or 64 at once. Each sentence is judged twice: by what was published, "
+    "one by one, and by ours with graphs, 64 at once.\n\n"
+    "The papers' device was a GTX 460 of 1 GB beside six cores of 2010, the dissertation's a GTX "
+    "480. Their figures are pictures: only what their texts say is set beside.\n\n"
+    f"{RULE}"
+)
+THESIS, OURS = "the thesis and the journal version say", "measured with ours, 64 at once"
+DISSERTATION, GOAL = "the dissertation says", "the project's goals say"
+R10 = (
+    "R10 as on [the page of chapter 6](engine.md#thesis-65-the-default-scenario): three types "
+    "joined by an attribute of 50,000 values, a Sum joined too, windows of 100,000 ticks. All "
+    "windows are full before, by events that are no terminators. Microseconds for an event."
+)
+Sentences = Sequence[Sentence]
+Making = Callable[[Kept], Table]
+
+
+def of_figure(figure: str, parameter: str, *, default: bool = False) -> Making:
+    """The table of a figure's rows; ``default``: with the default scenario's figures."""
+
+    def make(kept: Kept) -> Table:
+        table = kept.table(f"us, by {parameter}", f"detection/{figure}/")
+        return kept.with_default(table) if default else table
+
+    return make
+
+
+def of_rows(heading: str, prefix: str) -> Making:
+    """The table of the rows of a prefix."""
+    return lambda kept: kept.table(heading, prefix)
+
+
+def _figure(
+    number: str,
+    journal: int,
+    title: str,
+    said: Sentences,
+    parameter: str,
+    setting: str = "",
+    *,
+    default: bool = False,
+) -> tuple[Experiment, Making]:
+    name, whole = f"gpu-{number}", f"{title} (figure {number}; {journal} of the journal version)"
+    making = of_figure(number, parameter, default=default)
+    parts, charts = "default,detection", ("each", "last")
+    return _experiment(name, whole, R10 + setting, said, THESIS, OURS, making, parts, charts)
+
+
+def _experiment(
+    name: str,
+    title: str,
+    setting: str,
+    said: Sentences,
+    says: str,
+    other: str,
+    making: Making,
+    parts: str,
+    charts: Sequence[str] = (),
+) -> tuple[Experiment, Making]:
+    judge = partial(outcome, sentences=said, charts=charts)
+    made = Experiment(
+        name,
+        PAGE,
+        title,
+        setting,
+        run=lambda quick: judge(making(measured_now(parts, quick))),
+        says=says,
+        other_way=other,
+        judge=judge,
+        unmeasured=NOTHING,
+    )
+    return made, making
+
+
+def measured_now(parts: str, quick: bool) -> Kept:
+    """What some parts give on a device now; nothing where there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = benchmark.Run(Path(folder), benchmark.chosen(parts), quick=quick)
+        rows = list(benchmark.measured(run)) if parts else []
+    return Kept(tuple(row for row in rows if row.value is not None), ())
+
+
+_MADE = (
+    _figure("6.5", 8, "the default scenario", sentences.DEFAULT_SCENARIO, "rules"),
+    _figure("6.6", 9, "length of sequences", sentences.LENGTHS, "states"),
+    _figure("6.7", 10, "size of windows", sentences.WINDOWS, "window in events"),
+    _figure("6.8", 11, "number of values", sentences.VALUES, "values"),
+    _figure("6.9", 12, "number of aggregates", sentences.AGGREGATES, "aggregates"),
+    _figure(
+        "6.11",
+        14,
+        "number of rules",
+        sentences.RULES,
+        "rules",
+        " Each event is relevant to a tenth of the rules. *1 GiB*: with so much of the device's "
+        "memory and columns for a million events each, as the papers have.",
+        default=True,
+    ),
+    _figure(
+        "6.12",
+        15,
+        "number of rules, simple ones",
+        sentences.SIMPLE_RULES,
+        "rules",
+        " Each event is relevant to a hundredth of the rules; 1,000 values.",
+    ),
+    _figure(
+        "6.13",
+        16,
+        "share of sequences that an aggregate accepts",
+        sentences.ACCEPTED,
+        "share accepted, about",
+        " Here no parameter between the states, each-within, windows of 100 events: some thousand "
+        "sequences for a terminator, of which a maximum over others accepts a share. The papers do "
+        "not give their rule.",
+        default=True,
+    ),
+    _experiment(
+        "gpu-filter",
+        "the dissertation's filter",
+        "Events of the ball among those of all sensors; made, not the recorded match. Events a "
+        "second end to end, and microseconds of a batch's copies and kernels, each waited for.",
+        operators.FILTER,
+        DISSERTATION,
+        "",
+        of_rows("filter", "operators/filter, "),
+        "operators",
+    ),
+    _experiment(
+        "gpu-join",
+        "the dissertation's join",
+        "Ball and players at one place, over windows of the last events of both, exact where the "
+        "dissertation's loses what comes in batches under way.",
+        operators.JOIN,
+        DISSERTATION,
+        "",
+        of_rows("join", "operators/join, "),
+        "operators",
+    ),
+    _experiment(
+        "gpu-mix",
+        "the dissertation's mix of queries",
+        "Two filters with a window and a join, of which the GPU takes the join.",
+        operators.MIX,
+        DISSERTATION,
+        "",
+        lambda _: NOTHING,
+        "operators",
+    ),
+    _experiment(
+        "gpu-long-join",
+        "a join over long windows",
+        "The same join, over windows of 100,000 events.",
+        operators.JOIN_TARGET,
+        GOAL,
+        "",
+        of_rows("join", "operators/join, windows of 100,000, "),
+        "operators",
+    ),
+    _experiment(
+        "gpu-targets",
+        "what an index does not serve",
+        "Half of all events ask for the last of a million others of which a sum is theirs, or that "
+        "is near. *numba scan* is a loop over the two columns that numba compiled for the one "
+        "predicate, on one thread. R10 beside it, which an index serves. Microseconds for a "
+        "terminator.",
+        operators.TARGETS,
+        GOAL,
+        "",
+        of_rows("us a terminator", "targets/"),
+        "targets",
+    ),
+    _experiment(
+        "gpu-matching",
+        "matching",
+        "The workloads of [matching](../matching.md), by CCM and the batched matcher.",
+        operators.MATCHING_TARGETS,
+        GOAL,
+        "",
+        of_rows("matching", "gpu matching/"),
+        "matching",
+    ),
+)
+EXPERIMENTS: tuple[Experiment, ...] = tuple(one for one, _ in _MADE)
+
+
+def told(kept: Kept) -> Iterator[tuple[Experiment, Outcome]]:
+    """All experiments of the page, each with what rows come to."""
+    for experiment, making in _MADE:
+        assert experiment.judge is not None
+        yield experiment, experiment.judge(making(kept))
+
+
+def main(rows: Path) -> None:
+    """Write the page."""
+    kept = Kept.read(rows) if rows.is_file() else Kept((), ())
+    machine = " and ".join(kept.devices)
+    for experiment, found in told(kept):
+        writing.write(experiment, found, FOLDER, machine)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROWS)

@@ -1,0 +1,18 @@
+"""The kernels of operators, each stamped with the sources of all (:mod:`matcher.compiling`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from matcher.compiling import compiled, stamp_of
+from rules.engine.kernels.compiled import STAMP as OF_ENGINES
+
+STAMP = (*OF_ENGINES, *stamp_of(sorted(Path(__file__).parent.glob("*.py"))))
+"""Changes whenever a source of these kernels does, or of those of detection, which they call."""
+
+
+def kernel(function: Callable[..., object]) -> Any:
+    """Compile a function for all kernels of operators to call."""
+    return compiled(function, STAMP)

@@ -1,0 +1,114 @@
+"""``benchmarks.gpu``: parts in processes of their own, and what becomes of those that fail."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import gpu
+from benchmarks.device.tests import row_of
+from benchmarks.gpu import PARTS, Part, Run, chosen, kept, measured, summary
+from benchmarks.report import Row
+
+CRASHING = """
+import os, signal
+from benchmarks.report import Row
+def run(quick):
+    yield Row("before", 2.0, "us", note="target: at most 3")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+SLOW = """
+import time
+from benchmarks.report import Row
+def run(quick):
+    yield Row("fast", 1.0 + quick, "us")
+    time.sleep(60)
+"""
+FAILING = """
+from benchmarks.report import Row
+def run(quick):
+    yield Row("first", 3.0, "us")
+    raise RuntimeError("an illegal address")
+"""
+
+
+def test_a_part_that_fails_or_takes_too_long_costs_its_own_figures_alone(tmp_path: Path) -> None:
+    modules = {"crashing": CRASHING, "slow": SLOW, "failing": FAILING}
+    for name, text in modules.items():
+        (tmp_path / f"part_{name}.py").write_text(text)
+    environment = {
+        **os.environ,
+        "NUMBA_ENABLE_CUDASIM": "1",
+        "PYTHONPATH": os.pathsep.join(map(str, (gpu.ROOT, tmp_path))),
+    }
+    parts = [Part(name, f"part_{name}", 3.0) for name in modules]
+    late = Part("late", "part_slow", 0.5)
+    rows = list(measured(Run(tmp_path, [*parts, late], 60.0, True, environment)))
+    assert [(row.name, row.value) for row in rows if not row.name.endswith(gpu.WHOLE)] == [
+        ("before", 2.0),
+        ("crashing", None),
+        ("fast", 2.0),
+        ("slow", None),
+        ("first", 3.0),
+        ("failing", None),
+        ("late", None),
+    ]
+    notes = [row.note for row in rows if row.value is None]
+    reasons = ["ended with status -9", "cut after 3 s", "RuntimeError: an illegal address"]
+    assert notes == [*reasons, "no time was left for it"]
+    assert [row for _, row in kept(tmp_path / gpu.ROWS)] == rows
+    page = (tmp_path / gpu.PAGE).read_text()
+    assert page.startswith("# On simulator\n")
+    assert all(row.name in page for row in rows[:-1])
+    assert "an illegal address" in (tmp_path / gpu.LOG).read_text()
+    told = summary(rows)
+    assert "before: 2 us (target: at most 3)" in told
+    assert "failed: slow: cut after 3 s" in told
+    assert "fast" not in told
+
+
+def test_without_a_device_it_says_so_and_measures_nothing(tmp_path: Path) -> None:
+    try:
+        from matcher.gpu.device import NoDevice, device
+
+        device()
+    except NoDevice:
+        pass
+    else:
+        pytest.skip("there is a device")
+    command = [sys.executable, "-m", "benchmarks.gpu", "--output", str(tmp_path)]
+    done = subprocess.run(command, cwd=gpu.ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert re.match(r"benchmarks: nothing to measure: (CuPy|CUDA|numba) .+\n$", done.stderr)
+
+
+def test_parts_are_chosen_by_name_and_run_in_their_order() -> None:
+    assert [part.name for part in chosen("tests, bandwidth")] == ["bandwidth", "tests"]
+    with pytest.raises(ValueError, match="there is no part 'nothing'; there are bandwidth, tests"):
+        chosen("tests,nothing")
+    assert sum(part.limit_s > 0 for part in PARTS) == len(PARTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "was_cut", "row"),
+    [
+        ("= 3 passed in 2.00s =", 0, False, Row("tests/t.py", 3, "passed", note="2 s")),
+        (
+            "FAILED tests/device/t.py::test_a[x] - Error\n= 1 failed, 2 passed in 2.00s =",
+            1,
+            False,
+            Row("tests/t.py", None, "", note="2 passed, in 2 s; not: test_a[x]"),
+        ),
+        (
+            "t.py::test_a PASSED [ 50%]\nt.py::test_b ",
+            -9,
+            True,
+            Row("tests/t.py", None, "", note="1 passed, cut after 2 s; not: status -9"),
+        ),
+    ],
+)
+def test_tests_on_the_device_are_counted(text: str, status: int, was_cut: bool, row: Row) -> None:
+    assert row_of("t.py", text, status, was_cut, 2.0) == row

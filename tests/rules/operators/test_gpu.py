@@ -1,0 +1,45 @@
+"""The kernels of operators on devices, where there is none: they compile for a GPU."""
+
+import importlib
+import inspect
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from numba import types
+
+NAMES = (
+    *("flag", "gather", "append", "move", "oldest", "arrange", "span", "common", "pair", "total"),
+    *("select", "append_values", "aggregate", "combine"),
+)
+WITH_STACK = {"flag", "append", "pair", "select", "append_values"}
+TABLES = {"code", "compared"}
+WORDS = {
+    *("batch", "results", "counts", "offsets", "places", "out", "ring", "values", "old", "new"),
+    *("lows", "turns", "mine", "theirs", "spans", "one", "other", "totals", "pairs", "kinds"),
+    *("parts", "conditions"),
+}
+HOPPER = (9, 0)
+
+
+def kind_of(name: str) -> Any:
+    if name in TABLES:
+        return types.int64[:, ::1]
+    return types.int64[::1] if name in WORDS else types.int64
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba import cuda
+
+    from rules.operators.gpu import kernels
+
+    kernel: Any = getattr(kernels, name)
+    # Functions called by kernels are compiled for the current device; there need not be one.
+    dispatcher = importlib.import_module(type(kernel).__module__)
+    current = SimpleNamespace(compute_capability=HOPPER)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+    signature = tuple(map(kind_of, inspect.signature(kernel.py_func).parameters))
+    ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=HOPPER)
+    assert ".target sm_90" in ptx
+    assert (".local" in ptx) == (name in WITH_STACK)  # the stack, and nothing else
