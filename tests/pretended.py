@@ -1,51 +1,75 @@
 """The engine of a device where there is no device: the same calls, answered by the processor."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from matcher.model import EventBatch
 from rules.engine.catalogue import Catalogue
 from rules.engine.cdp import CdpEngine
-from rules.engine.engine import Detections
+from rules.engine.engine import Detections, kept_by_all
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine
+from rules.engine.gpu.ordering import merged
 from rules.engine.gpu.placed import PlacedEngine
-from rules.pattern import Rule, RuleSet
+from rules.pattern import RuleSet
 
 
 class Pretended:
-    """Stands for a GpuEngine, and refuses what that refuses."""
+    """Stands for a GpuEngine, and refuses what that refuses: an engine for each rule."""
 
     def __init__(self) -> None:
-        self._inner = CdpEngine()
+        self._engines: dict[str, CdpEngine] = {}
+        self._catalogue = Catalogue()
         self._marks: int | Mapping[str, int] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
     def trust_ids(self) -> None:
         """It does not: events come again when rules do, and then are repeats."""
 
     def follow(self, others: Catalogue) -> None:
-        self._inner._catalogue.follow(others)
+        self._catalogue.follow(others)
 
     def take_over(
         self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
     ) -> None:
-        deployed: Sequence[Rule] = [one.rule for one in self._inner._catalogue.rules]
-        assert GpuEngine.refuse([*deployed, *rules.rules]) == []
-        self._inner._deploy(rules, since, version, marks)
+        assert GpuEngine.refuse([*(one.rule for one in self._catalogue.rules), *rules.rules]) == []
+        self._catalogue.deploy(rules, since, version, marks)
+        for rule in rules.rules:
+            engine = self._engines[rule.name] = CdpEngine()
+            engine._catalogue.follow(self._catalogue)
+            engine._deploy(replace(rules, rules=(rule,)), since, version, marks)
+
+    def remove(self, name: str) -> None:
+        self._catalogue.remove(name)
+        del self._engines[name]
 
     def refill(self, name: str, batches: Iterable[EventBatch]) -> None:
         for batch in batches:
             assert batch.type.name == name
-            self._inner.push(batch)
+            self.push(batch)
+
+    def push(self, batch: EventBatch) -> None:
+        for engine in self._engines.values():
+            engine.push(batch)
 
     def begin(self, marks: int | Mapping[str, int]) -> None:
         self._marks = marks
 
     def finish(self) -> Detections:
-        return self._inner.advance(self._marks)
+        self._catalogue.advance_groups(self._marks)
+        deployed = sorted(self._catalogue.rules, key=lambda one: one.place)
+        names = [one.rule.name for one in deployed]
+        found = [self._engines[name].advance(self._marks) for name in names]
+        places = {name: place for place, name in enumerate(names)}
+        return merged([one for one in found if len(one)], places)
+
+    def forget_marks(self) -> None:
+        self._catalogue.forget_named()
+        for engine in self._engines.values():
+            engine.forget_marks()
+
+    def memory(self) -> Mapping[str, int]:
+        return kept_by_all(one.memory() for one in self._engines.values())
 
 
 class Failing(Pretended):
@@ -71,7 +95,7 @@ class Failing(Pretended):
 
     def remove(self, name: str) -> None:
         self._count()
-        self._inner.remove(name)
+        super().remove(name)
 
     def begin(self, marks: int | Mapping[str, int]) -> None:
         self._count()

@@ -2,7 +2,7 @@
 
 import pytest
 from cases import nullable, random_case, run
-from eligible_cases import eligible_case
+from eligible_cases import eligible_case, mixed_case
 from pretended import Restless
 
 import rules
@@ -54,7 +54,7 @@ def restless() -> PlacedEngine:
 @pytest.mark.parametrize("make", [restless, failing])
 def test_where_rules_are_evaluated_changes_no_result(make) -> None:  # type: ignore[no-untyped-def]
     for seed in PLACED_SEEDS:
-        case = random_case(seed) if seed % 2 else eligible_case(seed)
+        case = (random_case, eligible_case, mixed_case)[seed % 3](seed)
         case = nullable(case) if seed % 8 == 1 else case
         assert run(case, make()) == run(case, NaiveEngine()), case
 

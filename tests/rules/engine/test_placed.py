@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from cases import Case, nullable, random_case, run
-from eligible_cases import eligible_case
+from eligible_cases import eligible_case, mixed_case
 from pretended import Failing, Pretended, Restless
 
 import rules
@@ -45,6 +45,14 @@ def test_rules_that_move_give_the_same_results() -> None:
         assert run(case, engine) == run(case, NaiveEngine()), case
         moved += sum(engine.placement(name).device == "gpu" for name in engine.marks)
     assert moved > 5
+
+
+def test_so_they_do_beside_rules_that_no_device_takes() -> None:
+    for seed in SEEDS[:10]:
+        case, engine = mixed_case(seed), Restless()
+        assert run(case, engine) == run(case, NaiveEngine()), case
+        why = {name: engine.placement(name).reason for name in ("late", "high", "used")}
+        assert why == {"late": "it uses the Timer", "high": TIED, "used": "it consumes events"}
 
 
 def test_a_device_that_fails_at_any_call_changes_no_result(
