@@ -15,8 +15,8 @@ from rules.engine.naive import NaiveEngine
 from rules.errors import RuleErrors
 
 SIMULATED = device().simulated
-SEEDS = range(14) if SIMULATED else range(300)
-PLACED_SEEDS = range(8) if SIMULATED else range(150)
+SEEDS = range(14) if SIMULATED else range(80)
+PLACED_SEEDS = range(9) if SIMULATED else range(30)
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -35,7 +35,7 @@ MATCHERS: dict[str, Callable[[], TableMatcher]] = {
     "ccm, ordered and together": lambda: CcmMatcher(ordered=True, together=5),
 }
 SIMULATED = device().simulated
-SEEDS = {"batched": 6, "ccm": 1} if SIMULATED else dict.fromkeys(MATCHERS, 60)
+SEEDS = {"batched": 6, "ccm": 1} if SIMULATED else dict.fromkeys(MATCHERS, 20)
 NAMES = ["a", "b", "c"]
 
 
