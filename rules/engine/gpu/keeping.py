@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 from itertools import chain
+from typing import TypeAlias
 
 from matcher.model import TIME_MIN, EventBatch
 from rules.engine.gpu.ordering import joined
@@ -17,13 +18,17 @@ TOGETHER = 1_024
 """Batches of fewer events are put together until they have as many."""
 
 
+_Waiting: TypeAlias = tuple[int, int, int, EventBatch]
+"""Events that wait: their least time, a number to tell them apart, and their greatest time."""
+
+
 class Kept:
     """Owner of the events of a type: those that its mark has not passed yet, which *wait*, and
     those that it has *passed* and rules may still see.
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, EventBatch]] = []  # a heap: least times, numbers
+        self._waiting: list[_Waiting] = []  # a heap
         self._passed: deque[tuple[int, EventBatch]] = deque()  # with greatest times
         self._few: list[EventBatch] = []  # that have been passed, too
         self._greatest_of_few, self._count_of_few = TIME_MIN, 0
@@ -33,7 +38,7 @@ class Kept:
     @property
     def waiting(self) -> list[EventBatch]:
         """The events that no mark has passed."""
-        return [batch for _, _, batch in self._waiting]
+        return [batch for *_, batch in self._waiting]
 
     @property
     def passed(self) -> list[EventBatch]:
@@ -50,10 +55,10 @@ class Kept:
             count -= len(batch)
         return joined(found[::-1]) if found else None
 
-    def push(self, batch: EventBatch, least: int) -> None:
-        """Add events, of which the first in time is at ``least``."""
+    def push(self, batch: EventBatch, times: tuple[int, int]) -> None:
+        """Add events; ``times`` are their least and their greatest one."""
         self._number += 1
-        heappush(self._waiting, (least, self._number, batch))
+        heappush(self._waiting, (times[0], self._number, times[1], batch))
         self.waiting_count += len(batch)
 
     def rise(self, mark: int, horizon: int) -> None:
@@ -61,29 +66,29 @@ class Kept:
         a batch are before the horizon.
         """
         while self._waiting and self._waiting[0][0] < mark:
-            batch = heappop(self._waiting)[2]
+            _, _, greatest, batch = heappop(self._waiting)
             self.waiting_count -= len(batch)
-            is_passed = batch.time < mark
-            if not is_passed.all():
-                rest = batch.take(~is_passed)
-                self.push(rest, int(rest.time.min()))
-                batch = batch.take(is_passed)
-            self._pass(batch)
+            if greatest >= mark:
+                is_passed = batch.time < mark
+                rest, batch = batch.take(~is_passed), batch.take(is_passed)
+                self.push(rest, (int(rest.time.min()), greatest))
+                greatest = int(batch.time.max())
+            self._pass(batch, greatest)
         while self._passed and self._passed[0][0] < horizon:
             self.passed_count -= len(self._passed.popleft()[1])
         if self._few and self._greatest_of_few < horizon:
             self.passed_count -= self._count_of_few
             self._forget_few()
 
-    def _pass(self, batch: EventBatch) -> None:
+    def _pass(self, batch: EventBatch, greatest: int) -> None:
         self.passed_count += len(batch)
         if len(batch) >= TOGETHER:
-            self._passed.append((int(batch.time.max()), batch))
+            self._passed.append((greatest, batch))
             return
         if self._few and _form(self._few[0]) != _form(batch):
             self._put_together()
         self._few.append(batch)
-        self._greatest_of_few = max(self._greatest_of_few, int(batch.time.max()))
+        self._greatest_of_few = max(self._greatest_of_few, greatest)
         self._count_of_few += len(batch)
         if self._count_of_few >= TOGETHER:
             self._put_together()

@@ -45,7 +45,7 @@ from rules.planning.planner import compile_rule
 
 Result = TypeVar("Result")
 FORGET_MIN = 4_096
-"""Fewer events than this are not worth to be forgotten."""
+"""So many events come at least before it is looked which need not be kept."""
 FAILED = "the device failed: detecting on the processor from now on"
 
 
@@ -77,8 +77,8 @@ class PlacedEngine:
         self._places: dict[str, int] = {}
         self._types_on_cpu: set[str] = set()
         self._horizons: dict[str, int] = {}  # by type, from when on rules look at it
-        self._look_at = FORGET_MIN
-        """So many events that marks have passed are kept when it is looked which are too old."""
+        self._come, self._due = 0, FORGET_MIN
+        """Events since it was last looked which are too old, and how many let it be looked anew."""
 
     # --- what it is ------------------------------------------------------------------------------
 
@@ -312,7 +312,11 @@ class PlacedEngine:
             return
         batch = self._repeats.accept(batch)
         if (times := times_of(batch)) is not None:
-            self._kept.setdefault(name, Kept()).push(batch, times[0])
+            kept = self._kept.get(name)
+            if kept is None:
+                kept = self._kept[name] = Kept()
+            kept.push(batch, times)
+            self._come += len(batch)
             if name in self._types_on_cpu:
                 self._cpu.push(batch)
             if self._gpu is not None:
@@ -371,19 +375,19 @@ class PlacedEngine:
             self._gpu.forget_marks()
 
     def _forget(self) -> None:
-        """Sort out what marks have passed; forget, where that is much, what no rule that a device
+        """Sort out what marks have passed; forget, when much has come, what no rule that a device
         takes can see.
         """
-        passed = sum(one.passed_count for one in self._kept.values())
-        if passed >= self._look_at:
+        is_due = self._come >= self._due
+        if is_due:
             self._horizons = self._horizons_of_types()
         for name, kept in self._kept.items():
             kept.rise(self._catalogue.mark_of_type(name), self._horizons.get(name, TIME_MAX))
-        if passed >= self._look_at:
+        if is_due:
             left = sum(one.passed_count for one in self._kept.values())
-            self._look_at = left + max(FORGET_MIN, left // 2)
-        if self._reasons:
-            self._repeats.forget(min([self._cpu.horizon, *self._horizons.values()]))
+            self._come, self._due = 0, max(FORGET_MIN, left // 2)
+            if self._reasons:
+                self._repeats.forget(min([self._cpu.horizon, *self._horizons.values()]))
 
     def _horizons_of_types(self) -> dict[str, int]:
         """For each type that a rule which a device takes looks at, from when on."""

@@ -240,7 +240,7 @@ def test_kept_events_are_put_together_and_forgotten() -> None:
     kept, batch = Kept(), next(chunks(100, share=0.85))[1]
     for place in range(len(batch)):
         one = batch.take(slice(place, place + 1))
-        kept.push(one, int(one.time[0]))
+        kept.push(one, (int(one.time[0]), int(one.time[0])))
     half = int(batch.time[len(batch) // 2])
     kept.rise(half, 0)
     assert kept.passed_count == len(batch) // 2
@@ -250,7 +250,7 @@ def test_kept_events_are_put_together_and_forgotten() -> None:
     )
     for start in range(1, 2 * TOGETHER // 80 + 2):
         later = next(chunks(100, 100 * start, 0.85))[1]
-        kept.push(later, int(later.time[0]))
+        kept.push(later, (int(later.time[0]), int(later.time[-1])))
     kept.rise(TIME_MAX, 0)
     assert kept.waiting_count == 0
     assert 1 < len(kept.passed) < TOGETHER
