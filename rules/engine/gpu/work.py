@@ -39,6 +39,8 @@ SAMPLE = 1_024
 """Recent events of a type that are looked at."""
 BINDINGS = 8
 """Events that stand for those that a condition compares candidates with."""
+SELDOM = 0.05
+"""So many of the events tried are said to fit where none does."""
 SUMMED_UP = 64
 """Candidates that an aggregate looks at at most, where a summary has the others."""
 BLOCK = 16
@@ -179,7 +181,7 @@ class _Walk:
             except ValueError:  # of a form that is not evaluated in columns
                 return SELECTIVITY
             tried += len(batch)
-        return guessed * max(hits, 0.5) / tried
+        return guessed * max(hits, SELDOM) / tried
 
     def _bound(
         self, conditions: Sequence[Expression], own: int, number: int
@@ -231,7 +233,7 @@ def _tested(step: Step, found: float, passing: float) -> float:
     is_each = step.kind is StepKind.SELECT and step.policy is Policy.EACH
     tested = found if is_each else min(found, max(1, step.rank) / passing)
     if step.ordered is not None:
-        tested = min(tested, found * (min(1.0, BLOCK * passing) + 1 / BLOCK))
+        tested = min(tested, found * (min(1.0, BLOCK * passing) + BLOCK**-2))
     return tested
 
 

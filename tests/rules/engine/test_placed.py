@@ -24,7 +24,7 @@ from rules.engine.gpu.placed import FAILED, PlacedEngine
 from rules.engine.gpu.placing import UNKNOWN, DeviceCosts, Placer
 from rules.engine.naive import NaiveEngine
 
-SEEDS = range(16)
+SEEDS = range(12)
 
 
 def case_of(seed: int) -> Case:
@@ -44,11 +44,11 @@ def test_rules_that_move_give_the_same_results() -> None:
         case, engine = case_of(seed), Restless()
         assert run(case, engine) == run(case, NaiveEngine()), case
         moved += sum(engine.placement(name).device == "gpu" for name in engine.marks)
-    assert moved > 5
+    assert moved > 3
 
 
 def test_so_they_do_beside_rules_that_no_device_takes() -> None:
-    for seed in SEEDS[:10]:
+    for seed in SEEDS[:6]:
         case, engine = mixed_case(seed), Restless()
         assert run(case, engine) == run(case, NaiveEngine()), case
         why = {name: engine.placement(name).reason for name in ("late", "high", "used")}
@@ -58,11 +58,11 @@ def test_so_they_do_beside_rules_that_no_device_takes() -> None:
 def test_a_device_that_fails_at_any_call_changes_no_result(
     told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(1, 26, 2):
+    for seed in range(1, 22, 2):
         monkeypatch.setattr(Failing, "at", 1 + seed // 2 % 8)
         case, engine = case_of(seed), Restless(Failing, lambda *words: told.append(words))
         assert run(case, engine) == run(case, NaiveEngine()), case
-    assert len(told) > 5
+    assert len(told) > 3
     assert set(told) == {(FAILED, "DeviceFailed: it is out of order")}
 
 
