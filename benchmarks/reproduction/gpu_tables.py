@@ -184,17 +184,28 @@ def _judged(published: str, asks: Callable[[Grid], Told], table: Table) -> Claim
     return claim(published, told, asked)
 
 
+DRAWN_MIN = 3
+"""Places from which on there is a picture."""
+
+
 def outcome(table: Table, sentences: Sequence[Sentence], charts: Sequence[str] = ()) -> Outcome:
     """What is said of a table, and drawn: a chart for each beginning of its lines."""
     claims = tuple(one.judged(table) for one in sentences)
     if not table.rows:
         return Outcome(NOTHING, (), claims)
-    drawn, lines = _drawn(table), [str(row[0]) for row in table.rows]
+    drawn, lines = _drawn(table), [str(row[0]) for row in table.rows if is_drawn(str(row[0]))]
+    if len(drawn.rows) < DRAWN_MIN:
+        charts = ()
     found = [
         Chart(tuple(one for one in lines if one.startswith(beginning)), "us", (True, True))
         for beginning in charts
     ]
     return Outcome(table, tuple(one for one in found if one.lines), claims, drawn)
+
+
+def is_drawn(line: str) -> bool:
+    """Whether a line is in a picture: those of whole engines are."""
+    return "launched" not in line and "alone" not in line and "waited for" not in line
 
 
 def _drawn(table: Table) -> Table:

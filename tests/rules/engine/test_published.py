@@ -3,15 +3,14 @@
 ``tests/device`` runs it, under the simulator or on a GPU.
 """
 
-import importlib
 import re
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import types
+from ptx import local_bytes, ptx_of
 
 import rules
 from matcher.identity import composite_key
@@ -21,7 +20,6 @@ from rules.engine.gpu.published.events import IDENTITY, composite_keys
 from rules.engine.interner import Interner
 from rules.errors import RuleErrors
 
-HOPPER = (9, 0)
 NUMBER, WORDS, TABLE = types.int64, types.int64[::1], types.int64[:, ::1]
 OUT = (TABLE, NUMBER, WORDS)
 TOLD = (WORDS, TABLE, TABLE, NUMBER)
@@ -43,16 +41,9 @@ SIGNATURES = {
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from numba import cuda
-
     kernel: Any = getattr(kernels, name)
-    dispatcher = importlib.import_module(type(kernel).__module__)
-    current = SimpleNamespace(compute_capability=HOPPER)
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
-    ptx, _ = cuda.compile_ptx(kernel.py_func, SIGNATURES[name], cc=HOPPER)
-    assert ".target sm_90" in ptx
-    local = sum(map(int, re.findall(r"__local_depot\d+\[(\d+)\]", ptx)))
-    assert local <= 8 * layout.DEPTH  # the stack, and nothing beside it
+    ptx = ptx_of(kernel, SIGNATURES[name], monkeypatch)
+    assert local_bytes(ptx) <= 8 * layout.DEPTH  # the stack, and nothing beside it
     assert (".shared" in ptx) == name.startswith("aggregate")
     has_atomics = re.search(r"\s(atom|red)\.", ptx) is not None
     assert has_atomics == (not name.startswith("aggregate"))

@@ -1,12 +1,11 @@
 """The kernels of operators on devices, where there is none: they compile for a GPU."""
 
-import importlib
 import inspect
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from numba import types
+from ptx import ptx_of
 
 NAMES = (
     *("flag", "gather", "append", "move", "oldest", "arrange", "span", "common", "pair", "total"),
@@ -19,7 +18,6 @@ WORDS = {
     *("lows", "turns", "mine", "theirs", "spans", "one", "other", "totals", "pairs", "kinds"),
     *("parts", "conditions"),
 }
-HOPPER = (9, 0)
 
 
 def kind_of(name: str) -> Any:
@@ -30,16 +28,9 @@ def kind_of(name: str) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from numba import cuda
-
     from rules.operators.gpu import kernels
 
     kernel: Any = getattr(kernels, name)
-    # Functions called by kernels are compiled for the current device; there need not be one.
-    dispatcher = importlib.import_module(type(kernel).__module__)
-    current = SimpleNamespace(compute_capability=HOPPER)
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
     signature = tuple(map(kind_of, inspect.signature(kernel.py_func).parameters))
-    ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=HOPPER)
-    assert ".target sm_90" in ptx
+    ptx = ptx_of(kernel, signature, monkeypatch)
     assert (".local" in ptx) == (name in WITH_STACK)  # the stack, and nothing else
