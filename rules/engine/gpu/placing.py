@@ -37,15 +37,18 @@ class DeviceCosts:
     """Nanoseconds of what is done with a device; ValueError for what is no length of time.
 
     ``advance`` is the host's part, for all rules together, and ``evaluation`` a rule's, whenever
-    the engine advances and terminators have come; ``candidate`` each event that is looked at with
-    simple comparisons, and ``program`` with other expressions; ``move`` a rule's move, and
-    ``begin`` the first of a process, whose kernels are compiled. The defaults are of an H200.
+    the engine advances and terminators have come; ``terminator`` what each of these adds, that it
+    and its matches come and go; ``candidate`` each event that is looked at with simple
+    comparisons, and ``program`` with other expressions; ``move`` a rule's move, and ``begin`` the
+    first of a process, whose kernels are compiled. The defaults are of an H200
+    (docs/reproduction/gpu.md, gpu-targets).
     """
 
-    advance: float = 200_000.0
+    advance: float = 215_000.0
     evaluation: float = 65_000.0
+    terminator: float = 5_000.0
     candidate: float = 0.006
-    program: float = 0.06
+    program: float = 0.065
     move: float = 2e8
     begin: float = 6e10
 
@@ -243,7 +246,7 @@ class Placer:
         together = max(1.0, work.terminators / self._per_us)  # terminators of an advance
         host = device.advance / max(1, others + (not is_on_gpu))
         looking = work.simple * device.candidate + work.programs * device.program
-        seen.gpu = (host + device.evaluation) / together + looking
+        seen.gpu = (host + device.evaluation) / together + device.terminator + looking
         here, there = seen.cpu, self._correction.factor * seen.gpu
         if is_on_gpu:
             here, there = there, here
