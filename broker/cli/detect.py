@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,8 @@ EXAMPLE = "rexmq detect --rules fire.tesla --events temps.jsonl smoke.parquet"
 ENGINES = ("auto", "cdp", "aip", "naive")
 LATER_ENGINES = ("hybrid",)
 DEVICES = ("cpu", "gpu", "auto")
+RULES_SHOWN = 40
+"""Of more rules it is not said one by one where they are evaluated."""
 FORMATS = ("jsonl", "parquet", "count", "checksum")
 
 
@@ -273,14 +276,20 @@ def _report(
 
 
 def _placements(detector: Detector, rules: Sequence[str]) -> Mapping[str, str | int]:
-    """How many rules are evaluated on a device, and where each is, and why; nothing where there
-    is the processor alone.
+    """How many rules are evaluated on a device, and where each is, and why, up to RULES_SHOWN;
+    nothing where there is the processor alone.
     """
     found = {name: place for name in rules if (place := detector.placement(name)) is not None}
     if not found:
         return {}
     told = {
         f"evaluated on {place.device}: {name}": place.reason or "as it was told"
-        for name, place in found.items()
+        for name, place in islice(found.items(), RULES_SHOWN)
     }
-    return {"rules on the device": sum(one.device == "gpu" for one in found.values()), **told}
+    more = len(found) - RULES_SHOWN
+    counted = {"more rules": more} if more > 0 else {}
+    return {
+        "rules on the device": sum(one.device == "gpu" for one in found.values()),
+        **told,
+        **counted,
+    }
