@@ -1,7 +1,7 @@
 """Detection on a device gives what the naive engine gives, wherever rules move, if it fails too."""
 
 import pytest
-from cases import nullable, random_case, run
+from cases import Push, nullable, random_case, run
 from eligible_cases import eligible_case, mixed_case
 from pretended import Restless
 
@@ -25,6 +25,19 @@ def test_random_rules_that_a_device_takes(part: int) -> None:
         case = eligible_case(seed)
         wanted, found = run(case, NaiveEngine()), run(case, GpuEngine())
         assert found == wanted, case
+
+
+def test_what_no_rule_sees_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rules.engine.gpu.engine.LOOK_EVENTS", 3)
+    monkeypatch.setattr("rules.engine.gpu.stores.FORGET_MIN", 0)
+    forgotten = 0
+    for seed in SEEDS[:8]:
+        case, engine = eligible_case(seed), GpuEngine()
+        assert run(case, engine) == run(case, NaiveEngine()), case
+        pushed = sum(len(step.events) for step in case.steps if isinstance(step, Push))
+        rows = sum(n for name, n in engine.memory().items() if name.startswith("rows/"))
+        forgotten += pushed - engine.duplicates - rows
+    assert forgotten > 20
 
 
 def unexpected(what: str, why: str) -> None:

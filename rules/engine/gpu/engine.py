@@ -35,6 +35,9 @@ from rules.planning.plan import RulePlan
 
 __all__ = ["DeviceFailed", "GpuEngine"]
 
+LOOK_EVENTS = 1_024
+"""So many events come before it is looked which rules can see no more."""
+
 
 class GpuEngine:
     """A Detector; see :class:`rules.engine.engine.Detector`."""
@@ -52,6 +55,8 @@ class GpuEngine:
         self._evaluations: dict[str, Evaluation] = {}
         self._due: Mapping[str, tuple[int, int]] = {}
         self._repeats: DuplicateFilter | None = DuplicateFilter()
+        self._come = 0
+        """Events since it was last looked which rules can see no more."""
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -142,16 +147,16 @@ class GpuEngine:
         self._catalogue.remove(name)
         for column in self._linked.pop(name).all_columns:
             self._stores.drop(column)
+        del self._evaluations[name]
         self._link_anew()
 
     def _link_anew(self) -> None:
         """Follow the catalogue: places and ranks may be others."""
         self._catalogue.take_changed()
         self._memory.forget_layout()
-        self._evaluations = {
-            name: Evaluation(linked, self._memory, self._workspace)
-            for name, linked in self._linked.items()
-        }
+        for name, linked in self._linked.items():
+            if name not in self._evaluations:
+                self._evaluations[name] = Evaluation(linked, self._memory, self._workspace)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -163,12 +168,14 @@ class GpuEngine:
             raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
         if known is not None and self._repeats is not None:
             batch = self._repeats.accept(batch)
+        self._come += len(batch)
         self._stores.push(batch)
 
     def refill(self, name: str, batches: Iterable[EventBatch]) -> None:
         """Let a type have these events and no others, be their times before marks or not."""
         self._stores.empty(name)
         for batch in batches:
+            self._come += len(batch)
             self._stores.push(batch)
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
@@ -215,7 +222,10 @@ class GpuEngine:
         self._catalogue.forget_named()
 
     def _forget(self) -> None:
-        """Forget what no rule can see any more (Law 3)."""
+        """Forget what no rule can see any more (Law 3), once enough has come for it to be much."""
+        if self._come < LOOK_EVENTS:
+            return
+        self._come = 0
         horizons: dict[str, int] = {}
         for name, linked in self._linked.items():
             mark = self._catalogue.mark(name)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import groupby
 from typing import TypeVar
 
 from matcher.errors import SchemaError
@@ -153,9 +154,9 @@ class PlacedEngine:
                 self._plans[rule.name] = compile_rule(rule)
         self._tie()
         self._to_cpu(self._on_gpu & self._tied)
-        for rule in rules.rules if self._placer is None else ():
-            if self._may_go(rule.name):
-                self._on_device(replace(rules, rules=(rule,)), since, version, {})
+        if self._placer is None:
+            going = tuple(rule for rule in rules.rules if self._may_go(rule.name))
+            self._on_device(replace(rules, rules=going), since, version, {})
         placed = self._on_gpu.union(*self._cpu.parts)  # if the device failed, some are here
         others = tuple(rule for rule in rules.rules if rule.name not in placed)
         if others:
@@ -171,6 +172,8 @@ class PlacedEngine:
         self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
     ) -> bool:
         """Let the device evaluate rules from now on, and fill what they look at; whether it can."""
+        if self._failure or not rules.rules:
+            return False
         try:
             if self._gpu is None:
                 self._gpu = self._make_gpu()
@@ -240,12 +243,14 @@ class PlacedEngine:
         if not to_gpu:
             self._to_cpu(self._on_gpu & set(names))
             return
-        for one in self._placed(set(names) - self._on_gpu):
-            name = one.rule.name
-            if self._may_go(name):
-                since = None if one.since == TIME_MIN else one.since
-                rules, marks = RuleSet((one.rule,), {}), {name: self.mark(name)}
-                if self._on_device(rules, since, one.version, marks):
+        going = [
+            one for one in self._placed(set(names) - self._on_gpu) if self._may_go(one.rule.name)
+        ]
+        for (since, version), some in groupby(going, lambda one: (one.since, one.version)):
+            rules = RuleSet(tuple(one.rule for one in some), {})
+            marks = {rule.name: self.mark(rule.name) for rule in rules.rules}
+            if self._on_device(rules, None if since == TIME_MIN else since, version, marks):
+                for name in marks:
                     self._cpu.remove(name)
         self._arrange()
 
