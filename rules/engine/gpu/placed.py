@@ -343,10 +343,11 @@ class PlacedEngine:
         self._catalogue.advance_groups(marks)
         while self._catalogue.has_turns and self._catalogue.turn():
             self._catalogue.advance_groups({})
-        self._forget()
         if error is not None:
-            self._give_up(error, before)
+            self._pass()
+            self._give_up(error, before)  # all is kept that its rules see from before on
             found += self._ours({})
+        self._forget()
         self._choose()
         every = [NOTHING if theirs is None else theirs, *found]
         return merged([one for one in every if len(one)], self._places)
@@ -379,6 +380,11 @@ class PlacedEngine:
         if self._gpu is not None:
             self._gpu.forget_marks()
 
+    def _pass(self) -> None:
+        """Sort out what marks have passed."""
+        for name, kept in self._kept.items():
+            kept.rise(self._catalogue.mark_of_type(name), self._horizons.get(name, TIME_MAX))
+
     def _forget(self) -> None:
         """Sort out what marks have passed; forget, when much has come, what no rule that a device
         takes can see.
@@ -386,8 +392,7 @@ class PlacedEngine:
         is_due = self._come >= self._due
         if is_due:
             self._horizons = self._horizons_of_types()
-        for name, kept in self._kept.items():
-            kept.rise(self._catalogue.mark_of_type(name), self._horizons.get(name, TIME_MAX))
+        self._pass()
         if is_due:
             left = sum(one.passed_count for one in self._kept.values())
             self._come, self._due = 0, max(FORGET_MIN, left // 2)

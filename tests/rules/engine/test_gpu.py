@@ -172,5 +172,8 @@ def test_every_reason_has_a_rule_that_meets_it() -> None:
         for mark in test.pytestmark  # type: ignore[attr-defined]
     ]
     met = {reason for mark in marks for _, reason in mark.args[1]}
+    page = (Path(__file__).parents[3] / "docs" / "gpu.md").read_text()
+    told = [one for one in (*met, eligible.TIED) if one and "is rounded exactly" not in one]
+    assert [one for one in told if f"`{one}`" not in page] == []
     of_a_kind = "{step.function.value} of {step.value_kind.value}s is rounded exactly"
     assert found - {of_a_kind} == {one for one in met if one and "is rounded exactly" not in one}

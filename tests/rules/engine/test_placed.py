@@ -39,6 +39,14 @@ def told() -> list[tuple[str, str]]:
     return []
 
 
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few events are many."""
+    monkeypatch.setattr("rules.engine.gpu.placed.FORGET_MIN", 3)
+    monkeypatch.setattr("rules.engine.gpu.keeping.TOGETHER", 4)
+
+
+@pytest.mark.usefixtures("forgetful")
 def test_rules_that_move_give_the_same_results() -> None:
     moved = 0
     for seed in SEEDS:
@@ -56,6 +64,7 @@ def test_so_they_do_beside_rules_that_no_device_takes() -> None:
         assert why == {"late": "it uses the Timer", "high": TIED, "used": "it consumes events"}
 
 
+@pytest.mark.usefixtures("forgetful")
 def test_a_device_that_fails_at_any_call_changes_no_result(
     told: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
