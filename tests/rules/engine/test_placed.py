@@ -5,6 +5,7 @@ The device is the processor in disguise here (``pretended``); ``tests/device`` h
 
 from collections.abc import Iterator
 from functools import partial
+from random import Random
 
 import numpy as np
 import pytest
@@ -174,6 +175,28 @@ def placed(
     engine = PlacedEngine(CdpEngine(), Pretended, placer)
     engine.deploy(rules.load(SCHEMAS + text))
     return engine
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_a_choice_at_every_event_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it stumble over any form of a rule; a clock that is of no use lets rules move."""
+    monkeypatch.setattr("rules.engine.gpu.placing.LOOK_EVENTS", 1)
+    random, now, made = Random(3), [0.0], []
+
+    def clock() -> float:
+        now[0] += random.random() * 1e-3
+        return now[0]
+
+    def gpu() -> Pretended:
+        made.append(Pretended())
+        return made[-1]
+
+    costs = CHEAP(advance=10.0, evaluation=10.0, move=0.0)
+    for seed in range(1, 24, 2):
+        case = case_of(seed)
+        engine = PlacedEngine(CdpEngine(), gpu, Placer(Costs(), costs, clock))  # type: ignore[arg-type]
+        assert run(case, engine) == run(case, NaiveEngine()), case
+    assert len(made) > 1
 
 
 @pytest.mark.usefixtures("looked_at_often")
