@@ -619,7 +619,9 @@ def pick(heap, step, frames, alive, lows, stride, sizes, level, marks, sums):
     pieces, bits = words_of(sizes[heap[step + LONGEST]]), chunk_of(words)
     rank, is_first = heap[step + RANK], heap[step + POLICY] == POLICY_FIRST
     for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
-        if alive[p] == 0 or words == 0:
+        if words == 0:  # there was no room: nothing is chosen, and all is asked anew
+            alive[p] = 0
+        if alive[p] == 0:
             continue
         before = marked_before(marks, sums, bits, p * pieces)
         behind = marked_before(marks, sums, bits, (p + 1) * pieces)
