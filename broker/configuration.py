@@ -25,6 +25,7 @@ from broker.keys import BY_NAME, KEYS, Key
 from matcher.matching import ON_PROCESSOR, Matching
 from routing.config import Late, NodeConfig, Ordering, RuleTexts
 from routing.overlay.config import FORGET_S, OverlayConfig
+from rules.engine import verify
 
 Values = dict[str, Any]
 
@@ -109,6 +110,7 @@ class Configuration:
         """The protocol core's part. Raises ConfigurationError when it makes no sense."""
         chosen = {name: value for name, value in self.values.items() if name in _NODE}
         try:
+            verify(self.engine, self.device, self.threads)
             choices = {
                 "late": Late(chosen["late"]),
                 "ordering": Ordering(chosen["ordering"]),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from time import perf_counter
 from typing import TypeVar
 
-from rules.engine import Costs, Detector, make
+from matcher.matching import Told, nobody
+from rules.engine import Costs, Detector, make, verify
 from rules.engine.cdp import CdpEngine
 from rules.engine.parts import PartedEngine
 from rules.pattern import RuleSet
@@ -19,11 +21,24 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def engine_of(name: str, threads: int, costs: Costs | None = None) -> Detector:
-    """An engine on so many threads; ``naive`` takes one, whatever is asked for."""
+def engine_of(
+    name: str,
+    threads: int,
+    costs: Costs | None = None,
+    device: str = "cpu",
+    tell: Told = nobody,
+) -> Detector:
+    """An engine on so many threads; ``naive`` takes one, whatever is asked for.
+
+    ``device`` and ``tell``: see :func:`rules.engine.make`. Beside a device there is one thread:
+    with more ``gpu`` is refused by ValueError, and ``auto`` is the processor.
+    """
+    verify(name, device, threads)
+    if threads == 1:
+        return make(name, costs, device=device, clock=perf_counter, tell=tell)
     engines = [make(name, costs) for _ in range(threads)]
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
-    if threads == 1 or not compiled:
+    if not compiled:
         return engines[0]
     pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="detection")
 
@@ -38,8 +53,15 @@ def engine_of(name: str, threads: int, costs: Costs | None = None) -> Detector:
     return PartedEngine(compiled, at_once)
 
 
-def deployed(name: str, rules: RuleSet, threads: int, costs: Costs | None = None) -> Detector:
+def deployed(
+    name: str,
+    rules: RuleSet,
+    threads: int,
+    costs: Costs | None = None,
+    device: str = "cpu",
+    tell: Told = nobody,
+) -> Detector:
     """An engine on so many threads, with rules."""
-    engine = engine_of(name, threads, costs)
+    engine = engine_of(name, threads, costs, device, tell)
     engine.deploy(rules)
     return engine

@@ -34,14 +34,14 @@ from routing.network.agreement.terms import Terms
 from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.network.solitary import Solitary
-from rules.engine.engine import Detector
+from rules.engine import Detector, settled
 
 OWN_FIXED = ("listen", "engine", "threads", "link", "strategy", "forget_s", "matcher", "device")
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
 
 
-def _log_matching(what: str, why: str) -> None:
+def _log_instead(what: str, why: str) -> None:
     log("warning", what, {"reason": why})
 
 
@@ -62,7 +62,8 @@ class Service:
         self._signals = signals
         self._configuration = read()
         start_logging(self._configuration.log_level, broker=self._configuration.values["name"])
-        matching = replace(self._configuration.node.matching, tell=_log_matching).settled()
+        matching = replace(self._configuration.node.matching, tell=_log_instead).settled()
+        place = settled(self._configuration.device)
         transport = make_transport(self._configuration)
         try:
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
@@ -73,7 +74,7 @@ class Service:
             log("info", "loading kernels, which the first start compiles")
             if not sys.stderr.isatty():
                 awaited.tell = _log_compiling
-            warm_up(self._configuration.engine)
+            warm_up(self._configuration.engine, place)
             warm_up_matching(matching)
             node = self._affordable(replace(self._configuration.node, matching=matching))
             self._host = make_host(self._configuration, transport, node)
@@ -186,7 +187,8 @@ def make_host(
 
     def engine() -> Detector:
         known = costs.of_this_machine(os.environ)
-        return engine_of(configuration.engine, configuration.threads, known)
+        threads, device = configuration.threads, configuration.device
+        return engine_of(configuration.engine, threads, known, device, _log_instead)
 
     def join(config: NodeConfig, terms: Terms, now: float) -> Broker:
         overlay = configuration.overlay(round(now * MICROSECONDS), terms.forget_s)

@@ -27,7 +27,7 @@ from matcher.matching import ON_PROCESSOR, Matching
 from matcher.methods.loading import load_kernels
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 from rules import load
-from rules.engine import loading, make
+from rules.engine import Detector, loading, make
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.kernels.instants import process
@@ -54,12 +54,26 @@ rule later: define Later(n: int) from Reading(area = $a) as r
     and last Reading(area = $a) as s within 60 s from r where n = s.count
 """
 """It looks farther back than those before, and comes when events have."""
+ON_DEVICE = f"""
+event {READING}
+define Found(v: float) from Reading(area = $a, value = $v) as r
+    and last Reading(area = $a, value <= $v) as s within 5 s from r
+    and 2-first Reading(value + count <= 2 * $v) as t within 5 s from r
+    and not Reading(count < 0) between s and r where v = s.value + t.value
+define Every(n: int) from Reading(count = $c) as r
+    and each Reading(count <= $c) as s within 2 s from r and s within 3 s from r
+    and $n = Sum(Reading(count < s.count).count within 5 s from s) and $n > 0 where n = $n + s.count
+"""
+"""What a GPU takes; see docs/gpu.md."""
+INDEXED = 2_100
+"""So many events that columns on a GPU have indexes."""
 MANY = 200
 """So many events that the kernels' tables grow."""
 
 
-def warm_up(engine: str) -> None:
-    """Run a small detection on an engine of this name, and throw it away.
+def warm_up(engine: str, device: str = "cpu") -> None:
+    """Run a small detection on an engine of this name, and throw it away; one on the ``device``
+    too, unless that is ``cpu``. There are kernels of a device that are kept nowhere.
 
     Rules change to automata and back meanwhile, come and go, tables grow, and what is found is
     read: whoever was the first to need one of the kernels for that would wait for it.
@@ -69,6 +83,8 @@ def warm_up(engine: str) -> None:
         return
     with _helped():
         _run(detector)
+    if device != "cpu":
+        _run_on_device(make(engine, device="gpu"))
 
 
 def _run(detector: CdpEngine) -> None:
@@ -93,6 +109,16 @@ def _run(detector: CdpEngine) -> None:
     repeats = DuplicateFilter()  # as engines side by side have one before them
     repeats.accept(_readings(0, MANY))
     repeats.accept(_named(_readings(MANY, MANY)))
+
+
+def _run_on_device(detector: Detector) -> None:
+    """Rules of all that a device evaluates, so many events that columns have indexes, and twice:
+    the first time compiles kernels.
+    """
+    detector.deploy(load(ON_DEVICE, file="<warm-up>"))
+    for start in (0, INDEXED):
+        detector.push(_readings(start, INDEXED))
+        detector.advance((start + INDEXED) * MICROSECONDS)
 
 
 @contextmanager

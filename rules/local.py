@@ -31,7 +31,7 @@ from matcher.model import TIME_MAX, TIME_MIN, Datum, Event, EventBatch, EventTyp
 from matcher.rows import batch_of, refuse_taken
 from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
-from rules.engine import Detections, make
+from rules.engine import Detections, Placement, make
 from rules.engine.conflict import refuse
 from rules.errors import Problem, RuleErrors
 from rules.language import load
@@ -45,16 +45,25 @@ class Engine:
     """Rules and their detection, in the caller's thread.
 
     ``rules`` is TESLA text that declares the types it uses; ``engine`` a name of
-    ``rules.engine.ENGINES``; ``time_unit`` (s, ms, us or ns) says what times that are numbers
-    count. Raises RuleErrors for a text that is refused. An engine is no more thread-safe than a
+    ``rules.engine.ENGINES``; ``device`` says where it computes: ``cpu``, ``gpu``, or ``auto``,
+    where each rule costs less (docs/gpu.md); ``time_unit`` (s, ms, us or ns) says what times that
+    are numbers count. Raises RuleErrors for a text that is refused, ValueError for names that do
+    not go together and NoDevice for ``gpu`` without one. An engine is no more thread-safe than a
     list.
 
     Events come either one by one and in order of time (``publish``), or in batches of any order
     (``push``), evaluated when ``advance`` says up to where they are complete.
     """
 
-    def __init__(self, rules: str = "", *, engine: str = "auto", time_unit: str = "s") -> None:
-        self._detector = make(engine)
+    def __init__(
+        self,
+        rules: str = "",
+        *,
+        engine: str = "auto",
+        device: str = "cpu",
+        time_unit: str = "s",
+    ) -> None:
+        self._detector = make(engine, device=device)
         self._schemas: dict[str, EventType] = {}
         self._rules: dict[str, tuple[Rule, int]] = {}  # with their versions
         self._versions: dict[str, int] = {}  # of names that were ever in use
@@ -78,6 +87,14 @@ class Engine:
     def duplicates(self) -> int:
         """How many events were dropped, being those of their ids again (tesla.md E1)."""
         return self._detector.duplicates - self._detector.conflicts
+
+    def placement(self, name: str) -> Placement | None:
+        """Where a rule is evaluated, and why; None where there is the processor alone. KeyError
+        when none has that name.
+        """
+        if name not in self._rules:
+            raise KeyError(name)
+        return self._detector.placement(name)
 
     def deploy(self, text: str, *, replace: bool = False) -> None:
         """Add the rules of a text; they see events from now on (S15).

@@ -83,7 +83,7 @@ class Outcome:
 
 class Experiment:
     """A scenario, built and ready to run. Raises ScenarioError, EventError, RuleErrors, OSError,
-    and NoDevice where a broker's matcher needs a GPU.
+    and NoDevice where a broker needs a GPU.
 
     ``keeps_deliveries``: sinks keep what they are delivered, for checkers and whoever writes it;
     ``is_watched``: brokers are looked at while they run, for checkers.
@@ -378,10 +378,11 @@ class Experiment:
 
     def _making(self, name: str) -> Callable[[float], Broker]:
         scenario = self.scenario
-        said = scenario.matching.get(name, ON_PROCESSOR)
+        tell = partial(_say, name)
+        matching = replace(scenario.matching.get(name, ON_PROCESSOR), tell=tell).settled()
         config = NodeConfig(
             name=name,
-            matching=replace(said, tell=partial(_say, name)).settled(),
+            matching=matching,
             heartbeat_s=scenario.heartbeat_s,
             ordering=Ordering(scenario.ordering),
             source_silence_max_s=scenario.source_silence_max_s,
@@ -407,7 +408,7 @@ class Experiment:
                 overlay = replace(overlay, window_max=scenario.window_max)
             if scenario.buffer_max is not None:
                 overlay = replace(overlay, buffer_max=scenario.buffer_max)
-            engine = rules.engine.make(scenario.engine)
+            engine = rules.engine.make(scenario.engine, device=matching.device, tell=tell)
             return make_broker(config, overlay, engine, strategy.make(scenario.strategy), now)
 
         return make

@@ -24,7 +24,7 @@ from routing.installed import load_installed
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
 from routing.network.strategy import names
 from routing.overlay.config import FORGET_S, OverlayConfig
-from rules.engine import ENGINES
+from rules.engine import ENGINES, verify
 from simulator import mishaps, processing
 from simulator.faults import Fault, together
 from simulator.generation import sources_of
@@ -354,6 +354,7 @@ class _Reader:
     def _matching(self) -> Iterator[tuple[str, Matching]]:
         for place, broker in enumerate(self._table.broker, 1):
             try:
+                verify(self._table.engine, broker.device)
                 matching = Matching(broker.matcher, broker.device)
             except ValueError as error:
                 raise ValueError(f"broker[{place}].{error}") from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from cases import Deploy, Push, random_case
+from cases import Case, Deploy, Push, random_case
 from rule_texts import SCHEMAS
 from sharp_cases import SharpCase
 from timeline import batches
@@ -33,7 +33,11 @@ def usable(seed: int) -> tuple[str, list[Event]] | None:
 
     Nor for one whose rules use a type that nobody publishes or defines: they wait for it.
     """
-    case = random_case(seed)
+    return usable_of(random_case(seed))
+
+
+def usable_of(case: Case) -> tuple[str, list[Event]] | None:
+    """The same of any case."""
     texts = [str(text) for step in case.steps if isinstance(step, Deploy) for text in step.rules]
     if len(set(texts)) < len(texts) or any("Timer" in text for text in texts):
         return None

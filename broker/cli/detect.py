@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,9 @@ EXAMPLE = "rexmq detect --rules fire.tesla --events temps.jsonl smoke.parquet"
 
 ENGINES = ("auto", "cdp", "aip", "naive")
 LATER_ENGINES = ("hybrid",)
+DEVICES = ("cpu", "gpu", "auto")
+RULES_SHOWN = 40
+"""Of more rules it is not said one by one where they are evaluated."""
 FORMATS = ("jsonl", "parquet", "count", "checksum")
 
 
@@ -38,7 +42,7 @@ def command(
         str, typer.Option("--engine", metavar="auto|cdp|aip|naive", help="Which engine detects.")
     ] = "auto",
     device: Annotated[
-        str, typer.Option("--device", metavar="auto|cpu", help="Where it computes.")
+        str, typer.Option("--device", metavar="|".join(DEVICES), help="Where it computes.")
     ] = "auto",
     threads: Annotated[
         int, typer.Option("--threads", min=1, metavar="N", help="Threads to compute with.")
@@ -87,6 +91,7 @@ def command(
         one_of,
         report_duplicates,
         report_zones,
+        say,
         time_given,
         writing,
     )
@@ -98,7 +103,7 @@ def command(
     from rules.checking.checker import check
     from rules.language import declared_in
 
-    _check_engine(engine, device)
+    _check_engine(engine, device, threads)
     one_of("--cause", cause, ("ids", "full"))
     one_of("--time", time, ("rfc3339", "seconds"))
     last = None if until is None else time_given("--until", until, layout.times)
@@ -124,7 +129,8 @@ def command(
     printed = _printed_types(checked, types)
     if output is not None and form == "table":
         verify_files([*rules, *files], [path_of_type(output, one, printed) for one in printed])
-    detector = deployed(engine, checked, threads, costs.of_this_machine(os.environ))
+    known = costs.of_this_machine(os.environ)
+    detector = deployed(engine, checked, threads, known, device, say)
     names = {event_type.name for event_type in printed}
     style = {"full_cause": cause == "full", "seconds": time == "seconds"}
     with writing(output), _sink(form, output, printed, style) as sink:
@@ -132,18 +138,25 @@ def command(
     _report_bad(recorded)
     report_duplicates(detector.duplicates - detector.conflicts)
     if stats:
-        _report(progress, recorded, detector, perf_counter() - begun)
+        names_of_rules = [rule.name for rule in checked.rules]
+        _report(progress, recorded, detector, perf_counter() - begun, names_of_rules)
 
 
-def _check_engine(engine: str, device: str) -> None:
+def _check_engine(engine: str, device: str, threads: int) -> None:
     from broker.cli.outcome import UsageError, one_of
+    from matcher.gpu.device import NoDevice
+    from rules.engine import settled, verify
 
     if engine in LATER_ENGINES:
         raise UsageError(f"detect --engine {engine} comes later; there are {', '.join(ENGINES)}")
-    if device == "gpu":
-        raise UsageError("detect --device gpu comes later; there are auto and cpu")
     one_of("--engine", engine, ENGINES)
-    one_of("--device", device, ("auto", "cpu"))
+    one_of("--device", device, DEVICES)
+    try:
+        verify(engine, device, threads)
+        if device == "gpu":
+            settled(device)
+    except (ValueError, NoDevice) as error:
+        raise UsageError(f"--{error}") from None
 
 
 def _format(form: str | None, output: Path | None) -> str:
@@ -238,7 +251,11 @@ def _report_bad(recorded: RecordedEvents) -> None:
 
 
 def _report(
-    progress: Progress, recorded: RecordedEvents, detector: Detector, seconds: float
+    progress: Progress,
+    recorded: RecordedEvents,
+    detector: Detector,
+    seconds: float,
+    rules: Sequence[str],
 ) -> None:
     figures = {
         "events": progress.events,
@@ -252,6 +269,27 @@ def _report(
         "duplicates": detector.duplicates - detector.conflicts,
         "surplus attributes": recorded.intake.surplus,
         **{f"kept {name}": count for name, count in detector.memory().items()},
+        **_placements(detector, rules),
     }
     for name, figure in figures.items():
         print(f"{name}\t{figure}", file=sys.stderr)
+
+
+def _placements(detector: Detector, rules: Sequence[str]) -> Mapping[str, str | int]:
+    """How many rules are evaluated on a device, and where each is, and why, up to RULES_SHOWN;
+    nothing where there is the processor alone.
+    """
+    found = {name: place for name in rules if (place := detector.placement(name)) is not None}
+    if not found:
+        return {}
+    told = {
+        f"evaluated on {place.device}: {name}": place.reason or "as it was told"
+        for name, place in islice(found.items(), RULES_SHOWN)
+    }
+    more = len(found) - RULES_SHOWN
+    counted = {"more rules": more} if more > 0 else {}
+    return {
+        "rules on the device": sum(one.device == "gpu" for one in found.values()),
+        **told,
+        **counted,
+    }

@@ -88,18 +88,14 @@ def command(
 
 def _made(name: str, device: str) -> Matcher:
     """The matcher; with ``auto`` and no GPU, that of the processor, after saying so."""
-    from broker.cli.outcome import UsageError
+    from broker.cli.outcome import UsageError, say
     from matcher.gpu.device import NoDevice
     from matcher.matching import Matching
 
     try:
-        return Matching(name, device, _say).settled().make()
+        return Matching(name, device, say).settled().make()
     except (ValueError, NoDevice) as error:
         raise UsageError(f"--{error}") from None
-
-
-def _say(what: str, why: str) -> None:
-    print(f"rexmq: {what}: {why}", file=sys.stderr)
 
 
 def _print_lines(ids: Sequence[Any], found: Matches) -> None:

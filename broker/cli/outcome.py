@@ -56,6 +56,11 @@ def writing(file: Path | None) -> Iterator[None]:
         raise
 
 
+def say(what: str, why: str) -> None:
+    """Tell, on standard error, of what is done otherwise from now on (matcher.matching.Told)."""
+    print(f"rexmq: {what}: {why}", file=sys.stderr)
+
+
 def counted(count: int, what: str) -> str:
     """A number of things: ``1 event``, ``2 events``."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

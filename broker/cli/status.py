@@ -91,10 +91,21 @@ def page(status: Mapping[str, Any]) -> str:
     for section, columns in SECTIONS.items():
         if status.get(section):
             rows = [_shown(row) for row in status[section]]
-            if section == "rules" and not is_alone:
-                columns = (*columns, "place")
+            if section == "rules":
+                columns = _columns_of_rules(rows, is_alone=is_alone)
             lines += ["", f"{section}:", table(rows, columns)]
     return "\n".join(lines if is_alone else [*lines, *_network_lines(network, status["broker"])])
+
+
+def _columns_of_rules(
+    rules: Sequence[Mapping[str, Any]], *, is_alone: bool = True
+) -> tuple[str, ...]:
+    """The columns of a table of rules: ``place`` in a network, and ``evaluated_on`` where there is
+    a device.
+    """
+    has_device = any(rule.get("evaluated_on") for rule in rules)
+    more = [*(() if is_alone else ("place",)), *(("evaluated_on",) if has_device else ())]
+    return (*SECTIONS["rules"], *more)
 
 
 def _network_lines(network: Mapping[str, Any], broker: str) -> Iterator[str]:
@@ -182,7 +193,8 @@ def rules_page(rules: Sequence[Mapping[str, Any]]) -> str:
     """The rules as a table."""
     from broker.cli.table import table
 
-    return table(map(_shown, rules), SECTIONS["rules"])
+    rows = [_shown(rule) for rule in rules]
+    return table(rows, _columns_of_rules(rows))
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,6 +209,8 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
         shown["filters"] = _some([_filter(one) for one in row["subscriptions"]])
     if "held_by" in row:
         shown["held_by"] = [_holder(one) for one in row["held_by"]]
+    if row.get("evaluated_why"):
+        shown["evaluated_on"] = f"{row['evaluated_on']} ({row['evaluated_why']})"
     if row.get("device_failed"):
         shown["device"] = f"failed ({row['device_failed']})"
     if "neighbours" in row:

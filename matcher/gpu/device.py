@@ -7,9 +7,11 @@ costs more than a small kernel runs; under the simulator they are numpy arrays a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -237,3 +239,50 @@ def device() -> Device:
     settings: Any = config
     settings.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # or each small grid is warned of
     return CudaDevice(cupy, cuda)
+
+
+def is_there() -> bool:
+    """Whether ``device`` gives one. Where CuPy is not installed nothing is imported to find out,
+    but for the simulator's sake numba's settings.
+    """
+    if find_spec("cupy") is None:
+        from numba import config
+
+        if not getattr(config, "ENABLE_CUDASIM", False):
+            return False
+    try:
+        device()
+    except NoDevice:
+        return False
+    return True
+
+
+_FAILURES = {
+    "cupy.cuda.runtime": ("CUDARuntimeError",),
+    "cupy.cuda.driver": ("CUDADriverError",),
+    "cupy.cuda.memory": ("OutOfMemoryError",),
+    "numba.core.errors": ("NumbaError",),
+    "numba.cuda.core.errors": ("NumbaError",),
+    "numba.cuda.cudadrv.driver": ("CudaAPIError", "LinkerError"),
+    "numba.cuda.cudadrv.error": (
+        "CudaDriverError",
+        "CudaRuntimeError",
+        "CudaSupportError",
+        "NvrtcError",
+        "NvvmError",
+    ),
+    "cuda.core._utils.cuda_utils": ("CUDAError", "NVRTCError"),
+}
+"""Where libraries have the errors that a device, or what compiles for it, raises."""
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """The errors by which a device fails, or has no memory left: those of the libraries that are
+    in use.
+    """
+    found: list[type[Exception]] = [MemoryError, NoDevice]
+    for place, names in _FAILURES.items():
+        module = sys.modules.get(place)
+        known = (getattr(module, name, None) for name in names)
+        found += [one for one in known if isinstance(one, type) and issubclass(one, Exception)]
+    return tuple(found)

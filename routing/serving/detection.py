@@ -19,7 +19,7 @@ from routing.serving.deployment import Deployed, Deployments, Ended
 from routing.serving.sources import Source, Standing
 from routing.serving.watermark import Watermarks
 from rules.engine.conflict import Conflict
-from rules.engine.engine import Detections, Detector
+from rules.engine.engine import Detections, Detector, Placement
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
 from rules.language import load
@@ -85,6 +85,10 @@ class Detection:
     def memory(self) -> Mapping[str, int]:
         """How much the engine keeps, by name."""
         return self._engine.memory()
+
+    def placement(self, name: str) -> Placement | None:
+        """Where the engine evaluates a rule, if it knows several places."""
+        return self._engine.placement(name)
 
     @property
     def parts(self) -> Sequence[int]:

@@ -20,6 +20,7 @@ from routing.serving.deployment import Deployed, Deployments, Ended
 from routing.serving.detection import Detection
 from routing.serving.link import Link
 from routing.serving.sources import FAR, Source, Sources, Standing
+from rules.engine.engine import Placement
 from rules.pattern import TIMER
 
 STALLED_AFTER_S = 5.0
@@ -190,6 +191,7 @@ class Overview:
         stalled = any(one.stalls for one in holders) and self.pending(deployed, mark)
         state = "waiting" if absent else "elsewhere" if place else "running"
         needs = self._deployments.needs(deployed.rule.name)
+        placement = None if place or absent else self.placement(deployed)
         facts = {
             "name": deployed.rule.name,
             "type": deployed.rule.defines.name,
@@ -201,6 +203,8 @@ class Overview:
             "waits_for": absent,
             "without": sorted(one for one in needs if self._is_given_up(one)),
             "held_by": [one.facts for one in holders],
+            "evaluated_on": None if placement is None else placement.device,
+            "evaluated_why": None if placement is None else placement.reason or None,
         }
         return self.said(facts)
 
@@ -219,6 +223,10 @@ class Overview:
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""
         return ""
+
+    def placement(self, deployed: Deployed) -> Placement | None:
+        """On which device a rule is evaluated here, where there is more than one."""
+        return self._detection.placement(deployed.rule.name)
 
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that a rule waits for, since nobody has advertised them."""

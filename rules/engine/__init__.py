@@ -2,29 +2,95 @@
 
 from __future__ import annotations
 
-from rules.engine.costs import Costs
-from rules.engine.engine import NOTHING, Detections, Detector
+from collections.abc import Callable
 
-__all__ = ["ENGINES", "NOTHING", "Costs", "Detections", "Detector", "make"]
+from matcher.matching import DEVICES, Told, nobody
+from rules.engine.costs import Costs
+from rules.engine.engine import NOTHING, Detections, Detector, Placement
+
+__all__ = [
+    "DEVICES",
+    "ENGINES",
+    "NOTHING",
+    "Costs",
+    "Detections",
+    "Detector",
+    "Placement",
+    "make",
+    "settled",
+    "verify",
+]
 
 ENGINES = ("auto", "cdp", "aip", "naive")
 """The names that ``make`` takes. ``auto`` is the engine to use when in doubt."""
 
 
-def make(name: str = "auto", costs: Costs | None = None) -> Detector:
-    """A new engine without rules; ValueError for a name that is not one of ENGINES.
+def make(
+    name: str = "auto",
+    costs: Costs | None = None,
+    *,
+    device: str = "cpu",
+    clock: Callable[[], float] | None = None,
+    tell: Told = nobody,
+) -> Detector:
+    """A new engine without rules.
 
-    ``costs`` are those by which ``auto`` chooses, by default the ones that are shipped.
+    On ``device`` ``gpu`` the rules that a GPU takes are evaluated there, and with ``auto`` those
+    of them that cost less there, if there is one. ``costs`` are those by which ``auto`` chooses,
+    by default the ones that are shipped; ``clock`` gives seconds, by which it learns what the
+    device really takes. ``tell`` is called with what the engine does otherwise from now on, and
+    why: when a device fails. Raises ValueError for names that there are not, or do not go
+    together, and NoDevice for ``gpu`` where there is none.
+
     Engines are imported when they are made: the kernels of ``cdp`` bring numba with them.
     """
+    verify(name, device)
     if name == "naive":
         from rules.engine.naive import NaiveEngine
 
         return NaiveEngine()
-    if name in ("auto", "cdp", "aip"):
-        from rules.engine.cdp import CdpEngine
-        from rules.engine.chooser import Chooser
+    from rules.engine.cdp import CdpEngine
+    from rules.engine.chooser import Chooser
 
-        chooser = Chooser(costs) if name == "auto" else None
-        return CdpEngine(incremental=name == "aip", chooser=chooser)
-    raise ValueError(f"no engine is called {name!r}; there are {', '.join(ENGINES)}")
+    chooser = Chooser(costs) if name == "auto" else None
+    engine = CdpEngine(incremental=name == "aip", chooser=chooser)
+    place = settled(device)
+    if place == "cpu":
+        return engine
+    from rules.engine.gpu.placed import PlacedEngine
+    from rules.engine.gpu.placing import Placer
+
+    placer = Placer(costs, clock=clock, automata=name != "cdp") if place == "auto" else None
+    return PlacedEngine(engine, placer=placer, tell=tell)
+
+
+def verify(name: str, device: str = "cpu", threads: int = 1) -> None:
+    """Raise ValueError for names that there are not, and for what does not go together."""
+    if name not in ENGINES:
+        raise ValueError(f"no engine is called {name!r}; there are {', '.join(ENGINES)}")
+    if device not in DEVICES:
+        raise ValueError(f"device: expected one of {', '.join(DEVICES)}, found {device!r}")
+    if device == "gpu" and name == "naive":
+        raise ValueError("device gpu: the engine naive has no form for a GPU; auto, cdp, aip have")
+    if device == "gpu" and threads > 1:
+        raise ValueError(
+            f"device gpu: one thread detects beside a device, found threads {threads}; "
+            f"leave them out, or say device cpu"
+        )
+
+
+def settled(device: str) -> str:
+    """Where it is computed, ``cpu``, ``gpu`` or ``auto``, by what there is: without a device
+    ``auto`` is ``cpu``, and NoDevice is raised for ``gpu``.
+    """
+    if device == "cpu":
+        return device
+    from matcher.gpu import device as devices
+
+    if device == "auto":
+        return device if devices.is_there() else "cpu"
+    try:
+        devices.device()
+    except devices.NoDevice as error:
+        raise devices.NoDevice(f"device gpu: {error}") from None
+    return device

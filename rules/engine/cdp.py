@@ -131,6 +131,9 @@ class CdpEngine:
         """Look for no repeats from now on: whoever pushes events has."""
         self._pending.trust()
 
+    def placement(self, name: str) -> None:
+        """Of no rule is there anything to tell: this engine knows the processor alone."""
+
     def memory(self) -> Mapping[str, int]:
         """How much is kept: ``heap`` words, ``lists`` and their ``entries``, ``rows`` by type as
         ``rows/<type>``, ``strings`` and ``texts`` of ids, ``pending`` and ``deferred`` events.

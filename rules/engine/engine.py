@@ -48,6 +48,14 @@ NOTHING = Detections((), np.empty(0, np.int64))
 """No composite event."""
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a rule is evaluated, ``cpu`` or ``gpu``, and why if it is not on the device."""
+
+    device: str
+    reason: str = ""
+
+
 def kept_by_all(memories: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
     """What several engines keep together, by name."""
     total: Counter[str] = Counter()
@@ -109,6 +117,10 @@ class Detector(Protocol):
     @property
     def parts(self) -> Sequence[Collection[str]]:
         """The names of the rules of each part; parts may be evaluated at once."""
+        ...
+
+    def placement(self, name: str) -> Placement | None:
+        """Where a deployed rule is evaluated; None from an engine that knows one place alone."""
         ...
 
     def memory(self) -> Mapping[str, int]:

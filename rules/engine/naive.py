@@ -100,6 +100,9 @@ class NaiveEngine:
         """The names of the rules: it is all of one part."""
         return (self._consumed.keys(),)
 
+    def placement(self, name: str) -> None:
+        """Of no rule is there anything to tell: this engine knows the processor alone."""
+
     def memory(self) -> Mapping[str, int]:
         """How many ``events`` are kept: all that came, and what was detected."""
         return {"events": sum(map(len, self._history.values()))}

@@ -98,6 +98,9 @@ class PartedEngine:
         """The names of the rules of each part."""
         return tuple(tuple(part.rules) for part in self._parts)
 
+    def placement(self, name: str) -> None:
+        """Of no rule is there anything to tell: this engine knows the processor alone."""
+
     def memory(self) -> Mapping[str, int]:
         """How much the parts keep; and how many events are kept for rules to come, until their
         types' marks have passed them: ``waiting``.

@@ -368,6 +368,8 @@ class Pending:
 
 def times_of(batch: EventBatch) -> tuple[int, int] | None:
     """The least and the greatest time of a batch; None for an empty one."""
+    if len(batch) == 1:
+        return (time := int(batch.time[0])), time
     return (int(batch.time.min()), int(batch.time.max())) if len(batch) else None
 
 

@@ -154,7 +154,7 @@ raise SystemExit(main())
 
 
 def test_a_device_that_fails_in_mid_stream_is_logged_and_loses_nothing(tmp_path: Path) -> None:
-    words = ["broker", "--engine", "naive", "--device", "gpu", "--listen", f"ipc://{tmp_path}/b"]
+    words = ["broker", "--engine", "naive", "--matcher", "ccm", "--listen", f"ipc://{tmp_path}/b"]
     with (
         (tmp_path / "log").open("w+") as log,
         subprocess.Popen(

@@ -11,17 +11,17 @@ from collections.abc import Callable
 import pytest
 from agreement import row
 from cases import Case, Outcome, nullable, random_case, run, shrink, with_conflicts
-from engines import NAMES, make
+from engines import IS_SLOW, NAMES, PLACED, make
 from sequence_cases import sequence_case
 
 from matcher.model import Event
 
-COUNT = int(os.environ.get("REXMQ_CASES", "800"))
+COUNT = int(os.environ.get("REXMQ_CASES", "10" if IS_SLOW else "800"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 10
 """The cases are tried in so many parts, so that progress shows and time limits are fair."""
 
-OTHERS = [name for name in NAMES if name != "naive"]
+OTHERS = [*(name for name in NAMES if name != "naive"), *PLACED]
 Complaint = str | None
 
 

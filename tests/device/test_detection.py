@@ -1,45 +1,22 @@
 """Detection on a device gives what the naive engine gives, wherever rules move, if it fails too."""
 
-from random import Random
-
 import pytest
-from cases import Case, nullable, random_case, random_events, run, scheduled
-from rule_texts import COMPOSITE, PRIMITIVE, SCHEMAS, RuleText, RuleWriter
+from cases import Push, nullable, random_case, run
+from eligible_cases import eligible_case, mixed_case
+from pretended import Restless
 
 import rules
 from matcher.gpu.device import device
 from rules.engine.cdp import CdpEngine
-from rules.engine.gpu.eligible import reason_against
+from rules.engine.engine import Detections, Placement
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine
-from rules.engine.gpu.placed import PlacedEngine
+from rules.engine.gpu.placed import FAILED, PlacedEngine
 from rules.engine.naive import NaiveEngine
 from rules.errors import RuleErrors
 
 SIMULATED = device().simulated
 SEEDS = range(14) if SIMULATED else range(80)
-PLACED_SEEDS = range(8) if SIMULATED else range(30)
-TRIES = 300
-
-
-def eligible_rule(random: Random, types: list[str], number: int, name: str) -> RuleText | None:
-    """A random rule that a device takes."""
-    for _ in range(TRIES):
-        text = RuleWriter(random, types, []).write(f"r{number}", name)
-        (rule,) = rules.load(str(text), known=SCHEMAS).rules
-        if reason_against(rule) is None and all(one.name in types for one in rule.used_types):
-            return text
-    return None
-
-
-def eligible_case(seed: int) -> Case:
-    """A random case all of whose rules a device takes."""
-    random = Random(seed)
-    types = random.sample(list(PRIMITIVE), random.randint(2, 3))
-    names = random.sample(list(COMPOSITE), random.choice((1, 1, 2, 3)))
-    drawn = [eligible_rule(random, types, number, name) for number, name in enumerate(names)]
-    texts = tuple(text for text in drawn if text is not None)
-    events = random_events(random, types, random.randint(10, 36), random.choice((4, 8, 12)))
-    return scheduled(random, seed, texts, events) if texts else Case(seed, (), True)
+PLACED_SEEDS = range(9) if SIMULATED else range(30)
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -50,40 +27,47 @@ def test_random_rules_that_a_device_takes(part: int) -> None:
         assert found == wanted, case
 
 
-class Restless(PlacedEngine):
-    """Moves rules to and fro."""
+def test_what_no_rule_sees_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rules.engine.gpu.engine.LOOK_EVENTS", 3)
+    monkeypatch.setattr("rules.engine.gpu.stores.FORGET_MIN", 0)
+    forgotten = 0
+    for seed in SEEDS[:8]:
+        case, engine = eligible_case(seed), GpuEngine()
+        assert run(case, engine) == run(case, NaiveEngine()), case
+        pushed = sum(len(step.events) for step in case.steps if isinstance(step, Push))
+        rows = sum(n for name, n in engine.memory().items() if name.startswith("rows/"))
+        forgotten += pushed - engine.duplicates - rows
+    assert forgotten > 20
 
-    def __init__(self) -> None:
-        super().__init__(CdpEngine(), GpuEngine, (DeviceFailed,))
-        self._random = Random(5)
 
-    def advance(self, marks):  # type: ignore[no-untyped-def]
-        for name, place in self.placements.items():
-            if self._random.random() < 0.5:
-                self.move([name], to_gpu=place.device == "cpu")
-        return super().advance(marks)
+def unexpected(what: str, why: str) -> None:
+    raise AssertionError(f"{what}: {why}")
 
 
 class Failing(GpuEngine):
-    """Fails at its second advance."""
+    """Fails at its second advance, when the processor has been at work as well."""
 
     advances = 0
 
-    def advance(self, marks):  # type: ignore[no-untyped-def]
+    def finish(self) -> Detections:
         self.advances += 1
         if self.advances == 2:
             raise DeviceFailed("it is out of order\nand hot")
-        return super().advance(marks)
+        return super().finish()
 
 
 def failing() -> PlacedEngine:
-    return PlacedEngine(CdpEngine(), Failing, (DeviceFailed,))
+    return PlacedEngine(CdpEngine(), Failing)
 
 
-@pytest.mark.parametrize("make", [Restless, failing])
+def restless() -> PlacedEngine:
+    return Restless(GpuEngine, unexpected)
+
+
+@pytest.mark.parametrize("make", [restless, failing])
 def test_where_rules_are_evaluated_changes_no_result(make) -> None:  # type: ignore[no-untyped-def]
     for seed in PLACED_SEEDS:
-        case = random_case(seed) if seed % 2 else eligible_case(seed)
+        case = (random_case, eligible_case, mixed_case)[seed % 3](seed)
         case = nullable(case) if seed % 8 == 1 else case
         assert run(case, make()) == run(case, NaiveEngine()), case
 
@@ -98,17 +82,15 @@ where area = $a, value = Temp.value
 
 
 def test_a_device_that_fails_is_told_of_once() -> None:
-    engine = failing()
+    told: list[tuple[str, str]] = []
+    engine = PlacedEngine(CdpEngine(), Failing, tell=lambda *words: told.append(words))
     engine.deploy(rules.load(FIRE))
-    assert engine.placements["Fire"].device == "gpu"
-    engine.advance(1)
-    engine.advance(2)
-    assert engine.placements["Fire"].device == "cpu"
-    assert engine.placements["Fire"].reason == "the device failed"
-    assert engine.take_notes() == [
-        "the device failed (it is out of order); all rules go on on the processor"
-    ]
-    assert engine.take_notes() == []
+    assert engine.placement("Fire") == Placement("gpu")
+    for mark in range(1, 5):
+        engine.advance(mark)
+    failed = "DeviceFailed: it is out of order"
+    assert engine.placement("Fire") == Placement("cpu", f"the device failed: {failed}")
+    assert told == [(FAILED, failed)]
 
 
 def test_a_rule_that_a_device_does_not_take_is_refused_by_name_and_reason() -> None:

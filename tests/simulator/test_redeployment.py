@@ -237,7 +237,7 @@ def noted(folder: Path, name: str, *, chosen: bool) -> tuple[Outcome, list[str]]
     """
     make = rules.engine.make
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rules.engine, "make", lambda kind: NotingEngine(make(kind)))
+        patch.setattr(rules.engine, "make", lambda kind, **more: NotingEngine(make(kind, **more)))
         patch.setattr(station, "Forwarder", NotingForwarder)
         patch.setattr(measuring, "ADAPT_AFTER_S", 0.5 if chosen else 1e6)
         patch.setattr(adaptive, "prefer", lambda weighing, now: WAYS)

@@ -26,6 +26,7 @@ from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, Facts, Holder, Overview, source_holder
+from rules.engine.engine import Placement
 from rules.outlining import is_bereft
 from rules.pattern import TIMER
 
@@ -195,6 +196,11 @@ class DividedOverview(Overview):
             return UNKNOWN
         place = division.partition.places.get(deployed.rule.name, UNKNOWN)
         return "" if place == self._name else place
+
+    def placement(self, deployed: Deployed) -> Placement | None:
+        """On which device a rule is evaluated here, where there is more than one."""
+        station, _ = self._tree(deployed)
+        return station.placement(deployed.rule.name)
 
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that nobody in the network has advertised."""

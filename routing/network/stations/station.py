@@ -45,7 +45,7 @@ from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.ended import has_ended, told_causes
 from rules.engine.conflict import Conflict
-from rules.engine.engine import NOTHING, Detections, Detector
+from rules.engine.engine import NOTHING, Detections, Detector, Placement
 from rules.pattern import TIMER, RuleSet
 
 
@@ -100,6 +100,10 @@ class Station:
     def kept(self) -> int:
         """How many events fragments keep here, be it for others, or until they are asked for."""
         return len(self._forwarder)
+
+    def placement(self, name: str) -> Placement | None:
+        """Where the engine evaluates a rule, if it does and knows several places."""
+        return self._engine.placement(name) if name in self.rules else None
 
     @property
     def parts(self) -> Sequence[int]:

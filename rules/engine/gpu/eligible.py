@@ -16,11 +16,13 @@ from rules.engine.gpu.machine import DEPTH
 from rules.engine.gpu.records import LEVELS_MAX, STEPS_MAX
 from rules.engine.timers import uses_timer
 from rules.pattern import Rule
-from rules.planning.plan import IDENTITY, RulePlan, Step, StepKind
+from rules.planning.plan import RulePlan, Step, StepKind
 from rules.planning.planner import compile_rule
 from rules.planning.program import TRUE, Op, Program
 from rules.terms import Function
 
+TIED = "it has to do with other rules' composite events"
+"""Why a rule stays on the processor whatever it says itself."""
 TERMS_MAX = 16
 """Conditions of one step, at most."""
 TAKEN = (Function.COUNT, Function.MIN, Function.MAX)
@@ -41,8 +43,6 @@ def reason_against(rule: Rule) -> str | None:
 
 
 def _against_plan(plan: RulePlan) -> str | None:
-    if plan.has_rivals:
-        return "it selects among events of several types"
     if 1 + sum(map(is_multiple, plan.steps)) > LEVELS_MAX or len(plan.steps) > STEPS_MAX:
         return "it has too many clauses"
     for step in plan.steps:
@@ -54,8 +54,6 @@ def _against_plan(plan: RulePlan) -> str | None:
 def _against_step(step: Step) -> str | None:
     if step.inner:
         return "it aggregates anew for each candidate"
-    if step.access is not None and set(step.access.keys) & set(IDENTITY):
-        return "it looks events up by their identity"
     if step.kind is StepKind.AGGREGATE:
         if step.function is Function.SUM and step.value_kind is Kind.INT:
             pass

@@ -13,6 +13,7 @@ Law 3: a rule's events are kept as long as its mark and its windows reach back.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from matcher.errors import SchemaError
 from matcher.gpu.device import Device, device
@@ -20,9 +21,9 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.gpu.batches import composites
-from rules.engine.gpu.eligible import reason_against
+from rules.engine.gpu.eligible import TIED, reason_against
 from rules.engine.gpu.evaluation import DeviceFailed, Evaluation, Matches, Workspace
 from rules.engine.gpu.linking import Linked, link
 from rules.engine.gpu.memory import Memory
@@ -34,9 +35,15 @@ from rules.planning.plan import RulePlan
 
 __all__ = ["DeviceFailed", "GpuEngine"]
 
+LOOK_EVENTS = 1_024
+"""So many events come before it is looked which rules can see no more."""
+
 
 class GpuEngine:
     """A Detector; see :class:`rules.engine.engine.Detector`."""
+
+    has_run: ClassVar[bool] = False
+    """Whether one has evaluated anything in this process: its kernels are compiled then."""
 
     def __init__(self, on: Device | None = None) -> None:
         self._device = on or device()
@@ -48,6 +55,8 @@ class GpuEngine:
         self._evaluations: dict[str, Evaluation] = {}
         self._due: Mapping[str, tuple[int, int]] = {}
         self._repeats: DuplicateFilter | None = DuplicateFilter()
+        self._come = 0
+        """Events since it was last looked which rules can see no more."""
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -87,6 +96,14 @@ class GpuEngine:
         """The name of the device."""
         return self._device.name
 
+    def follow(self, others: Catalogue) -> None:
+        """Know the marks of types that another was told. No rule is deployed here yet."""
+        self._catalogue.follow(others)
+
+    def placement(self, name: str) -> Placement:
+        """On the device."""
+        return Placement("gpu")
+
     def trust_ids(self) -> None:
         """Look for no repeats from now on: whoever pushes events has."""
         self._repeats = None
@@ -105,7 +122,7 @@ class GpuEngine:
         for rule in rules:
             reason = reason_against(rule)
             if reason is None and rule.defines.name in used:
-                reason = "its composite events are used by rules"
+                reason = TIED
             if reason is not None:
                 problems.append(Problem(f"rule {rule.name}: a device does not take it: {reason}"))
         return problems
@@ -130,16 +147,16 @@ class GpuEngine:
         self._catalogue.remove(name)
         for column in self._linked.pop(name).all_columns:
             self._stores.drop(column)
+        del self._evaluations[name]
         self._link_anew()
 
     def _link_anew(self) -> None:
         """Follow the catalogue: places and ranks may be others."""
         self._catalogue.take_changed()
         self._memory.forget_layout()
-        self._evaluations = {
-            name: Evaluation(linked, self._memory, self._workspace)
-            for name, linked in self._linked.items()
-        }
+        for name, linked in self._linked.items():
+            if name not in self._evaluations:
+                self._evaluations[name] = Evaluation(linked, self._memory, self._workspace)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -151,12 +168,14 @@ class GpuEngine:
             raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
         if known is not None and self._repeats is not None:
             batch = self._repeats.accept(batch)
+        self._come += len(batch)
         self._stores.push(batch)
 
     def refill(self, name: str, batches: Iterable[EventBatch]) -> None:
         """Let a type have these events and no others, be their times before marks or not."""
         self._stores.empty(name)
         for batch in batches:
+            self._come += len(batch)
             self._stores.push(batch)
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
@@ -170,6 +189,7 @@ class GpuEngine:
         self._stores.take_in()
         if not self._due:
             return
+        GpuEngine.has_run = True
         self._memory.synchronise(self._stores, tuple(self._linked.values()))
         for name in self._due:
             self._workspace.fit(self._linked[name])
@@ -202,7 +222,10 @@ class GpuEngine:
         self._catalogue.forget_named()
 
     def _forget(self) -> None:
-        """Forget what no rule can see any more (Law 3)."""
+        """Forget what no rule can see any more (Law 3), once enough has come for it to be much."""
+        if self._come < LOOK_EVENTS:
+            return
+        self._come = 0
         horizons: dict[str, int] = {}
         for name, linked in self._linked.items():
             mark = self._catalogue.mark(name)

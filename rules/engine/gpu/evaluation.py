@@ -77,7 +77,14 @@ class Workspace:
     def bytes(self) -> int:
         """Bytes of its buffers on the device."""
         levels = (*self.frames, *self.slots, *self.alive)
-        others = (self.lows, self.highs, self.operands, *self.reduced, self.marks, self.sums)
+        others: tuple[Buffer, ...] = (
+            self.lows,
+            self.highs,
+            self.operands,
+            *self.reduced,
+            self.marks,
+            self.sums,
+        )
         others = (*others, self.results)
         return sum(one.bytes for one in (*levels, *others))
 

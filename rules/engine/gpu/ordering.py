@@ -55,25 +55,31 @@ def _ranks(batch: EventBatch, places: Mapping[str, int]) -> Int64s:
 
 
 def joined(batches: Sequence[EventBatch]) -> EventBatch:
-    """Batches of composite events of one type, one behind the other."""
+    """Batches of one type, one behind the other: all of composite events or of others, and with
+    ids of one form where these are not digests.
+    """
     if len(batches) == 1:
         return batches[0]
     causes = [batch.causes for batch in batches if batch.causes is not None]
     columns = tuple(map(_column, zip(*(batch.columns for batch in batches), strict=True)))
-    lengths = np.concatenate([np.diff(one.offsets) for one in causes])
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
     return EventBatch(
         batches[0].type,
         np.concatenate([batch.time for batch in batches]),
         _ids([batch.ids for batch in batches]),
         columns,
-        Causes(
-            offsets,
-            _ids([one.ids for one in causes]),
-            np.concatenate([one.is_digest for one in causes]),
-            np.concatenate([one.has_text for one in causes]),
-        ),
+        _causes(causes) if causes else None,
+    )
+
+
+def _causes(causes: Sequence[Causes]) -> Causes:
+    lengths = np.concatenate([np.diff(one.offsets) for one in causes])
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return Causes(
+        offsets,
+        _ids([one.ids for one in causes]),
+        np.concatenate([one.is_digest for one in causes]),
+        np.concatenate([one.has_text for one in causes]),
     )
 
 
@@ -102,4 +108,5 @@ def _ids(ids: Sequence[EventIds]) -> EventIds:
         np.concatenate([one.sequence for one in ids]),
         text,
         digest,
+        all(one.given for one in ids),
     )

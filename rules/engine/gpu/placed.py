@@ -8,7 +8,9 @@ have nothing to do with other rules' composite events. One that does not stays o
 so does one that a later rule has to do with, from then on.
 
 Law 3: a device that fails costs time and no result: what it was asked in vain, the processor
-evaluates, with all rules from then on; ``take_notes`` says so.
+evaluates, with all rules from then on; ``tell`` is called with that.
+
+Law 4: there is an engine on the device only while it has rules.
 
 Example: of the rules ``Fire from Smoke and last Temp ...`` and ``Alarm from Timer ...`` the first
 is on the device and the second on the processor, and a failing device leaves both on the processor.
@@ -16,67 +18,68 @@ is on the device and the second on the processor, and a failing device leaves bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import groupby
+from typing import TypeVar
 
 from matcher.errors import SchemaError
+from matcher.gpu.device import failures
+from matcher.matching import Told, nobody
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import NOTHING, Detections
-from rules.engine.gpu.eligible import reason_against
-from rules.engine.gpu.engine import GpuEngine, reaches_of_plan
+from rules.engine.engine import NOTHING, Detections, Placement
+from rules.engine.gpu.eligible import TIED, reason_against
+from rules.engine.gpu.engine import DeviceFailed, GpuEngine, reaches_of_plan
+from rules.engine.gpu.keeping import Kept
 from rules.engine.gpu.ordering import merged
+from rules.engine.gpu.placing import Placer
 from rules.engine.part import types_of
 from rules.engine.pending import times_of
-from rules.pattern import TIMER, Rule, RuleSet
+from rules.pattern import TIMER, RuleSet
+from rules.planning.plan import RulePlan
 from rules.planning.planner import compile_rule
 
-Failures = tuple[type[Exception], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where a rule is evaluated, ``cpu`` or ``gpu``, and why if it is not on the device."""
-
-    device: str
-    reason: str = ""
+Result = TypeVar("Result")
+FORGET_MIN = 4_096
+"""So many events come at least before it is looked which need not be kept."""
+FAILED = "the device failed: detecting on the processor from now on"
 
 
 class PlacedEngine:
     """A Detector; see :class:`rules.engine.engine.Detector`.
 
-    It keeps events by type: those that no mark has passed yet, which ``wait``, and those that one
-    has ``passed`` and rules may still see that a device takes. ``gpu`` makes the engine of the
-    device; ``failures`` are what it raises when that fails.
-    ``prefers`` says of a rule that a device takes whether it had better be there; it is asked
-    when the rule comes, and again at times.
+    ``gpu`` makes the engine of the device. ``placer`` says which of the rules that a device takes
+    had better be there; without one all are. ``tell`` is told of a device that fails.
     """
 
     def __init__(
         self,
         cpu: CdpEngine,
-        gpu: Callable[[], GpuEngine],
-        failures: Failures,
-        prefers: Callable[[Rule], bool] = lambda rule: True,
+        gpu: Callable[[], GpuEngine] = GpuEngine,
+        placer: Placer | None = None,
+        tell: Told = nobody,
     ) -> None:
-        self._cpu, self._make_gpu = cpu, gpu
-        self._gpu: GpuEngine | None = gpu()
-        self._failures, self._prefers = failures, prefers
-        for one in (cpu, self._gpu):
-            one.trust_ids()
+        self._cpu, self._make_gpu, self._placer, self._tell = cpu, gpu, placer, tell
+        cpu.trust_ids()
+        self._gpu: GpuEngine | None = None
+        self._failure = ""
         self._catalogue = Catalogue()
         self._repeats = DuplicateFilter()
         self._reasons: dict[str, str | None] = {}
-        self._reaches: dict[str, dict[str, int]] = {}
+        self._plans: dict[str, RulePlan] = {}  # of rules that a device takes
+        self._tied: set[str] = set()
         self._on_gpu: set[str] = set()
-        self._waiting: dict[str, list[EventBatch]] = {}
-        self._passed: dict[str, list[EventBatch]] = {}
-        self._notes: list[str] = []
+        self._kept: dict[str, Kept] = {}
         self._places: dict[str, int] = {}
         self._types_on_cpu: set[str] = set()
+        self._horizons: dict[str, int] = {}  # by type, from when on rules look at it
+        self._come, self._due = 0, FORGET_MIN
+        """Events since it was last looked which are too old, and how many let it be looked anew."""
 
     # --- what it is ------------------------------------------------------------------------------
 
@@ -94,18 +97,20 @@ class PlacedEngine:
         """The names of the rules on the processor, and of those on the device."""
         return [name for name in self._reasons if name not in self._on_gpu], sorted(self._on_gpu)
 
-    @property
-    def placements(self) -> Mapping[str, Placement]:
-        """Where each rule is evaluated, by name."""
-        return {
-            name: Placement("gpu") if name in self._on_gpu else Placement("cpu", self._why(name))
-            for name in self._reasons
-        }
+    def placement(self, name: str) -> Placement:
+        """Where a deployed rule is evaluated, and why."""
+        if name in self._on_gpu:
+            return Placement("gpu", "" if self._placer is None else self._placer.says(name))
+        return Placement("cpu", self._why(name))
 
     def _why(self, name: str) -> str:
-        if self._gpu is None:
-            return "the device failed"
-        return self._reasons[name] or "it costs less there"
+        if reason := self._reasons[name]:
+            return reason
+        if name in self._tied:
+            return TIED
+        if self._failure:
+            return f"the device failed: {self._failure}"
+        return "" if self._placer is None else self._placer.says(name)
 
     @property
     def duplicates(self) -> int:
@@ -121,21 +126,22 @@ class PlacedEngine:
         """The first conflict since the last call, if there was one."""
         return self._repeats.take_conflict()
 
-    def take_notes(self) -> list[str]:
-        """What whoever runs it should know, once: that the device failed."""
-        notes, self._notes = self._notes, []
-        return notes
-
     def memory(self) -> Mapping[str, int]:
-        """How much both keep, the device's under ``gpu/``, and ``waiting`` events."""
+        """How much both keep, the device's under ``gpu/``, and events that are kept for rules that
+        move: those that are ``waiting`` for marks, and those that marks have ``passed``.
+        """
         gpu = {} if self._gpu is None else self._gpu.memory()
         theirs = {f"gpu/{name}": count for name, count in gpu.items()}
-        kept = {"waiting": _count(self._waiting), "passed": _count(self._passed)}
+        kept = {
+            "waiting": sum(one.waiting_count for one in self._kept.values()),
+            "passed": sum(one.passed_count for one in self._kept.values()),
+        }
         return {**self._cpu.memory(), **theirs, **kept}
 
     def fresh(self) -> PlacedEngine:
         """A new engine of the same kind."""
-        return PlacedEngine(self._cpu.fresh(), self._make_gpu, self._failures, self._prefers)
+        placer = None if self._placer is None else self._placer.fresh()
+        return PlacedEngine(self._cpu.fresh(), self._make_gpu, placer, self._tell)
 
     # --- rules -----------------------------------------------------------------------------------
 
@@ -145,53 +151,76 @@ class PlacedEngine:
         for rule in rules.rules:
             self._reasons[rule.name] = reason_against(rule)
             if self._reasons[rule.name] is None:
-                self._reaches[rule.name] = reaches_of_plan(compile_rule(rule))
-        tied = self._tied()
-        self._to_cpu(self._on_gpu & tied)
-        for rule in rules.rules:
-            one = replace(rules, rules=(rule,))
-            is_taken = self._gpu is not None and self._reasons[rule.name] is None
-            if is_taken and rule.name not in tied and self._prefers(rule):
-                self._on_device(one, since, version, {})
-        others = tuple(rule for rule in rules.rules if rule.name not in self._on_gpu)
+                self._plans[rule.name] = compile_rule(rule)
+        self._tie()
+        self._to_cpu(self._on_gpu & self._tied)
+        if self._placer is None:
+            going = tuple(rule for rule in rules.rules if self._may_go(rule.name))
+            self._on_device(replace(rules, rules=going), since, version, {})
+        placed = self._on_gpu.union(*self._cpu.parts)  # if the device failed, some are here
+        others = tuple(rule for rule in rules.rules if rule.name not in placed)
         if others:
             self._cpu.deploy(replace(rules, rules=others), since=since, version=version)
             self._give(types_of(others) - self._types_on_cpu)
         self._arrange()
 
+    def _may_go(self, name: str) -> bool:
+        """Whether the device may have a rule."""
+        return name in self._plans and name not in self._tied and not self._failure
+
     def _on_device(
         self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
-    ) -> None:
-        """Let the device evaluate rules from now on, and fill what they look at."""
-        assert self._gpu is not None
-        self._gpu.take_over(rules, since, version, marks)
+    ) -> bool:
+        """Let the device evaluate rules from now on, and fill what they look at; whether it can."""
+        if self._failure or not rules.rules:
+            return False
+        try:
+            if self._gpu is None:
+                self._gpu = self._make_gpu()
+                self._gpu.trust_ids()
+                self._gpu.follow(self._catalogue)
+            self._gpu.take_over(rules, since, version, marks)
+        except Exception as error:
+            self._give_up(error)
+            return False
         self._on_gpu.update(rule.name for rule in rules.rules)
         for name in types_of(rules.rules):
-            kept = [*self._passed.get(name, ()), *self._waiting.get(name, ())]
-            self._gpu.refill(name, kept)
+            if name in self._kept:
+                self._gpu.refill(name, [*self._kept[name].passed, *self._kept[name].waiting])
+        return True
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""
         self._catalogue.remove(name)
         del self._reasons[name]
-        self._reaches.pop(name, None)
+        self._plans.pop(name, None)
         if name in self._on_gpu:
-            self._on_gpu.remove(name)
-            assert self._gpu is not None
-            self._gpu.remove(name)
+            self._leave({name})
         else:
             self._cpu.remove(name)
+        self._tie()
         self._arrange()
-        for kept in (self._waiting, self._passed):
-            for unused in kept.keys() - set(self._catalogue.used):
-                del kept[unused]
+        for unused in self._kept.keys() - set(self._catalogue.used):
+            del self._kept[unused]
 
-    def _tied(self) -> set[str]:
-        """The names of rules that have to do with the composite events of other rules."""
+    def _leave(self, names: Collection[str]) -> None:
+        """Let the device forget rules; with the last of them goes its engine (Law 4)."""
+        self._on_gpu.difference_update(names)
+        if not self._on_gpu or self._gpu is None:
+            self._gpu = None
+            return
+        try:
+            for name in names:
+                self._gpu.remove(name)
+        except Exception as error:
+            self._give_up(error)
+
+    def _tie(self) -> None:
+        """Note which rules have to do with the composite events of other rules."""
         rules = [one.rule for one in self._catalogue.rules]
         defined, used = {rule.defines.name for rule in rules}, types_of(rules)
         on_cpu = {rule.defines.name for rule in rules if self._reasons[rule.name] is not None}
-        return {
+        self._tied = {
             rule.name
             for rule in rules
             if rule.defines.name in used | on_cpu or not types_of([rule]).isdisjoint(defined)
@@ -203,6 +232,7 @@ class PlacedEngine:
         self._places = {one.rule.name: place for place, one in enumerate(rules)}
         ours = (one.rule for one in rules if one.rule.name not in self._on_gpu)
         self._types_on_cpu = set(types_of(ours))
+        self._horizons = self._horizons_of_types()
 
     # --- moving ----------------------------------------------------------------------------------
 
@@ -213,13 +243,15 @@ class PlacedEngine:
         if not to_gpu:
             self._to_cpu(self._on_gpu & set(names))
             return
-        tied = self._tied()
-        for one in self._placed(set(names) - self._on_gpu - tied):
-            if self._gpu is not None and self._reasons[one.rule.name] is None:
-                self._cpu.remove(one.rule.name)
-                since = None if one.since == TIME_MIN else one.since
-                marks = {one.rule.name: self.mark(one.rule.name)}
-                self._on_device(RuleSet((one.rule,), {}), since, one.version, marks)
+        going = [
+            one for one in self._placed(set(names) - self._on_gpu) if self._may_go(one.rule.name)
+        ]
+        for (since, version), some in groupby(going, lambda one: (one.since, one.version)):
+            rules = RuleSet(tuple(one.rule for one in some), {})
+            marks = {rule.name: self.mark(rule.name) for rule in rules.rules}
+            if self._on_device(rules, None if since == TIME_MIN else since, version, marks):
+                for name in marks:
+                    self._cpu.remove(name)
         self._arrange()
 
     def _placed(self, names: Collection[str]) -> list[Deployed]:
@@ -228,21 +260,21 @@ class PlacedEngine:
 
     def _to_cpu(self, names: Collection[str]) -> None:
         """Let the processor evaluate rules that were on the device (Law 1)."""
-        if not names:
-            return
+        if names:
+            names = set(names)
+            self._leave(names)
+            self._take_back({name: self.mark(name) for name in names})
+
+    def _take_back(self, marks: Mapping[str, int]) -> None:
+        """Let the processor evaluate rules that are nowhere at present, from their marks on."""
+        names = marks.keys()
         moved = self._placed(names)
-        if self._gpu is not None:
-            for name in names:
-                self._gpu.remove(name)
-        self._on_gpu.difference_update(names)
-        marks = {one.rule.name: self.mark(one.rule.name) for one in moved}
         past = self._cpu.fresh()
         past.trust_ids()
-        types = sorted(types_of(one.rule for one in moved))
-        kept = [batch for name in types for batch in self._passed.get(name, ())]
+        types = sorted(types_of(one.rule for one in moved) & self._kept.keys())
+        kept = [batch for name in types for batch in self._kept[name].passed]
         past.take_over(moved, marks, self._catalogue, kept)
-        there = {name for part in self._cpu.parts for name in part}
-        deployed = self._placed(there | names)
+        deployed = self._placed(set(names).union(*self._cpu.parts))
         self._cpu = self._cpu.joined([past], deployed)
         self._cpu.trust_ids()
         self._give(types_of(one.rule for one in deployed))
@@ -250,9 +282,24 @@ class PlacedEngine:
 
     def _give(self, types: Collection[str]) -> None:
         """Let the processor have what waits of some types."""
-        for name in sorted(types):
-            for batch in self._waiting.get(name, ()):
+        for name in sorted(types & self._kept.keys()):
+            for batch in self._kept[name].waiting:
                 self._cpu.push(batch)
+
+    def _give_up(self, error: Exception, marks: Mapping[str, int] | None = None) -> None:
+        """Go on without the device (Law 3); raises what is no failure of it. ``marks``: up to
+        where its rules were evaluated, if that is not as they are.
+        """
+        if not isinstance(error, (DeviceFailed, *failures())):
+            raise error
+        said = str(error).strip().splitlines()
+        self._failure = f"{type(error).__name__}{f': {said[0]}' if said else ''}"
+        self._gpu = None
+        names, self._on_gpu = self._on_gpu, set()
+        if names:
+            known = self.mark if marks is None else marks.__getitem__
+            self._take_back({name: known(name) for name in names})
+        self._tell(FAILED, self._failure)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -269,44 +316,62 @@ class PlacedEngine:
         if known is None:
             return
         batch = self._repeats.accept(batch)
-        if len(batch):
-            self._waiting.setdefault(name, []).append(batch)
+        if (times := times_of(batch)) is not None:
+            kept = self._kept.get(name)
+            if kept is None:
+                kept = self._kept[name] = Kept()
+            kept.push(batch, times)
+            self._come += len(batch)
             if name in self._types_on_cpu:
                 self._cpu.push(batch)
             if self._gpu is not None:
                 self._gpu.push(batch)
+            if self._placer is not None:
+                self._placer.count(name, len(batch), times[1])
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
-        """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        try:
-            theirs = NOTHING if self._gpu is None else self._gpu.advance(marks)
-        except self._failures as error:
-            theirs = NOTHING
-            self._give_up(error)
-        found = [theirs, *self._ours(marks)]
+        """Evaluate every rule at every instant before its mark, in order of time (S14).
+
+        The processor has its turn while the device is at work.
+        """
+        before = {name: self.mark(name) for name in self._on_gpu}
+        _, error = self._asked(lambda gpu: gpu.begin(marks))
+        if error is not None:
+            self._give_up(error, before)
+        found = list(self._ours(marks))
+        theirs, error = self._asked(lambda gpu: gpu.finish())
         self._catalogue.advance_groups(marks)
         while self._catalogue.has_turns and self._catalogue.turn():
             self._catalogue.advance_groups({})
+        if error is not None:
+            self._pass()
+            self._give_up(error, before)  # all is kept that its rules see from before on
+            found += self._ours({})
         self._forget()
-        return merged([one for one in found if len(one)], self._places)
+        self._choose()
+        every = [NOTHING if theirs is None else theirs, *found]
+        return merged([one for one in every if len(one)], self._places)
 
-    def _ours(self, marks: int | Mapping[str, int]) -> list[Detections]:
+    def _asked(self, work: Callable[[GpuEngine], Result]) -> tuple[Result | None, Exception | None]:
+        """The device's answer, if there is an engine on it, and the error that came instead."""
+        if self._gpu is None:
+            return None, None
+        try:
+            with nullcontext() if self._placer is None else self._placer.timed():
+                return work(self._gpu), None
+        except Exception as error:
+            return None, error
+
+    def _ours(self, marks: int | Mapping[str, int]) -> Iterator[Detections]:
         """What the processor detects, turn by turn; no event that marks have passed waits then."""
-        found, told = [], marks
+        told = marks
         while True:
             if self._cpu.begin(told):
                 self._cpu.evaluate()
-                found.append(self._cpu.finish())
+                yield self._cpu.finish()
             if not self._cpu.turn():
-                return found
+                return
             told = {}
-
-    def _give_up(self, error: Exception) -> None:
-        """Go on without the device (Law 3)."""
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        self._notes.append(f"the device failed ({said[0]}); all rules go on on the processor")
-        self._gpu = None
-        self._to_cpu(set(self._on_gpu))
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""
@@ -315,42 +380,44 @@ class PlacedEngine:
         if self._gpu is not None:
             self._gpu.forget_marks()
 
+    def _pass(self) -> None:
+        """Sort out what marks have passed."""
+        for name, kept in self._kept.items():
+            kept.rise(self._catalogue.mark_of_type(name), self._horizons.get(name, TIME_MAX))
+
     def _forget(self) -> None:
-        """Sort out what marks have passed; forget what no rule that a device takes can see."""
+        """Sort out what marks have passed; forget, when much has come, what no rule that a device
+        takes can see.
+        """
+        is_due = self._come >= self._due
+        if is_due:
+            self._horizons = self._horizons_of_types()
+        self._pass()
+        if is_due:
+            left = sum(one.passed_count for one in self._kept.values())
+            self._come, self._due = 0, max(FORGET_MIN, left // 2)
+            if self._reasons:
+                self._repeats.forget(min([self._cpu.horizon, *self._horizons.values()]))
+
+    def _horizons_of_types(self) -> dict[str, int]:
+        """For each type that a rule which a device takes looks at, from when on."""
         horizons: dict[str, int] = {}
-        for name, reaches in self._reaches.items():
+        for name, plan in self._plans.items():
             mark = self.mark(name)
-            for type_, reach in reaches.items():
+            for type_, reach in reaches_of_plan(plan).items():
                 horizon = mark - reach if mark > TIME_MIN + reach else TIME_MIN
                 horizons[type_] = min(horizon, horizons.get(type_, TIME_MAX))
-        for name, batches in self._waiting.items():
-            mark = self._catalogue.mark_of_type(name)
-            passed = [part for one in batches if len(part := one.take(one.time < mark))]
-            self._waiting[name] = [
-                part for one in batches if len(part := one.take(one.time >= mark))
-            ]
-            self._passed.setdefault(name, []).extend(passed)
-        for name, batches in self._passed.items():
-            horizon = horizons.get(name, TIME_MAX)
-            self._passed[name] = [one for one in batches if int(one.time.max()) >= horizon]
-        if self._reasons:
-            self._repeats.forget(min([self._cpu.horizon, *horizons.values()]))
+        return horizons
 
-
-def _split(batches: Iterable[EventBatch], mark: int) -> tuple[list[EventBatch], list[EventBatch]]:
-    """The events before a mark, and the others."""
-    before, others = [], []
-    for batch in batches:
-        is_before = batch.time < mark
-        if is_before.all():
-            before.append(batch)
-        elif is_before.any():
-            before.append(batch.take(is_before))
-            others.append(batch.take(~is_before))
-        else:
-            others.append(batch)
-    return before, others
-
-
-def _count(kept: Mapping[str, Sequence[EventBatch]]) -> int:
-    return sum(len(batch) for batches in kept.values() for batch in batches)
+    def _choose(self) -> None:
+        """Let rules be evaluated where that costs less, as far as is known by now."""
+        if self._placer is None or self._failure:
+            return
+        self._placer.advanced()
+        if self._placer.is_due:
+            takes = {name: one for name, one in self._plans.items() if name not in self._tied}
+            changes = self._placer.choose(takes, self._on_gpu, self._kept)
+            for to_gpu in (False, True):
+                names = [name for name, is_to in changes.items() if is_to is to_gpu]
+                if names:
+                    self.move(names, to_gpu=to_gpu)

@@ -3,6 +3,9 @@
 ``tests/device`` runs it, under the simulator or on a GPU.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numba import types
@@ -11,7 +14,7 @@ from ptx import local_bytes, ptx_of
 import rules
 from matcher.gpu import scan
 from matcher.identity import composite_key
-from rules.engine.gpu import kernels
+from rules.engine.gpu import eligible, kernels
 from rules.engine.gpu.batches import digests
 from rules.engine.gpu.eligible import reason_against
 from rules.engine.gpu.linking import as_term, conditions_of
@@ -79,6 +82,7 @@ def test_ids_are_those_of_the_definition() -> None:
 SCHEMA = """
 event A(x: float, k: int, s: string)
 event B(v: float, k: int, s: string)
+event C(v: float, k: int, s: string)
 define R(x: float)
 """
 
@@ -106,8 +110,34 @@ def test_a_comparison_with_what_is_known_is_a_term_whichever_side_it_stands_on()
         ("and 3 < Sum(B().v within 1 s from A)", "Sum of floats is rounded exactly"),
         ("and 3 < Avg(B().k within 1 s from A)", "Avg of ints is rounded exactly"),
         ("and last B(s < A.s) within 1 s from A", "it orders or searches strings"),
+        ("and last B(s != A.s) within 1 s from A", None),
         ("and last B(lower(s) = A.s) within 1 s from A", "it computes with strings"),
         ("and last B() within 1 s from A consuming B", "it consumes events"),
+        ("and 3 < StdDev(B().v within 1 s from A)", "StdDev of floats is rounded exactly"),
+        ('and "n" < Max(B().s within 1 s from A)', "it orders strings"),
+        ("and 3 < Count(B().k within 1 s from A)", None),
+        ("and 3 < Count(B().k * 2 within 1 s from A)", "it counts the values of an expression"),
+        ("and last B() or C() as e within 1 s from A", "it has alternatives"),
+        (
+            "and each B(k = $k, Count(C(k = $k) within 1 s from A) > 1) within 1 s from A",
+            "it aggregates anew for each candidate",
+        ),
+        (
+            " ".join(f"and each B() as b{number} within 1 s from A" for number in range(16)),
+            "it has too many clauses",
+        ),
+        (
+            " ".join(f"and not B(k = {number}) within 1 s from A" for number in range(90)),
+            "it has too many clauses",
+        ),
+        (
+            f"and last B({', '.join(f'v > A.x + {n}' for n in range(13))}) within 1 s from A",
+            "it has too many conditions",
+        ),
+        (
+            f"and last B({'(A.x * (A.x + ' * 10}v{'))' * 10} > 1) within 1 s from A",
+            "an expression is nested too deeply",
+        ),
     ],
 )
 def test_which_rules_a_device_takes(text: str, reason: str | None) -> None:
@@ -115,3 +145,35 @@ def test_which_rules_a_device_takes(text: str, reason: str | None) -> None:
     whole = f"{SCHEMA}from A() {where} where x = A.x"
     whole += f" consuming {consuming}" if consuming else ""
     assert reason_against(rules.load(whole).rules[0]) == reason
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("Timer(S = 0) as t and last B() within 1 s from t where x = B.v", "it uses the Timer"),
+        ("all A() as a, B() as b within 1 s where x = a.x", "its events come in any order"),
+        ("B() or C() as e where x = e.v", "it has alternatives"),
+    ],
+)
+def test_nor_does_it_take_rules_of_other_forms(pattern: str, reason: str) -> None:
+    assert reason_against(rules.load(f"{SCHEMA}from {pattern}").rules[0]) == reason
+
+
+def test_every_reason_has_a_rule_that_meets_it() -> None:
+    """The reasons in the source are those of the two tests above, and one for rules together."""
+    source = Path(eligible.__file__).read_text()
+    found = set(re.findall(r'return f?"([^"]+)"', source))
+    marks = [
+        mark
+        for test in (
+            test_which_rules_a_device_takes,
+            test_nor_does_it_take_rules_of_other_forms,
+        )
+        for mark in test.pytestmark  # type: ignore[attr-defined]
+    ]
+    met = {reason for mark in marks for _, reason in mark.args[1]}
+    page = (Path(__file__).parents[3] / "docs" / "gpu.md").read_text()
+    told = [one for one in (*met, eligible.TIED) if one and "is rounded exactly" not in one]
+    assert [one for one in told if f"`{one}`" not in page] == []
+    of_a_kind = "{step.function.value} of {step.value_kind.value}s is rounded exactly"
+    assert found - {of_a_kind} == {one for one in met if one and "is rounded exactly" not in one}

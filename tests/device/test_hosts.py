@@ -1,0 +1,69 @@
+"""Whoever runs rules on a device: in process, over a file, and what a broker does at its start."""
+
+from pathlib import Path
+
+import pytest
+
+import rules
+from matcher.gpu.device import device
+from rules.engine import make
+from rules.engine.gpu.placed import PlacedEngine
+
+FIRE = """
+event Smoke(area: string)
+event Temp(area: string, value: float)
+rule fire: define Fire(area: string, value: float)
+from Smoke(area = $a) and last Temp(area = $a, value > 45) within 5 min from Smoke
+where area = $a, value = Temp.value
+rule once: define Once(area: string)
+from Smoke(area = $a) and last Temp(area = $a) within 5 min from Smoke
+where area = $a consuming Temp
+"""
+EVENTS = """\
+{"type": "Temp", "time": 10, "data": {"area": "a1", "value": 46.5}}
+{"type": "Smoke", "time": 12, "data": {"area": "a1"}}
+{"type": "Smoke", "time": 13, "data": {"area": "a1"}}
+"""
+
+
+def test_an_engine_in_process() -> None:
+    engine = rules.Engine(FIRE, device="gpu")
+    engine.publish("Temp", time=10, area="hall", value=51.5)
+    engine.publish("Smoke", time=70, area="hall")
+    assert [(event.type, event.data["area"]) for event in engine.finish()] == [
+        ("Fire", "hall"),
+        ("Once", "hall"),
+    ]
+    assert [engine.placement(name).device for name in ("fire", "once")] == ["gpu", "cpu"]
+
+
+@pytest.mark.parametrize("place", ["gpu", "auto"])
+def test_detect(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("typer")  # a machine with a device may lack it
+    from broker.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("fire.tesla").write_text(FIRE)
+    Path("events.jsonl").write_text(EVENTS)
+    words = ["detect", "--rules", "fire.tesla", "--events", "events.jsonl", "--stats", "--device"]
+    assert main([*words, "cpu"]) == 0
+    expected = capfd.readouterr().out
+    assert main([*words, place]) == 0
+    out, err = capfd.readouterr()
+    assert out == expected
+    assert f"rules on the device\t{int(place == 'gpu')}\n" in err
+    assert "evaluated on cpu: once\tit consumes events\n" in err
+
+
+def test_a_broker_makes_its_kernels_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its small detection evaluates rules on the device, and does not fail there."""
+    from broker import warmup
+
+    made = make("auto", device="gpu", tell=lambda *words: pytest.fail(str(words)))
+    assert isinstance(made, PlacedEngine)
+    if device().simulated:
+        monkeypatch.setattr(warmup, "INDEXED", 8)
+    warmup._run_on_device(made)
+    assert list(map(list, made.parts)) == [[], ["Every", "Found"]]
