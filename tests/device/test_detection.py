@@ -6,10 +6,13 @@ from eligible_cases import eligible_case, mixed_case
 from pretended import Restless
 
 import rules
-from matcher.gpu.device import device
+from matcher.gpu.device import Device, Lane, device
+from matcher.model import TIME_MAX
+from matcher.rows import batch_of
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detections, Placement
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine
+from rules.engine.gpu.evaluation import Workspace
 from rules.engine.gpu.placed import FAILED, PlacedEngine
 from rules.engine.naive import NaiveEngine
 from rules.errors import RuleErrors
@@ -38,6 +41,56 @@ def test_what_no_rule_sees_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch
         rows = sum(n for name, n in engine.memory().items() if name.startswith("rows/"))
         forgotten += pushed - engine.duplicates - rows
     assert forgotten > 20
+
+
+def in_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let everything that grows begin with next to nothing, and all columns have indexes."""
+    make = Workspace.__init__
+
+    def small(space: Workspace, on: Device, lane: Lane) -> None:
+        make(space, on, lane)
+        space.words, space.capacity = 2, 2
+
+    monkeypatch.setattr(Workspace, "__init__", small)
+    for name, value in (
+        ("memory.INDEX_MIN", 4),
+        ("memory.CAPACITY_MIN", 4),
+        ("evaluation.TERMINATORS_MAX", 3),
+        ("evaluation.FIRST_MATCHES", 2),
+        ("stores.FORGET_MIN", 1),
+    ):
+        monkeypatch.setattr(f"rules.engine.gpu.{name}", value)
+
+
+@pytest.mark.parametrize("seed", [*range(3, 8), 81, 89, 97])
+def test_what_finds_no_room_is_done_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_little_room(monkeypatch)
+    case = eligible_case(seed)
+    assert run(case, GpuEngine()) == run(case, NaiveEngine()), case
+
+
+RANKED = """
+event A(x: int)
+event B(x: int)
+define R(x: int)
+from A() as a and 2-last B(x >= a.x) as b within 100 s from a and last B() within 1 s from b
+where x = b.x
+"""
+
+
+def test_a_rank_that_finds_no_room_for_its_marks_binds_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_little_room(monkeypatch)
+    ruleset, found = rules.load(RANKED), []
+    for engine in (GpuEngine(), NaiveEngine()):
+        engine.deploy(ruleset)
+        for name, times in (("B", range(90)), ("A", range(80, 100, 7))):
+            rows = [{"x": time % 5, "time": float(time)} for time in times]
+            engine.push(batch_of(ruleset.schemas[name], rows, source=name, first_sequence=1))
+        found.append([event.data for event in engine.advance(TIME_MAX).events()])
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
 
 
 def unexpected(what: str, why: str) -> None:
