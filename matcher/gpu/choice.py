@@ -24,8 +24,8 @@ from matcher.methods.choose import AutoMatcher
 from matcher.methods.tabled import Found
 from matcher.model import Int64s
 
-TRIAL_EVENTS = 256
-"""Recent events that both places are tried on."""
+TRIAL_EVENTS = 1_024
+"""Recent events that both places are tried on: so many that what one takes shows beside the call."""
 TRIAL_CALLS = 1_024
 """Calls after which they are tried again."""
 TRIAL_MIN = 16
