@@ -25,7 +25,7 @@ from matcher.methods.tabled import Found
 from matcher.model import Int64s
 
 TRIAL_EVENTS = 1_024
-"""Recent events that both places are tried on: so many that what one takes shows beside the call."""
+"""Recent events that both places are tried on; among fewer the call hides what one event takes."""
 TRIAL_CALLS = 1_024
 """Calls after which they are tried again."""
 TRIAL_MIN = 16
