@@ -1,6 +1,7 @@
 """Random cases all of whose rules a device takes."""
 
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 from cases import Case, Deploy, Push, random_events, scheduled
@@ -22,8 +23,11 @@ def eligible_rule(random: Random, types: list[str], number: int, name: str) -> R
     return None
 
 
+@cache
 def eligible_case(seed: int) -> Case:
-    """A random case all of whose rules a device takes."""
+    """A random case all of whose rules a device takes; most of the rules that are drawn are not, so
+    it takes a second to find.
+    """
     random = Random(seed)
     types = random.sample(list(PRIMITIVE), random.randint(2, 3))
     names = random.sample(list(COMPOSITE), random.choice((1, 1, 2, 3)))

@@ -18,7 +18,7 @@ from rules.engine.naive import NaiveEngine
 from rules.errors import RuleErrors
 
 SIMULATED = device().simulated
-SEEDS = range(14) if SIMULATED else range(80)
+SEEDS = range(8) if SIMULATED else range(80)
 PLACED_SEEDS = range(9) if SIMULATED else range(30)
 
 
