@@ -10,14 +10,13 @@ Law: a code is valid until :meth:`Texts.forget`, which says what becomes of it.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from matcher.model import Int64s, StringColumn
+from rules.planning.columnar import COMPARING
 from rules.terms import Comparison, TextFunction
 from rules.texts import results_of
 
@@ -43,17 +42,6 @@ class Rank(TextFunction):
     """The place of a text among all that are known, in their order."""
 
     pattern: str | None = ""
-
-
-_COMPARISONS: Mapping[Comparison, Callable[[str, str], bool]] = {
-    Comparison.LESS: operator.lt,
-    Comparison.LESS_EQUAL: operator.le,
-    Comparison.GREATER: operator.gt,
-    Comparison.GREATER_EQUAL: operator.ge,
-    Comparison.PREFIX: str.startswith,
-    Comparison.SUFFIX: str.endswith,
-    Comparison.CONTAINS: operator.contains,
-}
 
 
 class Texts:
@@ -136,7 +124,7 @@ class Texts:
 
     def _answers(self, question: TextFunction, texts: list[str]) -> list[int]:
         if isinstance(question, Asked):
-            compare, constant = _COMPARISONS[question.comparison], question.constant
+            compare, constant = COMPARING[question.comparison], question.constant
             if question.is_left:
                 return [int(compare(constant, text)) for text in texts]
             return [int(compare(text, constant)) for text in texts]

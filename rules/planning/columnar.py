@@ -214,7 +214,7 @@ _FLOAT_OPERATORS: Mapping[Operator, Callable[[Floats, Floats], Any]] = {
 def _compare(node: Compare, batch: EventBatch) -> Values:
     left, right = _evaluate(node.left, batch), _evaluate(node.right, batch)
     defined = _both(left.defined, right.defined)
-    compare = _COMPARISONS[node.comparison]
+    compare = COMPARING[node.comparison]
     if isinstance(left.values, StringColumn):
         return Values(_by_distinct_pairs(compare, left.values, right.values), defined)
     if left.values.dtype == right.values.dtype:
@@ -249,7 +249,7 @@ def _by_distinct_pairs(
     return np.fromiter(results, np.bool_, len(pairs))[codes]
 
 
-_COMPARISONS: Mapping[Comparison, Callable[[Any, Any], Any]] = {
+COMPARING: Mapping[Comparison, Callable[[Any, Any], Any]] = {
     Comparison.EQUAL: operator.eq,
     Comparison.UNEQUAL: operator.ne,
     Comparison.LESS: operator.lt,
@@ -260,6 +260,7 @@ _COMPARISONS: Mapping[Comparison, Callable[[Any, Any], Any]] = {
     Comparison.SUFFIX: str.endswith,
     Comparison.CONTAINS: operator.contains,
 }
+"""The function of each comparison: of two arrays of numbers, or of two values."""
 
 _EVALUATORS: Mapping[type, Callable[[Any, EventBatch], Values]] = {
     Literal: _literal,

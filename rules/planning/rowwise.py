@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from matcher.model import Kind
+from rules.planning.columnar import COMPARING
 from rules.terms import (
     And,
     Arithmetic,
     AttributeOf,
     Compare,
-    Comparison,
     Convert,
     Expression,
     Literal,
@@ -92,7 +92,7 @@ def _or(node: Or) -> Evaluate:
 
 
 def _compare(node: Compare) -> Evaluate:
-    return _of_two(_COMPARISONS[node.comparison], node.left, node.right)
+    return _of_two(COMPARING[node.comparison], node.left, node.right)
 
 
 def _arithmetic(node: Arithmetic) -> Evaluate:
@@ -169,18 +169,6 @@ _OPERATORS: Mapping[Operator, Callable[[Any, Any], Any]] = {
     Operator.MULTIPLY: operator.mul,
     Operator.DIVIDE: operator.truediv,
     Operator.MODULO: operator.mod,  # the divisor's sign, as S10 asks
-}
-
-_COMPARISONS: Mapping[Comparison, Callable[[Any, Any], bool]] = {
-    Comparison.EQUAL: operator.eq,
-    Comparison.UNEQUAL: operator.ne,
-    Comparison.LESS: operator.lt,
-    Comparison.LESS_EQUAL: operator.le,
-    Comparison.GREATER: operator.gt,
-    Comparison.GREATER_EQUAL: operator.ge,
-    Comparison.PREFIX: str.startswith,
-    Comparison.SUFFIX: str.endswith,
-    Comparison.CONTAINS: operator.contains,
 }
 
 _COMPILERS: Mapping[type, Callable[[Any], Evaluate]] = {
