@@ -12,7 +12,7 @@ Law 3: a rule's events are kept as long as its mark and its windows reach back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from matcher.errors import SchemaError
@@ -91,11 +91,6 @@ class GpuEngine:
         rows = {f"rows/{name}": len(one.rows) for name, one in self._stores.of_type.items()}
         return {**rows, "strings": len(self._stores.strings), "device bytes": self._memory.bytes}
 
-    @property
-    def device_name(self) -> str:
-        """The name of the device."""
-        return self._device.name
-
     def follow(self, others: Catalogue) -> None:
         """Know the marks of types that another was told. No rule is deployed here yet."""
         self._catalogue.follow(others)
@@ -115,12 +110,13 @@ class GpuEngine:
     # --- rules -----------------------------------------------------------------------------------
 
     @staticmethod
-    def refuse(rules: Sequence[Rule]) -> list[Problem]:
-        """Why rules cannot be evaluated on a device."""
-        used = {type_.name for rule in rules for type_ in rule.used_types}
+    def refuse(rules: Sequence[Rule], deployed: Sequence[Rule] = ()) -> list[Problem]:
+        """Why rules cannot be evaluated on a device, beside others that are there."""
+        used = {type_.name for rule in (*deployed, *rules) for type_ in rule.used_types}
+        reasons: list[tuple[Rule, str | None]] = [(rule, None) for rule in deployed]
+        reasons += [(rule, reason_against(rule)) for rule in rules]
         problems = []
-        for rule in rules:
-            reason = reason_against(rule)
+        for rule, reason in reasons:
             if reason is None and rule.defines.name in used:
                 reason = TIED
             if reason is not None:
@@ -136,7 +132,7 @@ class GpuEngine:
     ) -> None:
         """Add rules, of which some were evaluated elsewhere up to their ``marks``."""
         deployed = [one.deployed.rule for one in self._linked.values()]
-        if problems := self.refuse([*deployed, *rules.rules]):
+        if problems := self.refuse(rules.rules, deployed):
             raise RuleErrors(problems)
         for one in self._catalogue.deploy(rules, since, version, marks):
             self._linked[one.rule.name] = link(one, self._stores)
@@ -226,18 +222,27 @@ class GpuEngine:
         if self._come < LOOK_EVENTS:
             return
         self._come = 0
-        horizons: dict[str, int] = {}
-        for name, linked in self._linked.items():
-            mark = self._catalogue.mark(name)
-            for type_, reach in reaches_of_plan(linked.plan).items():
-                horizon = max(TIME_MIN, mark - reach) if mark > TIME_MIN + reach else TIME_MIN
-                horizons[type_] = min(horizon, horizons.get(type_, TIME_MAX))
+        plans = {name: linked.plan for name, linked in self._linked.items()}
+        horizons = horizons_of(plans, self._catalogue.mark)
         self._stores.forget(horizons)
         self._stores.sweep(
             {word for one in self._linked.values() for word in one.texts(self._stores)}
         )
         if self._repeats is not None and horizons:
             self._repeats.forget(min(horizons.values()))
+
+
+def horizons_of(plans: Mapping[str, RulePlan], mark: Callable[[str], int]) -> dict[str, int]:
+    """For each type that rules, given with their plans, look at, the instant from which on they
+    do; ``mark`` is that of a rule.
+    """
+    horizons: dict[str, int] = {}
+    for name, plan in plans.items():
+        done = mark(name)
+        for type_, reach in reaches_of_plan(plan).items():
+            horizon = done - reach if done > TIME_MIN + reach else TIME_MIN
+            horizons[type_] = min(horizon, horizons.get(type_, TIME_MAX))
+    return horizons
 
 
 def reaches_of_plan(plan: RulePlan) -> dict[str, int]:

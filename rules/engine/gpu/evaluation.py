@@ -148,8 +148,6 @@ class Evaluation:
         self._recorded: Callable[[], None] | None = None
         self._made_for = (-1, -1)
         self.recorded = not workspace.device.simulated
-        self.evaluated = 0
-        """Terminators, ever."""
 
     def start(self, begin: int, end: int) -> None:
         """Launch the evaluation of the first terminators whose times are from ``begin`` to before
@@ -159,7 +157,6 @@ class Evaluation:
         since = max(begin, self.linked.deployed.since)
         first, stop = np.searchsorted(times, (since, end))
         self._first, self._stop = int(first), int(stop)
-        self.evaluated += self._stop - self._first
         if self._first < self._stop:
             self._submit(TERMINATORS_MAX)
 

@@ -34,7 +34,7 @@ from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.gpu.eligible import TIED, reason_against
-from rules.engine.gpu.engine import DeviceFailed, GpuEngine, reaches_of_plan
+from rules.engine.gpu.engine import DeviceFailed, GpuEngine, horizons_of
 from rules.engine.gpu.keeping import Kept
 from rules.engine.gpu.ordering import merged
 from rules.engine.gpu.placing import Placer
@@ -401,13 +401,7 @@ class PlacedEngine:
 
     def _horizons_of_types(self) -> dict[str, int]:
         """For each type that a rule which a device takes looks at, from when on."""
-        horizons: dict[str, int] = {}
-        for name, plan in self._plans.items():
-            mark = self.mark(name)
-            for type_, reach in reaches_of_plan(plan).items():
-                horizon = mark - reach if mark > TIME_MIN + reach else TIME_MIN
-                horizons[type_] = min(horizon, horizons.get(type_, TIME_MAX))
-        return horizons
+        return horizons_of(self._plans, self.mark)
 
     def _choose(self) -> None:
         """Let rules be evaluated where that costs less, as far as is known by now."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from matcher.growing import Growing
 from matcher.identity import source_hash
-from matcher.model import TIME_MIN, Bools, EventBatch, EventType, Int64s, Kind, StringColumn
+from matcher.model import Bools, EventBatch, EventType, Int64s, Kind, StringColumn
 from rules.engine.gpu.batches import rows_as_batch
 from rules.engine.interner import Interner
 from rules.engine.kernels.layout import (
@@ -100,7 +100,6 @@ class Store:
         self.columns: list[Column] = []
         self.member: list[Growing] = []
         self.waiting: list[EventBatch] = []
-        self.horizon = TIME_MIN
         self._rows = Growing(np.int64, HEADER + len(type_.attributes))
         self._times = Growing(np.int64)
 
@@ -270,8 +269,7 @@ class Stores:
     def forget(self, horizons: dict[str, int]) -> None:
         """Forget rows older than the horizons of their types, where they are many; and strings."""
         for name, store in self.of_type.items():
-            store.horizon = horizons.get(name, store.horizon)
-            old = int(np.searchsorted(store.times, store.horizon))
+            old = int(np.searchsorted(store.times, horizons[name]))
             if old > max(FORGET_MIN, len(store.rows) // 2):
                 store.forget(old)
 
