@@ -89,7 +89,8 @@ class GpuEngine:
     def memory(self) -> Mapping[str, int]:
         """How much is kept: ``rows`` by type, ``strings``, and ``device bytes``."""
         rows = {f"rows/{name}": len(one.rows) for name, one in self._stores.of_type.items()}
-        return {**rows, "strings": len(self._stores.strings), "device bytes": self._memory.bytes}
+        held = self._memory.bytes + self._workspace.bytes
+        return {**rows, "strings": len(self._stores.strings), "device bytes": held}
 
     def follow(self, others: Catalogue) -> None:
         """Know the marks of types that another was told. No rule is deployed here yet."""

@@ -67,26 +67,11 @@ class Workspace:
         self.device, self.lane = device, lane
         self.words = 64 if device.simulated else WORDS_MIN
         self.capacity = 64 if device.simulated else CAPACITY_MIN
-        self.generation = 0
+        self.generation = self.bytes = 0
         self._shape = (0, 0, 0, 0, 0)  # levels, events, slots, terms, values
         self.sizes = device.zeros(records.SIZES, np.int64)
         self.owner: Evaluation | None = None
         """The evaluation whose results stand there."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of its buffers on the device."""
-        levels = (*self.frames, *self.slots, *self.alive)
-        others: tuple[Buffer, ...] = (
-            self.lows,
-            self.highs,
-            self.operands,
-            *self.reduced,
-            self.marks,
-            self.sums,
-        )
-        others = (*others, self.results)
-        return sum(one.bytes for one in (*levels, *others))
 
     def fit(self, linked: Linked) -> None:
         """Have room for a rule."""
@@ -129,6 +114,9 @@ class Workspace:
         room = max(capacity, FIRST_MATCHES)
         self.results = empty(records.SIZES + room * (1 + events + 2 * values))
         self.generation += 1
+        levels_of = (*self.frames, *self.slots, *self.alive)
+        others = (self.lows, self.highs, self.operands, *self.reduced, self.marks, self.sums)
+        self.bytes = sum(one.bytes for one in (*levels_of, *others, self.parts, self.results))
 
 
 class Evaluation:
