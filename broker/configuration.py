@@ -23,7 +23,7 @@ from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, Key
 from matcher.matching import ON_PROCESSOR, Matching
-from routing.config import Late, NodeConfig, Ordering, RuleTexts
+from routing.config import Late, NodeConfig, Ordering
 from routing.overlay.config import FORGET_S, OverlayConfig
 from rules.engine import verify
 
@@ -114,7 +114,6 @@ class Configuration:
             choices = {
                 "late": Late(chosen["late"]),
                 "ordering": Ordering(chosen["ordering"]),
-                "rule_texts": RuleTexts(chosen["rule_texts"]),
                 "matching": Matching(self.values["matcher"], self.device),
             }
             return NodeConfig(**{**chosen, **choices})

@@ -24,7 +24,6 @@ STRATEGIES = (
     "adaptive",
 )
 ORDERINGS = ("watermark", "arrival")
-RULE_TEXTS = ("everywhere", "on-demand")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
@@ -225,12 +224,6 @@ KEYS = (
         "network",
         FORGET,
         "when brokers out of reach are forgotten, and rules go on without them; as strategy is",
-    ),
-    Key(
-        "rule_texts",
-        "network",
-        _one_of(RULE_TEXTS),
-        "who knows the texts of rules; on-demand: who needs them, with trees of sinks",
     ),
     Key("heartbeat_s", "links", HEARTBEAT, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),

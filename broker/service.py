@@ -199,7 +199,7 @@ def make_host(
     if configuration.strategy is None and not configuration.links and not by_arrival:
         return Host(Solitary(node, engine(), join, now), transport, clock)
     name = configuration.strategy or strategy.Centralized.name
-    terms = Terms(name, node.ordering, configuration.forget_s, node.rule_texts)
+    terms = Terms(name, node.ordering, configuration.forget_s)
     broker = join(node, terms, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import networkx as nx
 
 from matcher.model import EventType
-from routing.network.agreement.knowledge import say_the_same
 from routing.network.brokers.broker import Broker
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.processing import Processing
@@ -168,7 +167,7 @@ def _rule(deployed: Deployed) -> tuple[str, int, int | None]:
 def _check_known(name: str, broker: Broker, root: Broker) -> Iterator[str]:
     """Every broker knows what the root knows."""
     own, others = broker.ground, root.ground
-    if not say_the_same(broker.agreed.known, root.agreed.known):
+    if broker.agreed.known != root.agreed.known:
         yield f"broker {name}: it was told something else than the root knows"
     schemas, right = own.advertisements.schemas, others.advertisements.schemas
     for one in sorted(schemas.keys() | right.keys()):

@@ -21,7 +21,7 @@ from matcher.errors import EventError
 from matcher.identity import RULE_SOURCE
 from matcher.matching import ON_PROCESSOR
 from matcher.model import MICROSECONDS, EventBatch, EventType
-from routing.config import NodeConfig, Ordering, RuleTexts
+from routing.config import NodeConfig, Ordering
 from routing.messages import Confirmed
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
@@ -387,7 +387,6 @@ class Experiment:
             ordering=Ordering(scenario.ordering),
             source_silence_max_s=scenario.source_silence_max_s,
             ahead_max_s=AHEAD_MAX_S,
-            rule_texts=RuleTexts(scenario.rule_texts),
         )
         if scenario.source_lead_max_s is not None:
             config = replace(config, lead_max_s=scenario.source_lead_max_s)

@@ -132,11 +132,10 @@ class Solitary(Node):
             strategy=name,
             ordering=ordering.value,
             forget_s=terms.forget_s,
-            rule_texts=terms.rule_texts.value,
         )
         for link in list(self._links):
             self._expel(link.peer, Code.SILENT, "the broker becomes part of a network: come back")
-        config = replace(self._config, ordering=ordering, rule_texts=terms.rule_texts)
+        config = replace(self._config, ordering=ordering)
         broker = self._join(config, terms, self._moment.now)
         broker.emit = self.emit
         self._broker = broker

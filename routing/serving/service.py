@@ -64,7 +64,6 @@ from routing.serving.status import (
 )
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
-from rules.outlining import is_outline
 
 LEFT_OUT = "source left out"
 """What the log says of a source that rules wait for no longer."""
@@ -375,8 +374,6 @@ class Service:
         deployed = self._deployments.find(message.name)
         if deployed is None or deployed.has_ended:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
-        if is_outline(deployed.rule.text):
-            raise Refusal(Code.UNKNOWN, f"nobody in reach has the text of rule {message.name}")
         (facts,) = self._overview.rules([deployed], self._moment.now)
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
 

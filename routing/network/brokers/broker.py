@@ -68,15 +68,15 @@ class Broker(Node):
 
     def __init__(self, setup: Setup) -> None:
         overlay, strategy = setup.overlay, type(setup.strategy)
-        ordering, texts = setup.config.ordering, setup.config.rule_texts
-        terms = Terms(setup.strategy.name, ordering, overlay.forget_s, texts)
+        ordering = setup.config.ordering
+        terms = Terms(setup.strategy.name, ordering, overlay.forget_s)
         self.overlay = Overlay(replace(overlay, terms=str(terms)), setup.now)
         self._strategy_name = setup.strategy.name
         self._has_trees = has_sink_trees(strategy)
         self._moved = Moved()
         self._visitors = Visitors()
         self._router = DividedRouter(overlay.name, setup.config.matching)
-        self._agreed = Agreed(strategy, ordering, texts, self._router)
+        self._agreed = Agreed(strategy, ordering, self._router)
         super().__init__(setup.config, setup.engine, setup.now)
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()

@@ -115,11 +115,8 @@ def test_an_unknown_strategy_and_malformed_greetings_change_nothing(alone: Solit
     assert goodbye.reason == "no ordering is called 'chance' here"
     (goodbye,) = said(greet(alone, "centralized, watermark, forget_s soon"), b"b")
     assert isinstance(goodbye, Goodbye)
-    expected = "expected forget_s and a number of seconds, or rule_texts and who knows them"
+    expected = "expected forget_s and a number of seconds"
     assert goodbye.reason == f"{expected}, found 'forget_s soon'"
-    (goodbye,) = said(greet(alone, "adaptive, watermark, rule_texts nowhere"), b"b")
-    assert isinstance(goodbye, Goodbye)
-    assert goodbye.reason == f"{expected}, found 'rule_texts nowhere'"
     alone.receive_frames(b"b", [b"RX\x01\x30garbage"], 1.0)
     assert Close in map(type, alone.take_effects())
     assert alone.broker is None
@@ -133,11 +130,6 @@ def joined(alone: Solitary, terms: str) -> Broker:
     assert answer.terms == terms
     assert alone.broker is not None
     return alone.broker
-
-
-def test_it_tells_texts_as_the_others_do(alone: Solitary) -> None:
-    terms = "distributed-mt, watermark, forget_s 15.000, rule_texts on-demand"
-    assert joined(alone, terms).agreed.on_demand
 
 
 def test_it_forgets_as_the_others_do(alone: Solitary) -> None:
