@@ -31,7 +31,7 @@ NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
 FORGET_MAX_S = 1e8
 """Some years."""
 NEVER = "never"
-ANY = "any"
+AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def is_strategy(name: Any) -> bool:
 
 
 def _strategy(value: Any) -> str | None:
-    if value is None or value == ANY:
+    if value is None or value == AUTO:
         return None
     if not is_strategy(value):
         raise ValueError
@@ -210,8 +210,8 @@ KEYS = (
     Key(
         "strategy",
         "network",
-        Kind("|".join((*STRATEGIES, ANY)), strategies_expected(ANY), _strategy, ANY),
-        "where rules are evaluated; the same at all brokers of a network; any: as the others",
+        Kind("|".join((*STRATEGIES, AUTO)), strategies_expected(AUTO), _strategy, AUTO),
+        "where a network evaluates rules; auto: centralized with a link, without one alone",
     ),
     Key(
         "ordering",

@@ -73,6 +73,18 @@ CREDIT_MAX = 2**31 - 1
 """The most credit that a sink is remembered to have given."""
 
 
+ALONE: Mapping[str, Any] = {
+    "strategy": None,
+    "father": None,
+    "centre": None,
+    "settled": True,
+    "brokers": [],
+    "links": [],
+    "trees": [],
+}
+"""The network of a broker that works alone, but for its root, itself."""
+
+
 class Service:
     """One broker's parts, and what its clients ask for. Node adds links, timers and effects."""
 
@@ -95,6 +107,8 @@ class Service:
         self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
         self._overview = self._make_overview()
         self._rates = Rates(now)
+        self._refused: set[str] = set()
+        """The names of brokers that have tried to link to this one, which works alone."""
         self._unacknowledged: Link | None = None
         """Whose Publish was taken in, while that is not yet said."""
 
@@ -124,6 +138,7 @@ class Service:
             "version": VERSION,
             "uptime_s": round(now - self._started_at, 3),
             "clients": [client_facts(link, now) for link in self._links],
+            "network": {**ALONE, "root": self._config.name},
             **self._overview.facts(now),
             "former_types": [
                 {"name": name, "schema": str(schema)}
