@@ -115,7 +115,7 @@ PLAIN: tuple[Message, ...] = (
     Goodbye("bye", Code.SILENT),
     LinkHello(VERSION, "b1", 2**62, 0, 7, True, 1.0),
     LinkAck(2**32 - 1, 2**63 - 1),
-    LinkStates((LinkState("b1", 3, (("b2", 5_000), ("b3", 0)), 4, True, (("b2", 9),)),)),
+    LinkStates((LinkState("b1", 3, (("b2", 5_000), ("b3", 0)), 4, (("b2", 9),)),)),
     CreateTree("b1", 3),
     TreeAck("b1", 3),
     TreeNack("b1", 3),
