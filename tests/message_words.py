@@ -123,14 +123,13 @@ def _answered(message: Answered) -> Iterator[str]:
 
 
 def _awakening(message: Awakening) -> Iterator[str]:
-    asked = [("", *one) for one in message.asked]
-    asked += [(f" in the tree of {root}", *one) for root, _, own in message.trees for one in own]
-    for tree, rule, spans, _ in asked:
-        yield f"the horizon of {rule}{tree}" if not spans else ""
-        for first, last, values in spans:
-            masters = _time(first) if first == last else f"{_time(first)} to {_time(last)}"
-            shared = f" with {', '.join(map(str, values))}" if values else ""
-            yield f"masters of {rule} at {masters}{shared}{tree}"
+    for root, asked in (("", message.asked), *((root, own) for root, _, own in message.trees)):
+        tree = f" in the tree of {root}" if root else ""
+        for rule, spans, _ in asked:
+            for first, last, values in spans:
+                masters = _time(first) if first == last else f"{_time(first)} to {_time(last)}"
+                shared = f" with {', '.join(map(str, values))}" if values else ""
+                yield f"masters of {rule} at {masters}{shared}{tree}"
 
 
 def _forward(message: Forward) -> Iterator[str]:
@@ -145,6 +144,12 @@ def _flow(message: Flow) -> Iterator[str]:
     yield from _marks(message.marks)
 
 
+def _hold(message: Hold) -> Iterator[str]:
+    yield from (f"{name or 'any type'} from {_time(time)} on" for name, time in message.types)
+    if not message.types:
+        yield "nothing"
+
+
 def _shared(message: Shared) -> Iterator[str]:
     yield from _events(message.batches)
     for part in message.parts:
@@ -157,12 +162,12 @@ _WORDS: Mapping[type, Callable[[Any], Iterable[str]]] = {
     Answered: _answered,
     Asked: lambda message: [type(message.request).__name__, f"from {message.path[0]}"],
     Awaited: lambda message: _marks(message.types),
-    Awakening: lambda message: filter(None, _awakening(message)),
+    Awakening: _awakening,
     Claimed: lambda message: [f"{message.name} at {message.home}"],
     CreateTree: lambda message: [f"root {message.root}"],
     Flow: _flow,
     Forward: _forward,
-    Hold: lambda message: (name or "all types" for name, _ in message.types),
+    Hold: _hold,
     Known: _known,
     LinkStates: lambda message: (
         f"{one.origin} is linked to {' and '.join(name for name, _ in one.neighbours) or 'nobody'}"

@@ -22,7 +22,7 @@ import pytest
 from conversation import batches_of, events_of, schema_of
 from datadriven import Case
 from message_words import UNTOLD, counted, event_words, told
-from worlds import Simulated
+from worlds import HEARTBEAT_S, Simulated
 
 from matcher.model import MICROSECONDS
 from routing import wire
@@ -54,6 +54,7 @@ class Story(Simulated):
         self._fresh = 0
         self._numbers: dict[tuple[str, str], int] = {}
         """Subscriptions, by sink and filter."""
+        self._slow_sinks: set[str] = set()
         self._untold = untold
         super().__init__(strategy, links, folder)
 
@@ -107,7 +108,8 @@ class Story(Simulated):
     def take(self, name: str, result: Result) -> None:
         """A client is answered, or is delivered events."""
         if isinstance(result, Delivery):
-            self.sessions[name].consume(len(result))
+            if name not in self._slow_sinks:
+                self.sessions[name].consume(len(result))
             for event, _ in events_of(result):
                 self.note(f"{name} gets {event_words(event)}")
         elif isinstance(result, Confirmed):
@@ -137,7 +139,7 @@ class Story(Simulated):
         name, broker = words
         types = [schema_of(line) for line in body.splitlines()]
         self.schemas.update((one.name, one) for one in types)
-        self._client(name, broker, SessionConfig(name)).advertise(types)
+        self._client(name, broker, SessionConfig(name, 1, HEARTBEAT_S)).advertise(types)
 
     def _publish(self, words: list[str], body: str) -> None:
         """publish SOURCE, and events; it promises that nothing follows for a second after them."""
@@ -152,8 +154,22 @@ class Story(Simulated):
     def _subscribe(self, words: list[str], body: str) -> None:
         """subscribe SINK at BROKER, and a filter."""
         name, broker = words
-        session = self._client(name, broker, SessionConfig())
+        session = self._client(name, broker, SessionConfig("", 1, HEARTBEAT_S))
         self._numbers[name, body] = session.subscribe(body)[1]
+
+    def _slow(self, words: list[str], body: str) -> None:
+        """slow SINK at BROKER, and a filter: two events may be on their way and two may wait at its
+        broker, and it takes none of them by itself.
+        """
+        name, broker = words
+        self._slow_sinks.add(name)
+        self._client(name, broker, SessionConfig("", 1, HEARTBEAT_S, delivery_credit=2)).subscribe(
+            body, limit=2
+        )
+
+    def _take(self, words: list[str], body: str) -> None:
+        """take SINK COUNT: a slow sink takes so many events, and grants credit for more."""
+        self.sessions[words[0]].consume(int(words[1]))
 
     def _unsubscribe(self, words: list[str], body: str) -> None:
         """unsubscribe SINK, and a filter."""
@@ -168,11 +184,15 @@ class Story(Simulated):
         self._manager(words[-1]).remove(words[0])
 
     def _manager(self, broker: str) -> Session:
-        return self._client(f"the manager at {broker}", broker, SessionConfig())
+        return self._client(f"the manager at {broker}", broker, SessionConfig("", 1, HEARTBEAT_S))
 
     def _leave(self, words: list[str], body: str) -> None:
         """leave CLIENT: it says Goodbye."""
         self.close(words[0])
+
+    def _lose(self, words: list[str], body: str) -> None:
+        """lose CLIENT: its link to its broker breaks, and it does not come back there."""
+        self.clients.pop(words[0]).set_in_reach(False)
 
     def _crash(self, words: list[str], body: str) -> None:
         """crash BROKER: it stops without a word, and forgets everything."""
@@ -224,10 +244,13 @@ COMMANDS: Mapping[str, Callable[[Story, list[str], str], list[str] | None]] = {
     "publish": Story._publish,
     "flood": Story._flood,
     "subscribe": Story._subscribe,
+    "slow": Story._slow,
+    "take": Story._take,
     "unsubscribe": Story._unsubscribe,
     "deploy": Story._deploy,
     "remove": Story._remove,
     "leave": Story._leave,
+    "lose": Story._lose,
     "crash": Story._crash,
     "return": Story._return,
     "cut": Story._cut,
