@@ -17,7 +17,6 @@ from routing.network.tables.router import Router
 from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
 from routing.network.ways.holders import Holders, holders_for_sinks, needed_beyond, rules_of_single
 from routing.network.ways.places import Division
-from routing.serving.ended import has_ended
 
 
 class Agreed:
@@ -128,13 +127,11 @@ class Agreed:
 
     def for_child(self, child: str, told: Known | None) -> Known:
         """What a child is to know, that was told this before: outlines of rules that neither it nor
-        anybody beyond needs whole by the plan. Rules that have ended all know whole: who lets one
-        go does so for all (knowledge, Law 1), be it for want of its text. The root's children have
-        all rules, as the root has: one of them may be the next.
+        anybody beyond needs whole by the plan. The root's children have all rules, as the root
+        has: one of them may be the next.
         """
         plan = self.plan
         if not self.on_demand or self._router.is_root or plan is None:
             return self.known
         needed = needed_beyond(plan, self.outline, self.choice.own).get(child, frozenset())
-        ended = {facts.name for facts in self.known.rules if has_ended(facts.name)}
-        return in_full(in_outline(self.known, needed | ended), () if told is None else (told,))
+        return in_full(in_outline(self.known, needed), () if told is None else (told,))
