@@ -186,7 +186,7 @@ class Deployments:
 
     def check(self, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
         """Refusal when the rules do not go with those that are there, of which they replace some
-        (Law 1). Versions of a rule do not see each other, but others may see both.
+        (Law 1). Those hold for a while yet, beside the new ones.
         """
         gone = {deployed.name for deployed in replaced}
         for rule in rules.rules:
@@ -204,10 +204,10 @@ class Deployments:
         except RuleErrors as errors:
             raise Refusal(Code.BAD_RULES, str(errors)) from None
         try:
-            arrange([*in_force, *ending, *(_as_another(rule) for rule in rules.rules)])
+            arrange([*in_force, *ending, *rules.rules])
         except RuleErrors as errors:
             names = ", ".join(sorted({plain_name(rule.name) for rule in ending}))
-            hint = f"what {names} was before still holds for a while: remove it, and deploy later"
+            hint = f"{names} still holds for a while as it was: remove it, and deploy this later"
             raise Refusal(Code.BAD_RULES, f"{errors}\n{hint}") from None
 
     def version_of(self, rules: RuleSet) -> int:
@@ -370,11 +370,6 @@ def _by_itself(rule: Rule) -> Rule:
 
 def _ends(rules: Mapping[str, Deployed]) -> list[int | None]:
     return [one.until for one in rules.values()]
-
-
-def _as_another(rule: Rule) -> Rule:
-    """The rule by a name that no other has, be it another version of the same."""
-    return replace(rule, name=rule_id(rule.name, -1))
 
 
 def _used(rule: Rule) -> list[str]:
