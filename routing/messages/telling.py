@@ -23,8 +23,8 @@ from routing.messages.values import Document, Name, Number, Request, Sequence, T
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):
-    """A rule's version: its canonical text (or outline, where it is not divided), since when it
-    holds, and up to when, if it was removed or replaced.
+    """A rule's version: its canonical text, since when it holds, and up to when, if it was removed
+    or replaced.
     """
 
     name: Name

@@ -37,7 +37,6 @@ from routing.errors import Refusal
 from routing.messages import Code
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
-from rules.outlining import digest_of_text
 from rules.pattern import TIMER, Rule, RuleSet
 
 
@@ -47,7 +46,7 @@ class Deployed:
     is in force, and nobody knows yet; ``serial`` counts deployments. The rule's name is its id.
 
     It stays the same rule while others that were deployed before it go, whatever it is counted as,
-    whether it is known here whole or in outline, and when it is known to end.
+    and when it is known to end.
     """
 
     rule: Rule = field(compare=False)
@@ -56,11 +55,11 @@ class Deployed:
     serial: int = field(compare=False)
     until: int | None = field(default=None, compare=False)
     identity: tuple[str, str, tuple[EventType, ...]] = field(init=False, repr=False)
-    """Its id, what tells its text from others, and the types that this speaks of."""
+    """Its id, its text, and the types that this speaks of."""
 
     def __post_init__(self) -> None:
         rule = self.rule
-        identity = rule.name, digest_of_text(rule.text), (rule.defines, *rule.used_types)
+        identity = rule.name, rule.text, (rule.defines, *rule.used_types)
         object.__setattr__(self, "identity", identity)
 
     @property
