@@ -371,12 +371,12 @@ class Service:
             list(map(ended_facts, ended)),
         )
         self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
-        names = [one.rule.name for one in deployed[:NAMED_MAX]]
+        names = [one.name for one in deployed[:NAMED_MAX]]
         more = {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
         self._log("info", "deployed", rules=names, **more, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
-        ended = self._detection.remove(message.name)
+        ended = self._detection.remove(message.name, self._moment.now)
         self._follow()
         self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
@@ -386,8 +386,8 @@ class Service:
         self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
-        deployed = self._deployments.find(message.name)
-        if deployed is None or deployed.has_ended:
+        deployed = self._deployments.find_in_force(message.name)
+        if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
         (facts,) = self._overview.rules([deployed], self._moment.now)
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))

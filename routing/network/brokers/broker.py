@@ -256,6 +256,10 @@ class Broker(Node):
         if measuring is not None and measuring.due_at is not None and measuring.due_at <= now:
             self._moment.now = now
             measuring.handle_timer()
+        surveying = self._surveying
+        if surveying.due_at is not None and surveying.due_at <= now:
+            self._moment.now = now
+            surveying.handle_timer()
         due = self.overlay.next_timer()
         if due is not None and due <= now:
             self.overlay.handle_timer(now)
@@ -283,6 +287,7 @@ class Broker(Node):
             self.overlay.next_timer(),
             agenda.tell_at,
             agenda.repeat_at,
+            self._surveying.due_at,
             returning_until,
         ):
             if other is not None and (due is None or other < due):
