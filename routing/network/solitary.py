@@ -12,7 +12,7 @@ as part of a network (``rexmq broker --strategy``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +49,15 @@ class Solitary(Node):
             self._broker.receive_frames(peer, frames, now)
         else:
             super().receive_frames(peer, frames, now)
+
+    def receive_together(
+        self, messages: Iterable[tuple[Peer, Sequence[bytes | memoryview]]], now: float
+    ) -> None:
+        """Take in messages that are there at once."""
+        if self._broker is not None:
+            self._broker.receive_together(messages, now)
+        else:
+            super().receive_together(messages, now)
 
     def configure(self, config: NodeConfig, now: float) -> None:
         """Take over what a running broker can change."""
