@@ -12,11 +12,12 @@ from routing.config import Ordering, RuleTexts
 from routing.messages import Known, Plan, SinkTree
 from routing.network.agreement.knowledge import in_full, in_outline, of_rules
 from routing.network.agreement.rounds import Absent
-from routing.network.strategy import Strategy, has_sink_trees
+from routing.network.strategy import Choice, Strategy, has_sink_trees, has_sink_trees_by
 from routing.network.tables.router import Router
 from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
 from routing.network.ways.holders import Holders, holders_for_sinks, needed_beyond, rules_of_single
 from routing.network.ways.places import Division
+from routing.network.ways.sink_trees import Kinds, kinds_of
 from routing.serving.ended import has_ended
 
 
@@ -88,8 +89,15 @@ class Agreed:
         """How a plan divides rules over the single tree."""
         kind, ordering, known = self.strategy, self._ordering, self.known
         if self.on_demand:
-            known = of_rules(known, rules_of_single(self.outline, choice_of(plan).own))
+            known = of_rules(known, rules_of_single(self.outline, self._has_sink_trees_by(plan)))
         return divided(kind, ordering, plan.nodes, plan.absent, known, choice_of(plan))
+
+    def _has_sink_trees_by(self, plan: Plan) -> bool:
+        return has_sink_trees_by(self.strategy, choice_of(plan))
+
+    def kinds(self, choice: Choice) -> Kinds:
+        """Which types come along which trees by a choice."""
+        return kinds_of(self.outline, has_sink_trees_by(self.strategy, choice))
 
     def divided_for(self, tree: SinkTree, plan: Plan) -> Division:
         """How a plan divides over a tree for sinks what these want."""
@@ -135,6 +143,7 @@ class Agreed:
         plan = self.plan
         if not self.on_demand or self._router.is_root or plan is None:
             return self.known
-        needed = needed_beyond(plan, self.outline, self.choice.own).get(child, frozenset())
+        by_broker = needed_beyond(plan, self.outline, self._has_sink_trees_by(plan))
+        needed = by_broker.get(child, frozenset())
         ended = {facts.name for facts in self.known.rules if has_ended(facts.name)}
         return in_full(in_outline(self.known, needed | ended), () if told is None else (told,))

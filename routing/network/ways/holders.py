@@ -60,21 +60,19 @@ def holders_for_sinks(
 
 
 @lru_cache(maxsize=64)
-def rules_of_single(known: Known, own: tuple[str, ...] | None) -> frozenset[str]:
-    """The names of the rules of the single tree, which everybody needs; ``own`` as for kinds_of."""
-    routed = divisible(below(kinds_of(known, own).routed, rules_of(known)))
+def rules_of_single(known: Known, sink_trees: bool) -> frozenset[str]:
+    """The names of the rules of the single tree; ``sink_trees`` as for kinds_of."""
+    routed = divisible(below(kinds_of(known, sink_trees).routed, rules_of(known)))
     return frozenset(one.rule.name for one in routed)
 
 
-def needed_beyond(
-    plan: Plan, known: Known, own: tuple[str, ...] | None
-) -> Mapping[str, frozenset[str]]:
+def needed_beyond(plan: Plan, known: Known, sink_trees: bool) -> Mapping[str, frozenset[str]]:
     """By broker, the names of the rules that it or somebody below it on the single tree needs.
 
-    ``own`` as for kinds_of.
+    ``sink_trees`` as for kinds_of.
     """
     trees = tuple((tree.root, tree.filters) for tree in plan.trees)
-    return _needed_beyond(plan.root, plan.nodes, plan.links, trees, known, own)
+    return _needed_beyond(plan.root, plan.nodes, plan.links, trees, known, sink_trees)
 
 
 @lru_cache(maxsize=64)
@@ -84,9 +82,9 @@ def _needed_beyond(
     links: tuple[Link, ...],
     trees: tuple[tuple[str, tuple[str, ...]], ...],
     known: Known,
-    own: tuple[str, ...] | None,
+    sink_trees: bool,
 ) -> Mapping[str, frozenset[str]]:
-    found = {name: set(rules_of_single(known, own)) for name, _, _ in nodes}
+    found = {name: set(rules_of_single(known, sink_trees)) for name, _, _ in nodes}
     fathers = {name: father for name, father, _ in nodes}
     for root, filters in trees:
         holders = holders_for_sinks(root, centre, filters, nodes, links, known)
