@@ -180,7 +180,7 @@ class Centre:
         return partition(tree, names, rules)
 
 
-class Adaptive:
+class Adaptive(DistributedSingleTree):
     """The one of CANDIDATES that costs least by what was measured, for all rules.
 
     The root chooses (routing.network.brokers.adaptive), its plan says which.
@@ -190,15 +190,13 @@ class Adaptive:
     sink_trees: ClassVar[bool] = True
     chooses: ClassVar[Chosen] = Chosen.STRATEGY
 
-    def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
-        """As the candidate that a network begins with."""
-        return Centre().divide(tree, published, rules)
-
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
     ) -> Partition:
         """As the candidate that was chosen."""
-        candidate = CANDIDATES[choice.candidate or Centre.name]()
+        if not choice.candidate:
+            return self.divide(tree, published, rules)
+        candidate = CANDIDATES[choice.candidate]()
         if isinstance(candidate, Choosing):
             return candidate.divide_by(tree, published, rules, choice)
         return candidate.divide(tree, published, rules)
@@ -244,14 +242,14 @@ def has_sink_trees_by(strategy: type[Strategy], choice: Choice) -> bool:
 CANDIDATES: Mapping[str, type[Strategy]] = {
     one.name: one
     for one in (
-        Centre,
         DistributedSingleTree,
+        Centre,
         DistributedMultipleTrees,
         PushPullSingleTree,
         PushPullMultipleTrees,
     )
 }
-"""The strategies among which ``adaptive`` chooses, by name."""
+"""The strategies among which ``adaptive`` chooses, by name; it begins with the first."""
 
 
 _STRATEGIES: dict[str, type[Strategy]] = {}

@@ -1,11 +1,11 @@
 """A broker of a network whose root chooses the strategy, by what was measured.
 
-Law 1: a network begins with all rules at the centre. At each survey the root works out the division
-of each candidate, as every broker would follow it, and what it costs (cost_model).
+Law 1: a network begins with the first of the candidates. At each survey the root works out how each
+would divide the rules, as every broker would follow it, and what that costs (cost_model).
 
-Law 2: the cheapest is taken if it saves the share ``SAVING`` of what the present one costs, and
-nothing is changed otherwise: a change is a pause, and what rules reach back is sent once more. The
-plan says which it is, so all change at one instant.
+Law 2: the first time the cheapest is taken; later on it has to save the share ``SAVING`` of what
+the present one costs. For a change is a pause, and what rules reach back is sent once more, which
+is little in the beginning. The plan says which it is, so all change at one instant.
 
 Law 3: no trees of sinks are weighed in networks where they have more than ``PATHS_MAX`` brokers
 together, which is so with 250 brokers with sinks.
@@ -88,7 +88,8 @@ class CheapestStrategy:
         costs = {one: self._cost(model, plan, one, tally) for one in choices}
         cheapest = min(costs, key=costs.__getitem__)
         now = self._cost(model, plan, self._agreed.choice, tally)
-        pays = costs[cheapest] < (1 - SAVING) * now
+        saving = SAVING if self._agreed.choice.rates else 0.0
+        pays = costs[cheapest] < (1 - saving) * now
         self._chosen = cheapest if pays else None
         return pays
 
@@ -101,8 +102,9 @@ class CheapestStrategy:
             more = max(0, size - before[0]) / seconds, max(0, batches - before[1]) / seconds
             found[source.removeprefix(RULE_SOURCE)] = more
         time = max(front for _, front in tally.counts.values())
+        age = sum(count for count, _ in tally.counts.values()) / sum(rates.values())
         return CostModel(
-            Measured(seconds, rates, found, time),
+            Measured(seconds, age, rates, found, time),
             {name: frozenset(types) for name, _, types in plan.nodes},
             self._ground.advertisements.schemas,
             [one.rule for one in self._ground.deployments.in_force],

@@ -2,7 +2,8 @@
 
 Law 1: an event of a source moves the marks of all that the source publishes. So on each link on
 which a tree forwards any of it goes one message, with the marks, and with the event if its type is
-forwarded there. What the trees of sinks have on a link goes as one message.
+forwarded there. Where types are looked at together before they go up, an event of one moves the
+marks of all of them. What the trees of sinks have on a link goes as one message.
 
 Law 2: composite events cross each link between the rule and who wants them once. Their marks go
 behind them; but over a link beyond which other results come from elsewhere, too, they go whenever
@@ -12,11 +13,15 @@ Law 3: of a rule that is pulled the master is sent as it comes. The other types 
 go in the share of the time in which windows around masters are open. Who has seen ``k`` events in
 ``t`` seconds expects ``(k + 1/2) / t`` a second: a type that was not seen yet may still come.
 
+Law 4: windows are no fuller than events are old. Of what is selected ``each`` finds as many times
+more in a full one as it is longer, ``first`` and ``last`` one event if there is any.
+
 Conditions are not looked into: a type is sent whole, or not at all.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -33,7 +38,7 @@ from routing.network.ways.sizes import (
     mark_bytes,
 )
 from routing.partition.placement import Tree
-from rules.pattern import Rule
+from rules.pattern import Policy, Rule, Selected
 
 UNSEEN = 0.5
 """The events that are expected beside those that were counted (Law 3)."""
@@ -43,12 +48,13 @@ Link = tuple[str, str]
 
 @dataclass(frozen=True)
 class Measured:
-    """Findings of two surveys. ``seconds``: between them; ``rates``: events a second by type;
-    ``found``: by rule, bytes of composite events a second, and batches; ``time``: that of marks by
-    now, in microseconds.
+    """Findings of two surveys. ``seconds``: between them; ``age``: since when events come;
+    ``rates``: events a second by type; ``found``: by rule, bytes of composite events a second, and
+    batches; ``time``: that of marks by now, in microseconds.
     """
 
     seconds: float
+    age: float
     rates: Mapping[str, float]
     found: Mapping[str, tuple[float, float]]
     time: int
@@ -80,6 +86,12 @@ class Laid:
             )
             for node, own in self.division.partition.fragments.items()
         }
+
+    def together(self, node: str, types: Set[str]) -> Set[str]:
+        """Of what a broker forwards, the types that it looks at together with some of these."""
+        fragments = self.division.partition.fragments[node].values()
+        bound = frozenset[str]().union(*(one.binds for one in fragments if one.binds & types))
+        return bound & self.unasked[node]
 
     def way(self, start: str, end: str) -> Iterator[Link]:
         """The links from one broker to another."""
@@ -158,7 +170,8 @@ class CostModel:
         total = 0.0
         for laid in trees:
             for (source, link), types in self._unasked(laid).items():
-                self._add(on_links[source, link], self._marks(types), types)
+                moved = types | laid.together(link[0], types)
+                self._add(on_links[source, link], self._marks(moved), types)
             total += self._composites(laid) + self._told(laid, results)
         total += sum(self._pulled(laid, on_links) for laid in trees)
         messages = [*on_links.items(), *(() if results is on_links else results.items())]
@@ -212,12 +225,23 @@ class CostModel:
 
     def _found(self, names: Iterable[str]) -> tuple[float, float]:
         """Bytes and batches a second that the rules of some types find."""
-        found = [
-            self._measured.found.get(rule.name, (0.0, 0.0))
-            for name in names
-            for rule in self._rules[name]
-        ]
-        return sum(size for size, _ in found), sum(batches for _, batches in found)
+        size = batches = 0.0
+        for rule in (rule for name in names for rule in self._rules[name]):
+            found = self._measured.found.get(rule.name, (0.0, 0.0))
+            growth = math.prod(map(self._growth, rule.selected))
+            size, batches = size + growth * found[0], batches + growth * found[1]
+        return size, batches
+
+    def _growth(self, one: Selected) -> float:
+        """How many times as often an event is selected once windows are full (Law 4)."""
+        watched, window = self._measured.seconds, one.window.duration / MICROSECONDS
+        filled = max(self._measured.age - watched / 2, watched / 2)
+        if filled >= window:
+            return 1.0
+        if one.policy is Policy.EACH:
+            return window / filled
+        rate = self._measured.rates.get(one.type.name, 0.0)
+        return math.expm1(-rate * window) / math.expm1(-rate * filled) if rate else 1.0
 
     def _told(self, laid: Laid, results: _OnLinks) -> float:
         """Bytes a second of marks behind composite events; marks that go whenever they move are
