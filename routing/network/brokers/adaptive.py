@@ -33,6 +33,13 @@ SAVING = 0.1
 PATHS_MAX = 60_000
 
 
+def preferred(costs: Mapping[Choice, float], now: Choice) -> Choice:
+    """The choice to go by from now on (Law 2). ``costs``: bytes a second, of ``now`` as well."""
+    cheapest = min(costs, key=costs.__getitem__)
+    saving = SAVING if now.rates else 0.0
+    return cheapest if costs[cheapest] < (1 - saving) * costs[now] else now
+
+
 class CheapestStrategy:
     """A Chooser of one of CANDIDATES."""
 
@@ -85,13 +92,11 @@ class CheapestStrategy:
             for name, strategy in CANDIDATES.items()
             if is_small or not has_sink_trees(strategy)
         ]
-        costs = {one: self._cost(model, plan, one, tally) for one in choices}
-        cheapest = min(costs, key=costs.__getitem__)
-        now = self._cost(model, plan, self._agreed.choice, tally)
-        saving = SAVING if self._agreed.choice.rates else 0.0
-        pays = costs[cheapest] < (1 - saving) * now
-        self._chosen = cheapest if pays else None
-        return pays
+        now = self._agreed.choice
+        costs = {one: self._cost(model, plan, one, tally) for one in (now, *choices)}
+        chosen = preferred(costs, now)
+        self._chosen = None if chosen == now else chosen
+        return chosen != now
 
     def _model(
         self, plan: Plan, rates: Mapping[str, float], seconds: float, tally: Tally

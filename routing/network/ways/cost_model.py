@@ -109,8 +109,9 @@ class Laid:
     def beyond(self, link: Link) -> Set[str]:
         """The brokers on the far side of a link."""
         start, end = link
-        below = self.tree.within([start if self.tree.fathers.get(start) == end else end])
-        return below if end in below else self.tree.depths.keys() - below
+        if self.tree.fathers.get(end) == start:
+            return {end, *self.tree.below(end)}
+        return self.tree.depths.keys() - {start, *self.tree.below(start)}
 
 
 @dataclass(slots=True)
