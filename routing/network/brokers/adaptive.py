@@ -26,7 +26,7 @@ from routing.network.brokers.trees import SinkTrees
 from routing.network.strategy import CANDIDATES, RATES_S, Choice, has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
-from routing.network.ways.cost_model import CostModel, Laid, Measured
+from routing.network.ways.cost_model import CostModel, DividedTree, Measured
 from routing.network.ways.sink_trees import trees_wanted
 
 SAVING = 0.1
@@ -132,12 +132,12 @@ class CheapestStrategy:
         for tree in trees:
             division = agreed.divided_for(tree, plan)
             mixed = frozenset({tree.root} if tree.mixed else ())
-            laid = Laid(division.tree(tree.root), division, {}, mixed)
+            laid = DividedTree(division.tree(tree.root), division, {}, mixed)
             wanted = wants[tree.root] & kinds.own & laid.places.keys()
             own.append(replace(laid, wants={tree.root: wanted}))
         division = agreed.divided(plan)
         mixed = frozenset(one.root for one in trees if one.mixed)
-        single = Laid(division.tree(plan.root), division, {}, mixed)
+        single = DividedTree(division.tree(plan.root), division, {}, mixed)
         routed = kinds.routed & single.places.keys()
         by_broker = {
             broker: names & routed

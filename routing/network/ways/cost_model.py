@@ -61,7 +61,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Laid:
+class DividedTree:
     """A tree over which rules are divided. ``wants``: of its brokers, the types that come along it
     to their sinks; ``mixed``: those to whose sinks others come along other trees.
     """
@@ -87,7 +87,7 @@ class Laid:
             for node, own in self.division.partition.fragments.items()
         }
 
-    def together(self, node: str, types: Set[str]) -> Set[str]:
+    def bound_to(self, node: str, types: Set[str]) -> Set[str]:
         """Of what a broker forwards, the types that it looks at together with some of these."""
         fragments = self.division.partition.fragments[node].values()
         bound = frozenset[str]().union(*(one.binds for one in fragments if one.binds & types))
@@ -154,14 +154,14 @@ class CostModel:
             broker: sum(self._rate[name] for name in sorted(names))
             for broker, names in published.items()
         }
-        self._tellers_known: dict[str, frozenset[str]] = {}
+        self._homes_known: dict[str, frozenset[str]] = {}
 
-    def cost(self, single: Laid, own: Sequence[Laid] = ()) -> float:
+    def cost(self, single: DividedTree, own: Sequence[DividedTree] = ()) -> float:
         """Bytes a second along the single tree, and along those of brokers with sinks."""
         total = self._of_trees([single], 0)
         return total + self._of_trees(own, PART) if own else total
 
-    def _of_trees(self, trees: Sequence[Laid], part: int) -> float:
+    def _of_trees(self, trees: Sequence[DividedTree], part: int) -> float:
         """Bytes a second along trees that share messages, in parts of so many bytes.
 
         Along the single tree, where nothing is shared, marks of rules go as messages of their own.
@@ -169,12 +169,12 @@ class CostModel:
         on_links: _OnLinks = defaultdict(_Messages)
         results = on_links if part else _OnLinks(_Messages)
         total = 0.0
-        for laid in trees:
-            for (source, link), types in self._unasked(laid).items():
-                moved = types | laid.together(link[0], types)
+        for tree in trees:
+            for (source, link), types in self._unasked(tree).items():
+                moved = types | tree.bound_to(link[0], types)
                 self._add(on_links[source, link], self._marks(moved), types)
-            total += self._composites(laid) + self._told(laid, results)
-        total += sum(self._pulled(laid, on_links) for laid in trees)
+            total += self._composites(tree) + self._result_marks(tree, results)
+        total += sum(self._pulled(tree, on_links) for tree in trees)
         messages = [*on_links.items(), *(() if results is on_links else results.items())]
         for (source, _), one in messages:
             total += self._often[source] * (MESSAGE + part * one.parts + one.marks)
@@ -189,13 +189,13 @@ class CostModel:
 
     # --- published events (Law 1) ---
 
-    def _unasked(self, laid: Laid) -> Mapping[tuple[str, Link], set[str]]:
+    def _unasked(self, tree: DividedTree) -> Mapping[tuple[str, Link], set[str]]:
         """The types that go up a tree as they come, by publishing broker and by link."""
         found = {}
-        for source, published in laid.division.published.items():
-            for node in laid.above.get(source, ())[:-1]:
-                if types := set(published & laid.unasked.get(node, frozenset())):
-                    found[source, (node, laid.tree.fathers[node])] = types
+        for source, published in tree.division.published.items():
+            for node in tree.above.get(source, ())[:-1]:
+                if types := set(published & tree.unasked.get(node, frozenset())):
+                    found[source, (node, tree.tree.fathers[node])] = types
         return found
 
     def _events(self, types: Iterable[str]) -> float:
@@ -208,18 +208,18 @@ class CostModel:
 
     # --- composite events (Law 2) ---
 
-    def _composites(self, laid: Laid) -> float:
+    def _composites(self, tree: DividedTree) -> float:
         """Bytes a second of composite events, to sinks and to rules that use them."""
         users: dict[str, set[str]] = defaultdict(set)
-        for broker, names in laid.wants.items():
+        for broker, names in tree.wants.items():
             for name in names:
                 users[name].add(broker)
-        for name, place in laid.places.items():
+        for name, place in tree.places.items():
             for used in {one.name for rule in self._rules[name] for one in rule.used_types}:
                 users[used].add(place)
         total = 0.0
-        for name, place in sorted(laid.places.items()):
-            links = {link for user in users[name] for link in laid.way(place, user)}
+        for name, place in sorted(tree.places.items()):
+            links = {link for user in users[name] for link in tree.way(place, user)}
             size, batches = self._found((name,))
             total += (size + MESSAGE * batches) * len(links)
         return total
@@ -244,27 +244,29 @@ class CostModel:
         rate = self._measured.rates.get(one.type.name, 0.0)
         return math.expm1(-rate * window) / math.expm1(-rate * filled) if rate else 1.0
 
-    def _told(self, laid: Laid, results: _OnLinks) -> float:
+    def _result_marks(self, tree: DividedTree, results: _OnLinks) -> float:
         """Bytes a second of marks behind composite events; marks that go whenever they move are
         added to ``results``.
         """
         over: dict[Link, set[str]] = defaultdict(set)
-        for broker, wanted in laid.wants.items():
+        for broker, wanted in tree.wants.items():
             for name in wanted:
-                for link in laid.way(laid.places[name], broker):
+                for link in tree.way(tree.places[name], broker):
                     over[link].add(name)
         total = 0.0
         for link, names in sorted(over.items()):
-            beyond = laid.beyond(link)
-            awaited = {name for broker in beyond for name in laid.wants.get(broker, ())}
-            if beyond & laid.mixed or any(laid.places[name] in beyond for name in awaited):
-                for source in sorted({one for name in names for one in self._tellers(name)}):
-                    moved = [name for name in names if source in self._tellers(name)]
+            beyond = tree.beyond(link)
+            awaited = {name for broker in beyond for name in tree.wants.get(broker, ())}
+            if beyond & tree.mixed or any(tree.places[name] in beyond for name in awaited):
+                for source in sorted(
+                    {one for name in names for one in self._terminator_homes(name)}
+                ):
+                    moved = [name for name in names if source in self._terminator_homes(name)]
                     self._add(results[source, link], self._rule_marks(moved))
             else:
                 _, batches = self._found(sorted(names))
                 for name in sorted(names):
-                    moves = sum(self._often[one] for one in sorted(self._tellers(name)))
+                    moves = sum(self._often[one] for one in sorted(self._terminator_homes(name)))
                     total += min(batches, moves) * self._rule_marks((name,))
         return total
 
@@ -272,27 +274,27 @@ class CostModel:
         """Bytes of a mark of each rule of these types."""
         return self._marks(rule.name for name in names for rule in self._rules[name])
 
-    def _tellers(self, name: str) -> frozenset[str]:
+    def _terminator_homes(self, name: str) -> frozenset[str]:
         """The brokers whose sources move the marks of a type: those of terminators."""
-        if name not in self._tellers_known:
-            found = self._tellers_known[name] = frozenset(self._homes.get(name, ()))  # in a cycle
+        if name not in self._homes_known:
+            found = self._homes_known[name] = frozenset(self._homes.get(name, ()))  # in a cycle
             below = {one.name for rule in self._rules.get(name, ()) for one in rule.opening}
-            self._tellers_known[name] = found.union(*map(self._tellers, sorted(below)))
-        return self._tellers_known[name]
+            self._homes_known[name] = found.union(*map(self._terminator_homes, sorted(below)))
+        return self._homes_known[name]
 
     # --- what is pulled (Law 3) ---
 
-    def _pulled(self, laid: Laid, on_links: _OnLinks) -> float:
+    def _pulled(self, tree: DividedTree, on_links: _OnLinks) -> float:
         """Bytes a second of what is asked for, and of asking and answering."""
         asleep: dict[tuple[str, Link, str], float] = defaultdict(lambda: 1.0)
         waiting: dict[tuple[str, Link], float] = defaultdict(lambda: 1.0)
         total, time = 0.0, self._measured.time
-        fragments = laid.division.partition.fragments
-        for rule, pull in sorted(laid.division.partition.pulls.items()):
+        fragments = tree.division.partition.fragments
+        for rule, pull in sorted(tree.division.partition.pulls.items()):
             master = pull.master.type.name
             asked = set[str]()
-            for source, published in sorted(laid.division.published.items()):
-                for node in laid.above.get(source, ())[:-1]:
+            for source, published in sorted(tree.division.published.items()):
+                for node in tree.above.get(source, ())[:-1]:
                     fragment = fragments.get(node, {}).get(rule)
                     types = published & (fragment.forwards if fragment else frozenset())
                     windows = {
@@ -302,7 +304,7 @@ class CostModel:
                     }
                     if windows:
                         asked.add(node)
-                        link = node, laid.tree.fathers[node]
+                        link = node, tree.tree.fathers[node]
                         ahead = self._awake(master, pull.after(windows))
                         total += ahead * self._often[source] * answer_bytes(rule, time)
                         waiting[source, link] *= 1 - ahead

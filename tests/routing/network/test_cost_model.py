@@ -12,7 +12,7 @@ import pytest
 from matcher.model import EventType
 from routing.network.brokers.adaptive import preferred
 from routing.network.strategy import Adaptive, Choice
-from routing.network.ways.cost_model import CostModel, Laid, Measured
+from routing.network.ways.cost_model import CostModel, DividedTree, Measured
 from routing.network.ways.places import Division
 from routing.network.ways.sizes import ASKING, MESSAGE, event_bytes, mark_bytes
 from routing.partition.placement import Tree, tree_of
@@ -41,7 +41,9 @@ BEHIND = 2 * (MESSAGE + RULE_MARK)
 """Of two batches of composite events a second, but for the events."""
 
 
-def laid(tree: Tree, rules: list[Rule], candidate: str, rates: str = "", mixed: str = "") -> Laid:
+def laid(
+    tree: Tree, rules: list[Rule], candidate: str, rates: str = "", mixed: str = ""
+) -> DividedTree:
     """Rules over a tree, whose composite events c wants. ``rates``: the type that is rare."""
     often = tuple((name, 1 if name == rates else 100_000) for name in "TS") if rates else ()
     types = {name: tuple(SCHEMAS[one] for one in sorted(own)) for name, own in PUBLISHED.items()}
@@ -49,7 +51,7 @@ def laid(tree: Tree, rules: list[Rule], candidate: str, rates: str = "", mixed: 
     deployed = tuple(cast(Deployed, SimpleNamespace(rule=rule)) for rule in rules)
     division = Division(found, tree.fathers, PUBLISHED, deployed, SCHEMAS)
     wants = {"c": frozenset(rule.defines.name for rule in rules)}
-    return Laid(tree, division, wants, frozenset(mixed))
+    return DividedTree(tree, division, wants, frozenset(mixed))
 
 
 def model(measured: Measured = MEASURED) -> CostModel:
