@@ -9,11 +9,16 @@ the table for a link's state costs its sender the link. A request that is refuse
 malformed bytes and broken contracts change nothing but their sender's link.
 
 Law 2: what is done for a client that is welcome is its Service; this file is about who is.
+
+Law 3: messages that are there at once (``receive_together``) are taken in one after another, and
+what follows from their events, marks and credit is done once, behind them: one push into the
+engine, one advance, one message to each neighbour and sink. So a busy broker makes larger batches,
+and none waits for any. A message of another kind finds all done that came before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from routing import wire
@@ -30,6 +35,7 @@ from routing.messages import (
     Goodbye,
     Heartbeat,
     Hello,
+    LinkHello,
     ListRules,
     Promise,
     Publish,
@@ -50,6 +56,8 @@ from routing.silence import excused
 
 LOST_CLOSED = "lost source closed"
 """What the log says of a source whose link has been lost for ``source_silence_max_s``."""
+REFUSED_MAX = 256
+"""Brokers of which the log has said that they are refused; of one more it says it of all again."""
 
 
 class Node(Service):
@@ -81,7 +89,19 @@ class Node(Service):
                 self._expel(peer, refusal.code, str(refusal))
         except ProtocolError as error:
             self._expel(peer, error.code, str(error))
-        self._settle()
+        self._settle_input()
+
+    def receive_together(
+        self, messages: Iterable[tuple[Peer, Sequence[bytes | memoryview]]], now: float
+    ) -> None:
+        """Take in messages that are there at once (Law 3)."""
+        for peer, frames in messages:
+            if wire.is_gathered(frames):
+                self._gathers = True
+            else:
+                self._settle_gathered()
+            self.receive_frames(peer, frames, now)
+        self._settle_gathered()
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode (``wire.decode``) and take in one message; malformed frames close the link."""
@@ -97,7 +117,7 @@ class Node(Service):
         else:
             self.receive(peer, message, now)  # type: ignore[arg-type]
             return
-        self._settle()
+        self._settle_input()
 
     def configure(self, config: NodeConfig, now: float) -> None:
         """Take over what a running node can change (all but ``config.FIXED``).
@@ -173,8 +193,11 @@ class Node(Service):
 
     # --- links ---
 
-    def _greet(self, peer: Peer, message: FromClient) -> None:
+    def _greet(self, peer: Peer, message: FromClient | LinkHello) -> None:
         """A link that is not known yet: only Hello will do."""
+        if isinstance(message, LinkHello):
+            self._refuse_link(peer, message)
+            return
         if not isinstance(message, Hello):
             self._log("info", "refused", peer=peer.hex(), reason="no hello")
             raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
@@ -185,7 +208,19 @@ class Node(Service):
         if len(self._links) >= most:
             raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
         self._welcome(peer, message)
-        self._settle()
+        self._settle_input()
+
+    def _refuse_link(self, peer: Peer, hello: LinkHello) -> None:
+        """Another broker greets this one, which works alone. It will go on trying."""
+        start = f"start it with --strategy {hello.terms.partition(',')[0]}"
+        reason = f"broker {self._config.name!r} works alone: to be linked to, {start}"
+        self._send(peer, Goodbye(reason, Code.TERMS))
+        self.emit(Close(peer, reason))
+        if hello.name not in self._refused:
+            if len(self._refused) >= REFUSED_MAX:
+                self._refused.clear()
+            self._refused.add(hello.name)
+            self._log("warning", "link refused", neighbour=hello.name, reason=reason)
 
     def _welcome(self, peer: Peer, hello: Hello) -> None:
         now, name = self._moment.now, hello.name

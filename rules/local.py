@@ -22,20 +22,23 @@ is detected *before* the time of the event it takes, and ``finish`` the rest.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from matcher.errors import BadEvent
+from matcher.identity import rule_id
 from matcher.model import TIME_MAX, TIME_MIN, Datum, Event, EventBatch, EventType
 from matcher.rows import batch_of, refuse_taken
 from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, Placement, make
 from rules.engine.conflict import refuse
+from rules.engine.intervals import Intervals, told
 from rules.errors import Problem, RuleErrors
 from rules.language import load
-from rules.pattern import Rule
+from rules.pattern import Rule, RuleSet
 
 SOURCE = "local"
 """The source of events that name none."""
@@ -63,10 +66,11 @@ class Engine:
         device: str = "cpu",
         time_unit: str = "s",
     ) -> None:
-        self._detector = make(engine, device=device)
+        self._detector = Intervals(make(engine, device=device))
         self._schemas: dict[str, EventType] = {}
         self._rules: dict[str, tuple[Rule, int]] = {}  # with their versions
         self._versions: dict[str, int] = {}  # of names that were ever in use
+        self._ending: dict[str, tuple[Rule, int]] = {}  # by id, and where they end
         self._sequences: dict[str, int] = {}
         self._time = TIME_MIN
         self._time_unit = time_unit
@@ -94,12 +98,12 @@ class Engine:
         """
         if name not in self._rules:
             raise KeyError(name)
-        return self._detector.placement(name)
+        return self._detector.placement(self._id(name))
 
     def deploy(self, text: str, *, replace: bool = False) -> None:
         """Add the rules of a text; they see events from now on (S15).
 
-        With ``replace``, a rule of the same name is removed first. Raises RuleErrors, and changes
+        With ``replace``, rules of the same names hold up to now. Raises RuleErrors, and changes
         nothing, for a text that is refused.
         """
         checked = load(text, known=self._schemas)
@@ -108,21 +112,52 @@ class Engine:
             problems = [Problem(f"a rule named {name} is already deployed") for name in taken]
             raise RuleErrors(problems, text)
         kept = [rule for rule in self.rules if rule.name not in taken]
-        arrange([*kept, *checked.rules])  # or what it replaces would be gone when it is refused
-        since = None if self._time == TIME_MIN else self._time + 1
+        ending = [rule for rule, _ in self._ending.values()]
+        ending += [self._rules[name][0] for name in taken if self._time != TIME_MIN]
+        arrange([*kept, *ending, *checked.rules])  # or what it replaces would be gone when refused
+        since = None if self._time == TIME_MIN else self._now
         version = max((self._versions.get(rule.name, -1) + 1 for rule in checked.rules), default=0)
         for name in taken:
             self.remove(name)
-        self._detector.deploy(checked, since=since, version=version)
+        versions = tuple(
+            dataclasses.replace(rule, name=rule_id(rule.name, version)) for rule in checked.rules
+        )
+        self._detector.deploy(RuleSet(versions, checked.schemas), since=since, version=version)
         self._schemas.update(checked.schemas)
         for rule in checked.rules:
             self._rules[rule.name] = (rule, version)
             self._versions[rule.name] = version
 
     def remove(self, name: str) -> None:
-        """Remove a rule; KeyError when none has that name."""
-        self._detector.remove(name)
+        """Remove a rule, which still finds what was published before; KeyError when none has that
+        name.
+        """
+        rule = self._id(name)
+        if self._detector.mark(rule) < self._now:
+            self._detector.end(rule, self._now)
+            self._ending[rule] = self._rules[name][0], self._now
+        else:
+            self._detector.remove(rule)
         del self._rules[name]
+
+    @property
+    def _now(self) -> int:
+        """The instant beyond all that was published."""
+        return TIME_MIN if self._time == TIME_MIN else self._time + 1
+
+    def _id(self, name: str) -> str:
+        return rule_id(name, self._rules[name][1])
+
+    def _advance(self, mark: int) -> Detections:
+        """As ``advance``; drops the rules that have come to their ends."""
+        found = self._detector.advance(mark)
+        for rule, (_, end) in list(self._ending.items()):
+            if self._detector.mark(rule) >= end:
+                self._detector.remove(rule)
+                del self._ending[rule]
+        if not any(self._versions.values()):
+            return found
+        return Detections(told(found.batches), found.order)
 
     def publish(
         self,
@@ -164,7 +199,7 @@ class Engine:
         refuse(self._detector.take_conflict())
         self._sequences[source] = number
         self._time = at
-        return list(self._detector.advance(at).events())
+        return list(self._advance(at).events())
 
     def push(
         self,
@@ -203,11 +238,11 @@ class Engine:
         """
         if not TIME_MIN <= mark <= TIME_MAX:
             raise ValueError(f"mark {mark} is beyond 64 bits")
-        return self._detector.advance(mark)
+        return self._advance(mark)
 
     def finish(self) -> list[Event]:
         """End the input: the composite events of everything not yet evaluated."""
-        return list(self._detector.advance(TIME_MAX).events())
+        return list(self._advance(TIME_MAX).events())
 
     def schema(self, name: str) -> EventType:
         """A declared or defined event type; BadEvent when there is none of that name."""

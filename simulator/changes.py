@@ -25,7 +25,6 @@ from routing.messages import Confirmed
 from routing.serving.deployment import Deployed
 from routing.session import Session
 from rules.language import declared_in
-from rules.outlining import is_outline
 from rules.pattern import Rule, RuleSet
 from rules.syntax.parser import decode, read
 from simulator.scenario import Scenario
@@ -134,14 +133,14 @@ class RuleBook:
         was done (Law 3).
         """
         names = {rule.name: rule for rule in asked.rules}
-        found = {one.rule.name: one for one in in_force if one.rule.name in names}
+        found = {one.name: one for one in in_force if one.name in names}
         known = {(one.rule.name, one.version) for one in self.held}
         new = [one for name, one in found.items() if (name, one.version) not in known]
         if names.keys() & self._unclear or len(new) not in (0, len(names)):
             return False
         for one in new:
-            self._end_untold(one.rule.name, last_of(one.rule.name, one.begin))
-            rule = names[one.rule.name] if is_outline(one.rule.text) else one.rule
+            self._end_untold(one.name, last_of(one.name, one.begin))
+            rule = replace(one.rule, name=one.name)
             self.held.append(Held(rule, one.since, None, one.version))
         return True
 
@@ -149,7 +148,7 @@ class RuleBook:
         """Remove had no answer; as conclude."""
         if name in self._unclear:
             return False
-        if not any(one.rule.name == name for one in in_force):
+        if not any(one.name == name for one in in_force):
             self._end_untold(name, last_of(name, TIME_MAX))
         return True
 

@@ -64,7 +64,6 @@ from routing.serving.status import (
 )
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
-from rules.outlining import is_outline
 
 LEFT_OUT = "source left out"
 """What the log says of a source that rules wait for no longer."""
@@ -72,6 +71,18 @@ NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
 CREDIT_MAX = 2**31 - 1
 """The most credit that a sink is remembered to have given."""
+
+
+ALONE: Mapping[str, Any] = {
+    "strategy": None,
+    "father": None,
+    "centre": None,
+    "settled": True,
+    "brokers": [],
+    "links": [],
+    "trees": [],
+}
+"""The network of a broker that works alone, but for its root, itself."""
 
 
 class Service:
@@ -96,8 +107,14 @@ class Service:
         self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
         self._overview = self._make_overview()
         self._rates = Rates(now)
-        self._unacknowledged: Link | None = None
-        """Whose Publish was taken in, while that is not yet said."""
+        self._refused: set[str] = set()
+        """The names of brokers that have tried to link to this one, which works alone."""
+        self._unacknowledged: dict[Peer, Link] = {}
+        """Those of whom a Publish was taken in, while that is not yet said."""
+        self._gathers = False
+        """Whether what follows from inputs is done later, for several (routing.node, Law 3)."""
+        self._is_unsettled = False
+        """Whether it is still to be done for any."""
 
     def _make_detection(self, engine: Detector) -> Detection:
         return Detection(self._basis(engine))
@@ -125,6 +142,7 @@ class Service:
             "version": VERSION,
             "uptime_s": round(now - self._started_at, 3),
             "clients": [client_facts(link, now) for link in self._links],
+            "network": {**ALONE, "root": self._config.name},
             **self._overview.facts(now),
             "former_types": [
                 {"name": name, "schema": str(schema)}
@@ -211,7 +229,7 @@ class Service:
         if not (intake.ahead and ahead.refuses(message.promise)):
             self._take_promise(link, source, message.promise)
         if message.acks is Acks.BROKER:
-            self._unacknowledged = link
+            self._unacknowledged[link.peer] = link
 
     def _take_in(self, source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Intake:
         whole = source.whole
@@ -251,8 +269,8 @@ class Service:
         source.events += events
         self._rates.received += events
         self._offer(source, batches)
-        for sink in self._sinks.touched:
-            self._send_due(sink)
+        if not self._gathers:
+            self._send_all_due()
         given_up = self._detection.push(batches, self._horizon)
         if given_up:
             self._log("warning", "rules wait no longer", types=given_up)
@@ -357,12 +375,12 @@ class Service:
             list(map(ended_facts, ended)),
         )
         self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
-        names = [one.rule.name for one in deployed[:NAMED_MAX]]
+        names = [one.name for one in deployed[:NAMED_MAX]]
         more = {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
         self._log("info", "deployed", rules=names, **more, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
-        ended = self._detection.remove(message.name)
+        ended = self._detection.remove(message.name, self._moment.now)
         self._follow()
         self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
@@ -372,11 +390,9 @@ class Service:
         self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
-        deployed = self._deployments.find(message.name)
-        if deployed is None or deployed.has_ended:
+        deployed = self._deployments.find_in_force(message.name)
+        if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
-        if is_outline(deployed.rule.text):
-            raise Refusal(Code.UNKNOWN, f"nobody in reach has the text of rule {message.name}")
         (facts,) = self._overview.rules([deployed], self._moment.now)
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
 
@@ -385,8 +401,23 @@ class Service:
 
     # --- after every input ---
 
+    def _settle_input(self) -> None:
+        """Settle behind an input, or behind all that is gathered."""
+        if self._gathers:
+            self._is_unsettled = True
+        else:
+            self._settle()
+
+    def _settle_gathered(self) -> None:
+        """Settle for all that was gathered; published events, which are due at once, go first."""
+        self._gathers = False
+        if self._is_unsettled:
+            self._send_all_due()
+            self._settle()
+
     def _settle(self) -> None:
         """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
+        self._is_unsettled = False
         detections = self._detection.advance(self._moment.now)
         if detections is not None:
             self._rates.detected += len(detections)
@@ -396,8 +427,8 @@ class Service:
                 self._report(conflict)
         for sink in self._sinks.take_touched():
             self._deliver(sink)
-        if self._unacknowledged is not None:
-            self._acknowledge(self._unacknowledged)
+        if self._unacknowledged:
+            self._acknowledge()
         if self._credit.waiting and not self._is_held():
             for grant in self._credit.grants():
                 assert grant.source.peer is not None
@@ -408,16 +439,21 @@ class Service:
         """Whether no source gets credit for now."""
         return False
 
-    def _acknowledge(self, link: Link) -> None:
-        self._unacknowledged = None
-        # It may be a sink, too, that was just sent away.
-        if link.source is not None and self._links.by_peer.get(link.peer) is link:
-            self._send(link.peer, Acknowledged(link.source.last_sequence))
+    def _acknowledge(self) -> None:
+        links, self._unacknowledged = self._unacknowledged, {}
+        for peer, link in links.items():
+            # It may be a sink, too, that was just sent away.
+            if link.source is not None and self._links.by_peer.get(peer) is link:
+                self._send(peer, Acknowledged(link.source.last_sequence))
 
     def _follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""
         if self._sinks.follow_rules:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
+
+    def _send_all_due(self) -> None:
+        for sink in self._sinks.touched:
+            self._send_due(sink)
 
     def _send_due(self, sink: Sink) -> None:
         before = sink.delivered

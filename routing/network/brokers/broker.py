@@ -24,14 +24,14 @@ from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import (
+    GATHERED,
     Asking,
     Code,
     Confirmed,
-    LinkHello,
     Message,
     WhenFull,
 )
-from routing.network.agreement.terms import Terms
+from routing.network.agreement.terms import terms_of
 from routing.network.agreement.visitors import ELSEWHERE, Visitors
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
@@ -68,15 +68,15 @@ class Broker(Node):
 
     def __init__(self, setup: Setup) -> None:
         overlay, strategy = setup.overlay, type(setup.strategy)
-        ordering, texts = setup.config.ordering, setup.config.rule_texts
-        terms = Terms(setup.strategy.name, ordering, overlay.forget_s, texts)
-        self.overlay = Overlay(replace(overlay, terms=str(terms)), setup.now)
+        ordering = setup.config.ordering
+        terms = terms_of(setup.strategy.name, ordering, overlay.forget_s)
+        self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
         self._strategy_name = setup.strategy.name
         self._has_trees = has_sink_trees(strategy)
         self._moved = Moved()
         self._visitors = Visitors()
         self._router = DividedRouter(overlay.name, setup.config.matching)
-        self._agreed = Agreed(strategy, ordering, texts, self._router)
+        self._agreed = Agreed(strategy, ordering, self._router)
         super().__init__(setup.config, setup.engine, setup.now)
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()
@@ -232,11 +232,6 @@ class Broker(Node):
         else:
             super().receive_frames(peer, frames, now)
 
-    def be_greeted(self, peer: Peer, hello: LinkHello, now: float) -> None:
-        """A neighbour greets, as ``receive_frames`` would find."""
-        self.overlay.receive(peer, hello, now)
-        self._follow_overlay(now)
-
     def configure(self, config: NodeConfig, now: float) -> None:
         """Take over what a running broker can change."""
         super().configure(config, now)
@@ -262,6 +257,10 @@ class Broker(Node):
         if measuring is not None and measuring.due_at is not None and measuring.due_at <= now:
             self._moment.now = now
             measuring.handle_timer()
+        surveying = self._surveying
+        if surveying.due_at is not None and surveying.due_at <= now:
+            self._moment.now = now
+            surveying.handle_timer()
         due = self.overlay.next_timer()
         if due is not None and due <= now:
             self.overlay.handle_timer(now)
@@ -289,6 +288,7 @@ class Broker(Node):
             self.overlay.next_timer(),
             agenda.tell_at,
             agenda.repeat_at,
+            self._surveying.due_at,
             returning_until,
         ):
             if other is not None and (due is None or other < due):
@@ -327,6 +327,8 @@ class Broker(Node):
         overlay, trees = self.overlay, self._trees
         if trees is not None:
             trees.look_at_links()
+        if overlay.has_moved:
+            self._settle_gathered()
         is_anew = overlay.has_moved and overlay.take_moved() and self._follow_tree()
         changes = overlay.take_changes() if overlay.changes else ()
         for change in changes:
@@ -338,9 +340,9 @@ class Broker(Node):
                     trees.note_link(change.name)
         if is_anew or self._router.has_untold:
             self._agenda.look_again()
-            self._settle()
+            self._settle_input()
         elif changes:  # else acknowledgements, mostly
-            self._settle()
+            self._settle_input()
         self._pausing.look()
 
     def _follow_tree(self) -> bool:
@@ -367,6 +369,8 @@ class Broker(Node):
 
     def _hear(self, heard: Heard) -> None:
         """Take in what a neighbour sent; what makes no sense is left out, and said."""
+        if type(heard.message) not in GATHERED:  # it may have come in a packet before its turn
+            self._settle_gathered()
         try:
             self._heard[type(heard.message)](heard.neighbour, heard.message)
         except (ProtocolError, RuleErrors) as error:

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from matcher.model import EventType
 from routing.config import Ordering
 from routing.messages import Known, Plan
-from routing.network.agreement.knowledge import divisible, rules_of
+from routing.network.agreement.knowledge import rules_of
 from routing.network.agreement.rounds import Absent, Node
 from routing.network.strategy import (
     Choice,
@@ -49,7 +49,7 @@ def divided(
     deployed = rules_of(known)
     if has_sink_trees(strategy):
         kinds = kinds_of(known, has_sink_trees_by(strategy, choice))
-        deployed = divisible(below(kinds.routed, deployed))
+        deployed = below(kinds.routed, deployed)
     fathers = {name: father for name, father, _ in nodes if father}
     (root,) = (name for name, father, _ in nodes if not father)
     published = _published(nodes, absent)
@@ -70,17 +70,14 @@ def divided_for_sinks(
     absent: Absent,
     known: Known,
     choice: Choice = NOTHING,
-    holders: frozenset[str] | None = None,
 ) -> Division:
     """The division of what the sinks of a broker want over the tree of which it is the root.
 
     It names only what these rules have to do with, so that it changes with nothing else.
-    ``holders``: those who take part in the tree (holders, Law 1); None for all.
     """
     deployed = rules_for(filters, known)
     used = {one.name for rule in deployed for one in rule.rule.used_types}
-    found = fathers_of(root, tuple(name for name, _, _ in nodes), links)
-    fathers = {one: of for one, of in found.items() if holders is None or one in holders}
+    fathers = dict(fathers_of(root, tuple(name for name, _, _ in nodes), links))
     fathers |= {name: root for name, _ in absent}
     published = {
         node: names & used
@@ -130,7 +127,4 @@ def _division(
     if ordering is Ordering.ARRIVAL:
         # How far events are apart is for the evaluating broker to say.
         found = found.whole({rule.defines.name for rule in rules})
-    ended = {one.rule.name for one in deployed if one.has_ended}
-    if ended:  # their types may be slower than those that others need, and are waited for no more
-        found = found.loosened(ended)
     return Division(found, fathers, published, tuple(deployed), schemas)

@@ -142,13 +142,13 @@ def test_events_go_to_who_wants_them_now(seed: int) -> None:
         assert {to for to, _ in made.take_flows()} == expected, f"seed {seed}, step {step}"
 
 
-def test_promises_go_to_the_father_in_one_message() -> None:
+def test_ends_of_sources_go_to_the_father_in_one_message() -> None:
     made = router("f")
-    made.promise("s", 5)
-    made.promise("t", 6)
-    made.promise("s", 7)
+    made.tell_closed("s", 5)
+    made.tell_closed("t", 6)
+    made.tell_closed("s", 7)
     ((name, flow),) = made.take_flows()
-    assert (name, flow.promises) == ("f", (("s", 7), ("t", 6)))
+    assert (name, flow.closed) == ("f", (("s", 7), ("t", 6)))
     assert list(made.take_flows()) == []
 
 
@@ -232,7 +232,7 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
 def test_the_mark_of_a_rule_that_has_ended_is_not_told() -> None:
     """It moves with those of other rules, and would say that the rule has not ended after all."""
     made = Branch("n")
-    rules = rules_of(Known((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 1),)))
+    rules = rules_of(Known((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 0),)))
     made.hear(Want(("C",)))
     made.index({"C": rules[0].rule.defines}, {"C": rules})
     told = []
