@@ -36,7 +36,17 @@ from routing.network.making import make_broker
 from routing.network.solitary import Solitary
 from rules.engine import Detector, settled
 
-OWN_FIXED = ("listen", "engine", "threads", "link", "strategy", "forget_s", "matcher", "device")
+OWN_FIXED = (
+    "listen",
+    "engine",
+    "threads",
+    "link",
+    "strategy",
+    "forget_s",
+    "matcher",
+    "device",
+    "composites_per_instant_max",
+)
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
 
@@ -187,8 +197,14 @@ def make_host(
 
     def engine() -> Detector:
         known = costs.of_this_machine(os.environ)
-        threads, device = configuration.threads, configuration.device
-        return engine_of(configuration.engine, threads, known, device, _log_instead)
+        return engine_of(
+            configuration.engine,
+            configuration.threads,
+            known,
+            configuration.device,
+            _log_instead,
+            configuration.composites_per_instant_max,
+        )
 
     def join(config: NodeConfig, terms: Terms, now: float) -> Broker:
         overlay = configuration.overlay(round(now * MICROSECONDS), terms.forget_s)

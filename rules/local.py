@@ -33,6 +33,7 @@ from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, Placement, make
 from rules.engine.conflict import refuse
+from rules.engine.overrun import COMPOSITES_MAX, Overrun
 from rules.errors import Problem, RuleErrors
 from rules.language import load
 from rules.pattern import Rule
@@ -41,15 +42,30 @@ SOURCE = "local"
 """The source of events that name none."""
 
 
+class TooManyComposites(RuntimeError):
+    """Rules have ended, each since it has more composite events at one instant than it may.
+
+    ``overruns`` says which rules, and where; ``detections`` are what was detected all the same, by
+    them and by others.
+    """
+
+    def __init__(self, overruns: Sequence[Overrun], detections: Detections) -> None:
+        hint = "narrow what 'each' selects, or raise composites_per_instant_max"
+        super().__init__(f"{'; '.join(map(str, overruns))}; {hint}")
+        self.overruns = tuple(overruns)
+        self.detections = detections
+
+
 class Engine:
     """Rules and their detection, in the caller's thread.
 
     ``rules`` is TESLA text that declares the types it uses; ``engine`` a name of
     ``rules.engine.ENGINES``; ``device`` says where it computes: ``cpu``, ``gpu``, or ``auto``,
     where each rule costs less (docs/gpu.md); ``time_unit`` (s, ms, us or ns) says what times that
-    are numbers count. Raises RuleErrors for a text that is refused, ValueError for names that do
-    not go together and NoDevice for ``gpu`` without one. An engine is no more thread-safe than a
-    list.
+    are numbers count. A rule that has more than ``composites_per_instant_max`` composite events at
+    one instant ends there (None: it may have any number). Raises RuleErrors for a text that is
+    refused, ValueError for names that do not go together and NoDevice for ``gpu`` without one. An
+    engine is no more thread-safe than a list.
 
     Events come either one by one and in order of time (``publish``), or in batches of any order
     (``push``), evaluated when ``advance`` says up to where they are complete.
@@ -62,8 +78,12 @@ class Engine:
         engine: str = "auto",
         device: str = "cpu",
         time_unit: str = "s",
+        composites_per_instant_max: int | None = COMPOSITES_MAX,
     ) -> None:
-        self._detector = make(engine, device=device)
+        most = composites_per_instant_max
+        if most is not None and most < 1:
+            raise ValueError(f"composites_per_instant_max must be at least 1, not {most}")
+        self._detector = make(engine, device=device, composites_max=most)
         self._schemas: dict[str, EventType] = {}
         self._rules: dict[str, tuple[Rule, int]] = {}  # with their versions
         self._versions: dict[str, int] = {}  # of names that were ever in use
@@ -142,7 +162,8 @@ class Engine:
         ``time``, ``source`` or ``id``, go into ``data``. An ``id`` names an event of its source:
         the same event again is a duplicate, and is dropped (``duplicates`` counts it). Raises
         BadEvent for an event that does not fit its schema, that is earlier than one before it, or
-        whose id names another event already, and takes none of it then.
+        whose id names another event already, and takes none of it then; TooManyComposites as
+        ``advance``.
         """
         event_type, values = self.schema(type), {**(data or {}), **attributes}
         words = (("time", time, None), ("source", source, SOURCE), ("id", id, None))
@@ -164,7 +185,7 @@ class Engine:
         refuse(self._detector.take_conflict())
         self._sequences[source] = number
         self._time = at
-        return list(self._detector.advance(at).events())
+        return list(self._advance(at).events())
 
     def push(
         self,
@@ -199,15 +220,28 @@ class Engine:
     def advance(self, mark: int) -> Detections:
         """Evaluate every instant before ``mark`` (microseconds); nothing earlier may follow.
 
-        Raises ValueError for a mark beyond 64 bits, and changes nothing then.
+        Raises ValueError for a mark beyond 64 bits, and changes nothing then; and
+        TooManyComposites, which has what was detected, when a rule has ended since it has more
+        composite events at one instant than it may. That rule is removed.
         """
         if not TIME_MIN <= mark <= TIME_MAX:
             raise ValueError(f"mark {mark} is beyond 64 bits")
-        return self._detector.advance(mark)
+        return self._advance(mark)
 
     def finish(self) -> list[Event]:
-        """End the input: the composite events of everything not yet evaluated."""
-        return list(self._detector.advance(TIME_MAX).events())
+        """End the input: the composite events of everything not yet evaluated. Raises
+        TooManyComposites as ``advance``.
+        """
+        return list(self._advance(TIME_MAX).events())
+
+    def _advance(self, mark: int) -> Detections:
+        detections = self._detector.advance(mark)
+        overruns = self._detector.take_overruns()
+        for one in overruns:
+            self.remove(one.rule)
+        if overruns:
+            raise TooManyComposites(overruns, detections)
+        return detections
 
     def schema(self, name: str) -> EventType:
         """A declared or defined event type; BadEvent when there is none of that name."""
