@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test compiled trained test-compiled test-spark wheel check lint bench gpu campaign combinations \
+.PHONY: demo test test-spark wheel check lint bench gpu campaign combinations \
 	fuzz strangers soak clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
@@ -32,29 +32,6 @@ demo: $(VENV)/.runs
 test: $(VENV)/.ready
 	$(BIN)/python -c "from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
 	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/spark
-
-# The packages once more in build/compiled, the protocols in them as C: PYTHONPATH=build/compiled
-# runs these. It needs a C compiler, takes some minutes, and is not needed for anything.
-compiled: $(VENV)/.ready
-	$(BIN)/python tools/compiled.py build/compiled
-
-# The same, by a C compiler that has watched simulated networks run: for long simulations.
-trained: $(VENV)/.ready
-	$(BIN)/python tools/compiled.py build/compiled --trained
-
-# Some tests replace methods of what is compiled, derive from it, or hand it stand-ins, which it does
-# not let them.
-test-compiled: compiled
-	PYTHONPATH=build/compiled $(BIN)/python -P -m pytest -n 2 --dist loadfile \
-		-o pythonpath="build/compiled tests" tests/routing tests/simulator/test_experiment.py \
-		--deselect tests/routing/network/test_broker.py::test_a_want_that_was_lost_is_told_again \
-		--deselect tests/routing/network/test_broker.py::test_what_is_told_in_between_does_not_put_off_telling_again \
-		--deselect tests/routing/network/test_grove.py \
-		--deselect tests/routing/network/test_holding.py \
-		--deselect tests/routing/overlay/test_channel.py::test_a_slow_link_is_not_made_slower_by_what_is_sent_again \
-		--deselect tests/routing/network/test_lingering.py \
-		--deselect tests/routing/network/test_outlook.py::test_nothing_is_found_before_an_outlook \
-		--deselect tests/routing/partition/test_pulling.py::test_what_has_changed_is_what_looking_at_everything_finds
 
 # The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
 # which they are skipped.

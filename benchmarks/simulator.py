@@ -29,7 +29,6 @@ from random import Random
 
 from benchmarks.report import Row, table
 from broker.warmup import warm_up
-from routing.building import is_compiled
 from simulator import scenario
 from simulator.experiment import Experiment
 from simulator.simulation import Simulation
@@ -71,7 +70,6 @@ def _measured(brokers: int, events: int, rules: int) -> Row:
         "us a message",
         "simpy alone",
         _bare_us(messages),
-        f"{'compiled' if is_compiled() else 'interpreted'}; "
         f"{messages:,} messages, {spent_s / events / 0.9 * 1e6:,.0f} us an event; "
         f"goal {GOAL_US:.0f} us; {ready_s - begun_s:,.1f} s and {before:,} messages to get ready, "
         f"{ended_s - closing_s:,.1f} s to close, {ended_s - begun_s:,.0f} s in all; "

@@ -23,7 +23,7 @@ from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, Key
 from matcher.matching import ON_PROCESSOR, Matching
-from routing.config import Late, NodeConfig, Ordering, RuleTexts
+from routing.config import Late, NodeConfig, Ordering
 from routing.overlay.config import FORGET_S, OverlayConfig
 from rules.engine import verify
 from rules.engine.overrun import COMPOSITES_MAX
@@ -95,23 +95,20 @@ class Configuration:
 
     @property
     def strategy(self) -> str | None:
-        """The name that ``routing.network.strategy.make`` takes; None for that of the network."""
+        """The name that ``routing.network.strategy.make`` takes; None where none is said."""
         strategy: str | None = self.values["strategy"]
         return strategy
 
     @property
     def forget_s(self) -> float:
-        """After how long brokers out of reach are forgotten, if this broker begins a network."""
+        """After how long brokers out of reach are forgotten."""
         forget_s: float = self.values["forget_s"]
         return forget_s
 
-    def overlay(self, life: int, forget_s: float) -> OverlayConfig:
-        """The part of the overlay, for a broker that starts at ``life`` microseconds in a network
-        whose brokers forget after ``forget_s``.
-        """
-        names = ("name", "heartbeat_s", "heartbeats_missed_max")
-        chosen = {name: self.values[name] for name in names}
-        return OverlayConfig(life=life, forget_s=forget_s, **chosen)
+    def overlay(self, life: int) -> OverlayConfig:
+        """The part of the overlay, for a broker that starts at ``life`` microseconds."""
+        names = ("name", "heartbeat_s", "heartbeats_missed_max", "forget_s")
+        return OverlayConfig(life=life, **{name: self.values[name] for name in names})
 
     @property
     def node(self) -> NodeConfig:
@@ -122,7 +119,6 @@ class Configuration:
             choices = {
                 "late": Late(chosen["late"]),
                 "ordering": Ordering(chosen["ordering"]),
-                "rule_texts": RuleTexts(chosen["rule_texts"]),
                 "matching": Matching(self.values["matcher"], self.device),
             }
             return NodeConfig(**{**chosen, **choices})
@@ -160,7 +156,7 @@ def _check_forgetting(configuration: Configuration) -> None:
     """ConfigurationError where brokers would forget others before all have noticed their absence;
     what is as it is without being said is taken.
     """
-    own = configuration.overlay(1, configuration.forget_s)
+    own = configuration.overlay(1)
     if own.forgets_too_soon:
         raise ConfigurationError(
             f"forget_s: expected at least {own.least_forget_s:g} seconds where heartbeat_s is "

@@ -24,7 +24,6 @@ STRATEGIES = (
     "adaptive",
 )
 ORDERINGS = ("watermark", "arrival")
-RULE_TEXTS = ("everywhere", "on-demand")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
@@ -32,7 +31,7 @@ NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
 FORGET_MAX_S = 1e8
 """Some years."""
 NEVER = "never"
-ANY = "any"
+AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ def is_strategy(name: Any) -> bool:
 
 
 def _strategy(value: Any) -> str | None:
-    if value is None or value == ANY:
+    if value is None or value == AUTO:
         return None
     if not is_strategy(value):
         raise ValueError
@@ -211,8 +210,8 @@ KEYS = (
     Key(
         "strategy",
         "network",
-        Kind("|".join((*STRATEGIES, ANY)), strategies_expected(ANY), _strategy, ANY),
-        "where rules are evaluated; the same at all brokers of a network; any: as the others",
+        Kind("|".join((*STRATEGIES, AUTO)), strategies_expected(AUTO), _strategy, AUTO),
+        "where a network evaluates rules; auto: centralized with a link, without one alone",
     ),
     Key(
         "ordering",
@@ -225,12 +224,6 @@ KEYS = (
         "network",
         FORGET,
         "when brokers out of reach are forgotten, and rules go on without them; as strategy is",
-    ),
-    Key(
-        "rule_texts",
-        "network",
-        _one_of(RULE_TEXTS),
-        "who knows the texts of rules; on-demand: who needs them, with trees of sinks",
     ),
     Key("heartbeat_s", "links", HEARTBEAT, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),

@@ -30,10 +30,8 @@ from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig, Ordering
 from routing.installed import load_installed
 from routing.network import strategy
-from routing.network.agreement.terms import Terms
-from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
-from routing.network.solitary import Solitary
+from routing.node import Node
 from rules.engine import Detector, settled
 
 OWN_FIXED = (
@@ -186,7 +184,7 @@ def make_host(
     """A broker, linked to whom it is to be linked to, and what drives it.
 
     ``node``: what it works by, if not the configuration's own. Without links and without a strategy
-    it works alone until another broker greets it.
+    it works alone, and refuses brokers that greet it; by arrival it is a network of its own.
     """
     clock = Clock()
     now = clock.now()
@@ -206,17 +204,13 @@ def make_host(
             configuration.composites_per_instant_max,
         )
 
-    def join(config: NodeConfig, terms: Terms, now: float) -> Broker:
-        overlay = configuration.overlay(round(now * MICROSECONDS), terms.forget_s)
-        return make_broker(config, overlay, engine(), strategy.make(terms.strategy), now)
-
     node = node or configuration.node
     by_arrival = node.ordering is Ordering.ARRIVAL
     if configuration.strategy is None and not configuration.links and not by_arrival:
-        return Host(Solitary(node, engine(), join, now), transport, clock)
-    name = configuration.strategy or strategy.Centralized.name
-    terms = Terms(name, node.ordering, configuration.forget_s, node.rule_texts)
-    broker = join(node, terms, now)
+        return Host(Node(node, engine(), now), transport, clock)
+    overlay = configuration.overlay(round(now * MICROSECONDS))
+    chosen = strategy.make(configuration.strategy or strategy.Centralized.name)
+    broker = make_broker(node, overlay, engine(), chosen, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)
     return Host(broker, transport, clock)

@@ -30,13 +30,6 @@ class Ordering(enum.Enum):
     ARRIVAL = "arrival"  # when it has come to where a rule is evaluated, and that at once
 
 
-class RuleTexts(enum.Enum):
-    """Who knows the texts of rules; all brokers of a network have the same."""
-
-    EVERYWHERE = "everywhere"  # all brokers know all texts
-    ON_DEMAND = "on-demand"  # who takes part in a tree of sinks that needs them; others, outlines
-
-
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
     """A broker's choices.
@@ -52,8 +45,6 @@ class NodeConfig:
     """A client is lost after that many of its own heartbeat intervals in silence."""
     ordering: Ordering = Ordering.WATERMARK
     """In a network: see Ordering."""
-    rule_texts: RuleTexts = RuleTexts.EVERYWHERE
-    """In a network whose strategy has trees of sinks: see RuleTexts."""
     matching: Matching = ON_PROCESSOR
     """How many subscriptions to one type are matched together, and where."""
     late: Late = Late.REFUSE
@@ -128,7 +119,7 @@ OPERATORS = 4
 """So many links of clients that do not publish are kept beside ``clients_max``: whoever looks after
 a broker must reach it when it is full."""
 
-FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "rule_texts", "matching")
+FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "matching")
 """The fields of NodeConfig that hold as long as a node: clients or marks have been told of them, or
 what is in use was made by them."""
 

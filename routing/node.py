@@ -30,6 +30,7 @@ from routing.messages import (
     Goodbye,
     Heartbeat,
     Hello,
+    LinkHello,
     ListRules,
     Promise,
     Publish,
@@ -50,6 +51,8 @@ from routing.silence import excused
 
 LOST_CLOSED = "lost source closed"
 """What the log says of a source whose link has been lost for ``source_silence_max_s``."""
+REFUSED_MAX = 256
+"""Brokers of which the log has said that they are refused; of one more it says it of all again."""
 
 
 class Node(Service):
@@ -173,8 +176,11 @@ class Node(Service):
 
     # --- links ---
 
-    def _greet(self, peer: Peer, message: FromClient) -> None:
+    def _greet(self, peer: Peer, message: FromClient | LinkHello) -> None:
         """A link that is not known yet: only Hello will do."""
+        if isinstance(message, LinkHello):
+            self._refuse_link(peer, message)
+            return
         if not isinstance(message, Hello):
             self._log("info", "refused", peer=peer.hex(), reason="no hello")
             raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
@@ -186,6 +192,18 @@ class Node(Service):
             raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
         self._welcome(peer, message)
         self._settle()
+
+    def _refuse_link(self, peer: Peer, hello: LinkHello) -> None:
+        """Another broker greets this one, which works alone. It will go on trying."""
+        start = f"start it with --strategy {hello.terms.partition(',')[0]}"
+        reason = f"broker {self._config.name!r} works alone: to be linked to, {start}"
+        self._send(peer, Goodbye(reason, Code.TERMS))
+        self.emit(Close(peer, reason))
+        if hello.name not in self._refused:
+            if len(self._refused) >= REFUSED_MAX:
+                self._refused.clear()
+            self._refused.add(hello.name)
+            self._log("warning", "link refused", neighbour=hello.name, reason=reason)
 
     def _welcome(self, peer: Peer, hello: Hello) -> None:
         now, name = self._moment.now, hello.name

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
 from matcher.single import Single
-from routing.extents import Extent
+
+
+class Extent(Struct, frozen=True, gc=False):
+    """A batch's event times, and its first and last sequence number."""
+
+    least: int
+    greatest: int
+    first: int
+    last: int
 
 
 def least_time(batch: EventBatch) -> int:

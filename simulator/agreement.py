@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import networkx as nx
 
 from matcher.model import EventType
-from routing.network.agreement.knowledge import say_the_same
 from routing.network.brokers.broker import Broker
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.processing import Processing
@@ -30,9 +29,7 @@ from routing.serving.deployment import Deployed
 from routing.serving.sources import Standing
 from routing.session import State
 from simulator.clients import Client, Sink, Source
-
-if TYPE_CHECKING:
-    from simulator.experiment import Experiment
+from simulator.network import Network
 
 Filters: TypeAlias = Mapping[str, tuple[str, ...]]
 """Texts of filters, sorted, by the names of their types."""
@@ -71,25 +68,25 @@ class Part:
         return next(iter(self.brokers.values())).overlay.part.centre
 
 
-def parts_of(experiment: Experiment) -> Iterator[Part]:
+def parts_of(network: Network) -> Iterator[Part]:
     """The connected parts of the network as it is: of brokers that run, and links not cut."""
     graph = nx.Graph()
-    graph.add_nodes_from(name for name, host in experiment.brokers.items() if host.is_running)
-    for link, lanes in experiment.lanes.items():
+    graph.add_nodes_from(name for name, host in network.brokers.items() if host.is_running)
+    for link, lanes in network.lanes.items():
         if link <= set(graph) and not any(lane.is_cut for lane in lanes):
             graph.add_edge(*link)
     for names in nx.connected_components(graph):
-        yield _part(experiment, frozenset(names))
+        yield _part(network, frozenset(names))
 
 
-def _part(experiment: Experiment, names: frozenset[str]) -> Part:
-    hosts = experiment.brokers
-    clients = [one for one in experiment.clients if one.broker.name in names]
+def _part(network: Network, names: frozenset[str]) -> Part:
+    hosts = network.brokers
+    clients = [one for one in network.clients if one.broker.name in names]
     return Part(
         {name: hosts[name].broker for name in sorted(names)},
         tuple(one for one in clients if isinstance(one, Source) and one.is_there),
         tuple(one for one in clients if isinstance(one, Sink) and one.session.ready),
-        _rules_in_force(experiment) if len(names) == len(hosts) else None,
+        _rules_in_force(network) if len(names) == len(hosts) else None,
         len(names) == len(hosts),
         not any(map(_waits, clients)) and not any(hosts[name].processor.waiting for name in names),
     )
@@ -104,10 +101,10 @@ def _waits(client: Client) -> bool:
     return comes or waits or client.has_just_left
 
 
-def _rules_in_force(experiment: Experiment) -> frozenset[tuple[str, int, int | None]] | None:
-    if any(manager.refusals for manager in experiment.managers):
+def _rules_in_force(network: Network) -> frozenset[tuple[str, int, int | None]] | None:
+    if any(manager.refusals for manager in network.managers):
         return None
-    held = [one for one in experiment.book.held if one.until is None]
+    held = [one for one in network.book.held if one.until is None]
     return frozenset((one.rule.name, one.version, one.since) for one in held)
 
 
@@ -168,7 +165,7 @@ def _rule(deployed: Deployed) -> tuple[str, int, int | None]:
 def _check_known(name: str, broker: Broker, root: Broker) -> Iterator[str]:
     """Every broker knows what the root knows."""
     own, others = broker.ground, root.ground
-    if not say_the_same(broker.agreed.known, root.agreed.known):
+    if broker.agreed.known != root.agreed.known:
         yield f"broker {name}: it was told something else than the root knows"
     schemas, right = own.advertisements.schemas, others.advertisements.schemas
     for one in sorted(schemas.keys() | right.keys()):

@@ -25,7 +25,6 @@ from routing.messages import Confirmed
 from routing.serving.deployment import Deployed
 from routing.session import Session
 from rules.language import declared_in
-from rules.outlining import is_outline
 from rules.pattern import Rule, RuleSet
 from rules.syntax.parser import decode, read
 from simulator.scenario import Scenario
@@ -141,8 +140,7 @@ class RuleBook:
             return False
         for one in new:
             self._end_untold(one.rule.name, last_of(one.rule.name, one.begin))
-            rule = names[one.rule.name] if is_outline(one.rule.text) else one.rule
-            self.held.append(Held(rule, one.since, None, one.version))
+            self.held.append(Held(one.rule, one.since, None, one.version))
         return True
 
     def conclude_removal(self, name: str, in_force: Iterable[Deployed], last_of: LastOf) -> bool:

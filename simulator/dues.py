@@ -12,35 +12,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, Event, EventBatch
 from simulator.clients import Sink, Wish
+from simulator.network import Network
 from simulator.oracle import Answer, Oracle, delivered
-
-if TYPE_CHECKING:
-    from simulator.experiment import Experiment
-    from simulator.scenario import Scenario
+from simulator.scenario import Scenario
 
 Keys: TypeAlias = Set[tuple[str, str]]
 """Sources and ids of events."""
 
 
-def due(experiment: Experiment, sink: Sink, oracle: Oracle, got: Answer) -> Answer:
+def due(network: Network, sink: Sink, oracle: Oracle, got: Answer) -> Answer:
     """What must have come to it, and what has come and might."""
     expected = oracle.answer({wish.text for wish in sink.wishes.values()} or sink.filters)
     if not _turns(sink):
-        return _due_by_all(experiment, sink, expected, got)
-    by_wish = _due_by_wish(experiment, sink, oracle)
+        return _due_by_all(network, sink, expected, got)
+    by_wish = _due_by_wish(network, sink, oracle)
     keys = set().union(_keys_of(got), *by_wish.values())
     return _among(expected, keys)
 
 
-def misnumbered(experiment: Experiment, sink: Sink, oracle: Oracle) -> Iterator[str]:
+def misnumbered(network: Network, sink: Sink, oracle: Oracle) -> Iterator[str]:
     """The first delivery that is against Law 2."""
-    by_wish = _due_by_wish(experiment, sink, oracle) if _turns(sink) else {}
-    way_s, all_speak_s = _way_s(experiment), _all_speak_s(experiment)
+    by_wish = _due_by_wish(network, sink, oracle) if _turns(sink) else {}
+    way_s, all_speak_s = _way_s(network), _all_speak_s(network)
     for one in sink.arrivals:
         pairs = zip(one.delivery.batches, one.delivery.subscriptions, strict=True)
         for batch, told in pairs:
@@ -78,12 +76,12 @@ def _turns(sink: Sink) -> bool:
     return any(wish.asked_at != begun_at or wish.left_at != math.inf for wish in wishes)
 
 
-def _due_by_all(experiment: Experiment, sink: Sink, expected: Answer, got: Answer) -> Answer:
+def _due_by_all(network: Network, sink: Sink, expected: Answer, got: Answer) -> Answer:
     """Law 1, for all that it wants together. What one that has left got may end anywhere."""
     if sink.confirmed_at is None and not sink.has_left:
         return expected
     confirmed_at = math.inf if sink.confirmed_at is None else sink.confirmed_at
-    begins = _begins(experiment, confirmed_at)
+    begins = _begins(network, confirmed_at)
     found_from = max(begins.values(), default=0.0)
     last = max((event.time for event in got.composite), default=TIME_MIN)
 
@@ -97,21 +95,21 @@ def _due_by_all(experiment: Experiment, sink: Sink, expected: Answer, got: Answe
     return _among(expected, keys | _keys_of(got))
 
 
-def _due_by_wish(experiment: Experiment, sink: Sink, oracle: Oracle) -> Mapping[int, Keys]:
+def _due_by_wish(network: Network, sink: Sink, oracle: Oracle) -> Mapping[int, Keys]:
     """Law 1, by number."""
     return {
-        number: {(one.source, one.id) for one in _due_for(experiment, sink, wish, oracle)}
+        number: {(one.source, one.id) for one in _due_for(network, sink, wish, oracle)}
         for number, wish in sink.wishes.items()
     }
 
 
-def _due_for(experiment: Experiment, sink: Sink, wish: Wish, oracle: Oracle) -> Iterator[Event]:
-    begins = _begins(experiment, wish.confirmed_at)
+def _due_for(network: Network, sink: Sink, wish: Wish, oracle: Oracle) -> Iterator[Event]:
+    begins = _begins(network, wish.confirmed_at)
     found_from = max(begins.values(), default=0.0)
     is_left = sink.has_left or wish.left_at != math.inf
     surely_before = -math.inf
     if wish.left_at != math.inf:
-        surely_before = (wish.left_at - _way_s(experiment)) * MICROSECONDS
+        surely_before = (wish.left_at - _way_s(network)) * MICROSECONDS
     came = delivered(one for one in sink.arrivals if one.moment < wish.left_at)
     last_found = max((one.time for one in came.composite), default=TIME_MIN)
     last_of: dict[str, int] = {}
@@ -129,14 +127,14 @@ def _due_for(experiment: Experiment, sink: Sink, wish: Wish, oracle: Oracle) -> 
             yield one
 
 
-def _way_s(experiment: Experiment) -> float:
+def _way_s(network: Network) -> float:
     """How long what is published may be under way, tree pauses and all; inf where that depends on
     what goes wrong, on what brokers cost, or on sources that wait.
     """
-    scenario = experiment.scenario
+    scenario = network.scenario
     costs = scenario.message_cost_s, scenario.byte_cost_s, scenario.processing
     is_narrow = scenario.source_lead_max_s is not None or scenario.publish_credit is not None
-    is_restless = scenario.changes or any(source.moves for source in experiment.sources)
+    is_restless = scenario.changes or any(source.moves for source in network.sources)
     if scenario.faults or any(costs) or is_narrow or is_restless:
         return math.inf
     return quiet_way_s(scenario)
@@ -147,22 +145,22 @@ def quiet_way_s(scenario: Scenario) -> float:
     return 1.0 + 10 * sum(link.quality.delay_s for link in scenario.links)
 
 
-def _all_speak_s(experiment: Experiment) -> float:
+def _all_speak_s(network: Network) -> float:
     """From when on no rule waits for a source that has said nothing yet; inf where some come late,
     and bring what is long past.
     """
-    if any(experiment.comes_s(source.name) is not None for source in experiment.sources):
+    if any(network.comes_s(source.name) is not None for source in network.sources):
         return math.inf
-    return max((one.least_time for _, one in experiment.recordings), default=0) / MICROSECONDS
+    return max((one.least_time for _, one in network.recordings), default=0) / MICROSECONDS
 
 
-def _begins(experiment: Experiment, confirmed_at: float) -> Mapping[str, float]:
+def _begins(network: Network, confirmed_at: float) -> Mapping[str, float]:
     """By source, from which times on it publishes once a subscription is in force: where its clock
     is ahead, and messages are lost, what is from before that may come later.
     """
     return {
-        source.name: (confirmed_at + experiment.ahead_s(source.name)) * MICROSECONDS
-        for source in experiment.sources
+        source.name: (confirmed_at + network.ahead_s(source.name)) * MICROSECONDS
+        for source in network.sources
     }
 
 

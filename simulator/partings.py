@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import networkx as nx
 
@@ -29,10 +29,8 @@ from routing.node import LOST_CLOSED
 from routing.serving.service import LEFT_OUT
 from simulator.clients import Sink, Source
 from simulator.faults import FAILURES, Fault
+from simulator.network import Network
 from simulator.oracle import Answer, delivered
-
-if TYPE_CHECKING:
-    from simulator.experiment import Experiment
 
 Found: TypeAlias = Callable[[frozenset[str]], Answer]
 """What a sink is due of what is found without these sources."""
@@ -73,16 +71,16 @@ class Parting:
 class Partings:
     """All of them."""
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-        self._way_s = 0.5 + 10 * sum(link.quality.delay_s for link in experiment.scenario.links)
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._way_s = 0.5 + 10 * sum(link.quality.delay_s for link in network.scenario.links)
         self._all = [
             self._parting(name, moment, frozenset(log.fields["brokers"]))
-            for name, moment, log in _told(experiment, GO_ON_WITHOUT)
+            for name, moment, log in _told(network, GO_ON_WITHOUT)
         ]
         self._done_without: dict[str, list[tuple[str, float, int]]] = {}
         """By source: its broker, when that said that others had done without it, and up to when."""
-        for name, moment, log in _told(experiment, DID_WITHOUT):
+        for name, moment, log in _told(network, DID_WITHOUT):
             said = self._done_without.setdefault(log.fields["source"], [])
             said.append((name, moment, log.fields["up_to"]))
 
@@ -90,15 +88,15 @@ class Partings:
         return bool(self._all or self._done_without)
 
     def _parting(self, root: str, told_s: float, forgotten: frozenset[str]) -> Parting:
-        experiment, way_s = self._experiment, self._way_s
-        part = frozenset(nx.node_connected_component(_graph_at(experiment, told_s), root))
+        network, way_s = self._network, self._way_s
+        part = frozenset(nx.node_connected_component(_graph_at(network, told_s), root))
         part -= forgotten
-        cut_s, healed_s = _cut(experiment, told_s, part, forgotten)
-        sources = [one for one in experiment.sources if one.broker.name in forgotten]
-        noticed_s = cut_s + way_s + 4 * experiment.scenario.heartbeat_s
+        cut_s, healed_s = _cut(network, told_s, part, forgotten)
+        sources = [one for one in network.sources if one.broker.name in forgotten]
+        noticed_s = cut_s + way_s + 4 * network.scenario.heartbeat_s
         ending = healed_s - way_s
         up_to: dict[str, int] = {}  # by source, what is said of it first
-        for name, moment, log in _told(experiment, DID_WITHOUT):
+        for name, moment, log in _told(network, DID_WITHOUT):
             if name in forgotten and moment >= told_s:
                 up_to.setdefault(log.fields["source"], log.fields["up_to"])
         return Parting(
@@ -114,7 +112,7 @@ class Partings:
         """Until when a part's rules may have done without others who do not say so: those who have
         published something meanwhile would have said it.
         """
-        recordings = zip(self._experiment.sources, self._experiment.recordings, strict=True)
+        recordings = zip(self._network.sources, self._network.recordings, strict=True)
         silent = all(
             recording.greatest_time < cut_s * MICROSECONDS
             for source, (_, recording) in recordings
@@ -173,10 +171,10 @@ class Partings:
         """Since when two brokers were in different parts that were together again by a moment, in
         microseconds of what is published; inf if they never were.
         """
-        experiment = self._experiment
+        network = self._network
         since_s, was_apart = math.inf, False
-        for moment in _turns(experiment, told_s):
-            graph = _graph_at(experiment, moment)
+        for moment in _turns(network, told_s):
+            graph = _graph_at(network, moment)
             is_apart = not (one in graph and other in graph and nx.has_path(graph, one, other))
             if is_apart and not was_apart:
                 since_s = moment
@@ -188,7 +186,7 @@ class Partings:
         told that there were none after these. Where rules may have waited for sources that had said
         nothing yet, what came by then says it.
         """
-        recordings = [one for _, one in self._experiment.recordings]
+        recordings = [one for _, one in self._network.recordings]
         if all(one.least_time < (moment - self._way_s) * MICROSECONDS for one in recordings):
             return _last(whole, (moment - self._way_s) * MICROSECONDS)
         came = delivered(one for one in sink.arrivals if one.moment < moment)
@@ -202,35 +200,35 @@ def _in_order(came: Iterable[Event], must: Callable[[Event], bool]) -> list[Even
     return [next(in_order) if must(one) else one for one in events]
 
 
-def forgotten_at(experiment: Experiment, source: Source) -> Iterator[float]:
+def forgotten_at(network: Network, source: Source) -> Iterator[float]:
     """The moments at which others had gone on without a source's broker, which it was told of."""
-    for _, moment, log in _told(experiment, GO_ON_WITHOUT):
+    for _, moment, log in _told(network, GO_ON_WITHOUT):
         if source.broker.name in log.fields["brokers"]:
             yield moment
 
 
-def left_out_at(experiment: Experiment, source: Source) -> Iterator[float]:
+def left_out_at(network: Network, source: Source) -> Iterator[float]:
     """The moments at which a broker has left a source out, or closed it since it was lost, so that
     rules go on without it.
     """
     for text in (LEFT_OUT, LOST_CLOSED):
-        for _, moment, log in _told(experiment, text):
+        for _, moment, log in _told(network, text):
             if log.fields["source"] == source.name:
                 yield moment
 
 
-def _told(experiment: Experiment, text: str) -> Iterator[tuple[str, float, Log]]:
+def _told(network: Network, text: str) -> Iterator[tuple[str, float, Log]]:
     """What logs say in these words: whose, when, and what."""
-    for name, host in experiment.brokers.items():
+    for name, host in network.brokers.items():
         for moment, log in host.warnings:
             if log.text == text:
                 yield name, moment, log
 
 
-def _turns(experiment: Experiment, until_s: float) -> list[float]:
+def _turns(network: Network, until_s: float) -> list[float]:
     """The moments at which faults begin or end, up to one."""
-    first = experiment.first_time
-    faults = experiment.scenario.faults
+    first = network.first_time
+    faults = network.scenario.faults
     return sorted(
         moment
         for fault in faults
@@ -239,10 +237,10 @@ def _turns(experiment: Experiment, until_s: float) -> list[float]:
     )
 
 
-def _graph_at(experiment: Experiment, moment: float) -> nx.Graph:
+def _graph_at(network: Network, moment: float) -> nx.Graph:
     """The brokers that run at a moment, and the links that are not cut."""
-    graph, first = experiment.scenario.graph, experiment.first_time
-    for fault in experiment.scenario.faults:
+    graph, first = network.scenario.graph, network.first_time
+    for fault in network.scenario.faults:
         if first + fault.at_s <= moment < first + fault.end_s:  # as _turns has it, to the last bit
             if fault.kind == "cut":
                 graph.remove_edges_from(fault.links or list(graph.edges))
@@ -252,15 +250,15 @@ def _graph_at(experiment: Experiment, moment: float) -> nx.Graph:
 
 
 def _cut(
-    experiment: Experiment, told_s: float, part: frozenset[str], forgotten: frozenset[str]
+    network: Network, told_s: float, part: frozenset[str], forgotten: frozenset[str]
 ) -> tuple[float, float]:
     """From when to when these brokers were cut off from that part, or did not run, as they were
     shortly before a moment.
     """
-    first = experiment.first_time
+    first = network.first_time
     spans = [
         (first + fault.at_s, first + fault.end_s)
-        for fault in experiment.scenario.faults
+        for fault in network.scenario.faults
         if first + fault.at_s <= told_s <= first + fault.end_s + TOGETHER_S
         and _separates(fault, part, forgotten)
     ]

@@ -19,7 +19,6 @@ import msgspec
 import networkx as nx
 
 from matcher.matching import ON_PROCESSOR, Matching
-from routing.config import RuleTexts
 from routing.installed import load_installed
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
 from routing.network.strategy import names
@@ -44,7 +43,6 @@ from simulator.topology import Topology, graph_of
 from simulator.workload import Workload
 
 ORDERINGS = ("watermark", "arrival")
-RULE_TEXTS = tuple(one.value for one in RuleTexts)
 SECONDS_MAX = 1e8
 """More than three years, for anything that is told in seconds."""
 CHECKS = ("results", "network", "tables", "trees", "buffers", "marks")
@@ -162,7 +160,6 @@ class Scenario:
     window_max: int | None = None
     buffer_max: int | None = None
     delivery_events_max: int | None = None
-    rule_texts: str = RuleTexts.EVERYWHERE.value
     matching: Mapping[str, Matching] = field(default_factory=dict)
     """How brokers match subscriptions, of those that say it."""
 
@@ -256,7 +253,6 @@ class _Reader:
         _one_of("strategy", table.strategy, names())
         _one_of("ordering", table.ordering, ORDERINGS)
         _one_of("engine", table.engine, ENGINES)
-        _one_of("protocol.rule_texts", protocol.rule_texts, RULE_TEXTS)
         _positive("duration_s", table.duration_s)
         _not_negative("warm_up_s", table.warm_up_s)
         _positive("protocol.heartbeat_s", protocol.heartbeat_s)
@@ -309,7 +305,6 @@ class _Reader:
             protocol.window_max,
             protocol.buffer_max,
             protocol.delivery_events_max,
-            protocol.rule_texts,
             dict(self._matching()),
         )
         return made if table.faults is None else self._struck(made, table.faults)

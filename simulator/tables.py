@@ -111,7 +111,6 @@ class ProtocolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     byte_cost_ns: float = 0.0
     source_silence_max_s: float | None = None
     forget_s: float | None = None
-    rule_texts: str = "everywhere"
     source_lead_max_s: float | None = None
     publish_credit: int | None = None
     window_max: int | None = None

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from routing.config import Ordering
 from routing.effects import Peer
@@ -42,9 +42,7 @@ from rules.pattern import TIMER
 from simulator.agreement import check_tables, check_trees, parts_of, trees_of
 from simulator.due import Due
 from simulator.hosts import BrokerHost
-
-if TYPE_CHECKING:
-    from simulator.experiment import Experiment
+from simulator.network import Network
 
 EVERY_S = 0.5
 LINES = 128
@@ -68,15 +66,15 @@ class Seen:
 
 
 class Watch:
-    """Watches one experiment, from ``start`` on; ``found`` has what was not as it must be."""
+    """Watches one network, from ``start`` on; ``found`` has what was not as it must be."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, network: Network) -> None:
         self.found: dict[str, dict[str, None]] = {}
         """By check, the differences in words, each once."""
         self.looks = self.rests = 0
         """How often brokers were looked at, and how often all tables were."""
-        self._experiment = experiment
-        self._simulation = experiment.simulation
+        self._network = network
+        self._simulation = network.simulation
         self._lines = 0
         self._seen: dict[str, Seen] = {}
         self._restless: str | None = None
@@ -101,7 +99,7 @@ class Watch:
     def look(self) -> None:
         """Look at all brokers that run (Laws 2 to 4)."""
         self.looks += 1
-        hosts = [host for host in self._experiment.brokers.values() if host.is_running]
+        hosts = [host for host in self._network.brokers.values() if host.is_running]
         for host in hosts:
             seen = self._seen.get(host.name)
             if seen is None or seen.broker is not host.broker:
@@ -133,7 +131,7 @@ class Watch:
     @property
     def _sinks_in_force(self) -> set[Peer | None]:
         """Others have been told nothing that they could rely on."""
-        return {sink.peer for sink in self._experiment.sinks.values() if sink.is_in_force}
+        return {sink.peer for sink in self._network.sinks.values() if sink.is_in_force}
 
     # --- buffers (Law 3) ---
 
@@ -145,7 +143,7 @@ class Watch:
         ledger, ground = broker.ground.detection.ledger, broker.ground
         if len(ledger) > ledger.events_max and len(list(ledger)) > 1:
             yield f"broker {host.name}: more events of own sources are kept than may be"
-        sources = len(self._experiment.sources)
+        sources = len(self._network.sources)
         for sink in ground.sinks:
             most = 0
             if sink.when_full is WhenFull.BLOCK:
@@ -156,7 +154,7 @@ class Watch:
                 yield f"broker {host.name}: the queue of sink {sink.name} is longer than its limit"
 
     def _look_at_clients(self) -> Iterator[str]:
-        for source in self._experiment.sources:
+        for source in self._network.sources:
             if source.session.ready and source.session.room < 0:
                 yield f"source {source.name}: more is not acknowledged than its session keeps"
 
@@ -164,8 +162,8 @@ class Watch:
 
     def look_at_rest(self) -> None:
         """Look at the tables, where the network is at rest and they may be others than before."""
-        hosts, now = self._experiment.brokers, self._simulation.now
-        agreed = list(_agreed_on(self._experiment))
+        hosts, now = self._network.brokers, self._simulation.now
+        agreed = list(_agreed_on(self._network))
         is_same = len(agreed) == len(self._agreed) and all(map(_same, agreed, self._agreed))
         if is_same and self.rested_at is not None and now < self.rested_at + RESTED_S:
             return
@@ -174,7 +172,7 @@ class Watch:
         self._restless = next((name for name in hosts if not _is_at_rest(hosts[name])), None)
         if self._restless is not None:
             return
-        parts = list(parts_of(self._experiment))
+        parts = list(parts_of(self._network))
         if not all(part.is_at_rest for part in parts):
             return
         self.rested_at, self._agreed = now, agreed
@@ -194,16 +192,16 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or one == other
 
 
-def _agreed_on(experiment: Experiment) -> Iterator[Any]:
+def _agreed_on(network: Network) -> Iterator[Any]:
     """What tables follow from: where none of it is another, neither are they."""
-    for host in experiment.brokers.values():
+    for host in network.brokers.values():
         if host.is_running:
             broker = host.broker
             yield broker
             yield broker.agreed.plan
             yield broker.agreed.known
             yield broker.ground.sinks.version
-    for lanes in experiment.lanes.values():
+    for lanes in network.lanes.values():
         yield lanes[0].is_cut
 
 

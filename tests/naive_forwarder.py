@@ -14,7 +14,7 @@ import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.partition.asking import Answers, Spans
-from routing.partition.forwarded import Forwarded
+from routing.partition.forwarder import Forwarded
 from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
 from routing.partition.predicates import Keys, Predicate
 from rules.pattern import Policy

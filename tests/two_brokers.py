@@ -13,7 +13,7 @@ def two_brokers() -> Iterator[tuple[BrokerProcess, BrokerProcess]]:
     """The first is linked to the second; both know it."""
     common = ("--heartbeat-s", "0.5")
     with (
-        BrokerProcess("--name", "second", *common) as second,
+        BrokerProcess("--name", "second", *common, "--strategy", "centralized") as second,
         BrokerProcess("--name", "first", *common, "--link", second.endpoint) as first,
     ):
         for one in (first, second):

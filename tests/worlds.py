@@ -26,7 +26,7 @@ from routing.network.making import make_broker
 from routing.overlay.config import OverlayConfig
 from routing.session import Result, Session
 from simulator.clients import Client, Place
-from simulator.hosts import BrokerHost, join
+from simulator.hosts import BrokerHost, Driver, join
 from simulator.lanes import Lane, Quality
 from simulator.simulation import Simulation
 
@@ -141,9 +141,17 @@ class Guest(Client):
     """A simulated client that a story speaks for."""
 
     def __init__(self, world: "Simulated", place: Place, name: str, config: SessionConfig) -> None:
+        self.config = config
         super().__init__(place, name, source=config.name)
         self.world = world
         self.answers: dict[int, str] = {}
+
+    def _begin(self, place: Place) -> None:
+        super()._begin(place)
+        self.session = Session(self.config)
+        self._driver = Driver(
+            place.simulation, self.session, self._send, self._close, self._take_results
+        )
 
     def settle(self) -> None:
         self._driver.settle()

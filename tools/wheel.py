@@ -34,10 +34,9 @@ EVENTS = [
     for second, data in enumerate(({"area": "a1", "value": 20.5}, {"area": "a2", "value": 46.5}))
 ]
 ON_SPARK = """
-from pyspark.sql import SparkSession
-from broker.spark import detect
+from broker.spark import detect, local_session
 
-spark = SparkSession.builder.master("local[1]").getOrCreate()
+spark = local_session(cores=1)
 rows = [(1.0, "a1", 20.5), (2.0, "a2", 46.5)]
 events = spark.createDataFrame(rows, "time double, area string, value double")
 found = detect({"Temp": events}, rules=open("hot.tesla").read())["Hot"].collect()

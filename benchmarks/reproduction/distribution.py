@@ -96,10 +96,9 @@ The rows of this page are in [benchmarks/results/study.jsonl](../../benchmarks/r
 November 2026; what brokers send has changed since, so all would be run anew. The study is run again
 once, when the protocols between brokers have come to rest.
 
-What that takes is about this much CPU time with
-[compiled protocols](../decisions/0018-compiled-core.md): measured for a run of 60 seconds of the
-default scenario with 20 brokers, for one part in 29 of `thesis-7.9-long`, and for the rest in
-proportion. Interpreted it is two to three times as much.
+What that takes is two to three times this much CPU time: measured with protocols that were
+[compiled to C](../decisions/0018-not-compiled.md) then, for a run of 60 seconds of the default
+scenario with 20 brokers, for one part in 29 of `thesis-7.9-long`, and for the rest in proportion.
 
 | strategy | a run of the default scenario | all runs of the figures | `thesis-7.9-long` |
 | --- | --- | --- | --- |

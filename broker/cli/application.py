@@ -115,9 +115,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        from routing.building import is_compiled
-
-        print(f"rexmq {version('rexmq')}{' (compiled)' if is_compiled() else ''}")
+        print(f"rexmq {version('rexmq')}")
         raise typer.Exit(outcome.DONE)
 
 

@@ -26,6 +26,7 @@ from broker.spark.cells import CELL, Cell, cells_of, in_cells, slices
 from broker.spark.composites import spark_schema
 from broker.spark.cuts import may_be_cut
 from broker.spark.direct import FileLook, Files, look_at_files, work_of
+from broker.spark.environment import verify_workers
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import own_digest
 from broker.spark.layouts import laid_out
@@ -115,6 +116,7 @@ def detect(
     wanted = wanted_types(ruleset, types)
     frames, form = wide_parts(events, ruleset, time, written)
     session = frames[0].sparkSession
+    verify_workers(session)
     if ways:
         warn_whole(splitting)
     warn_unordered(form)

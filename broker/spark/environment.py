@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +82,34 @@ def local_session(
     for key, value in {**ours, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def verify_workers(session: SparkSession) -> None:
+    """Raise SparkUnavailable where the Python that workers of this machine run has no RexMQ.
+
+    A session that was not told which Python to run takes ``python3`` from the PATH, also where this
+    program runs in a virtual environment. What workers on other machines run is not looked at.
+    """
+    context = getattr(session, "_sc", None)
+    if context is not None and context.master.startswith("local"):
+        _verify_worker(context.pythonExec)
+
+
+@cache
+def _verify_worker(program: str) -> None:
+    found = shutil.which(program)
+    if found == sys.executable or (found is not None and _has_rexmq(found)):
+        return
+    raise SparkUnavailable(
+        f"Spark's Python workers run {program} ({found or 'not found'}), where RexMQ is not "
+        f"installed: set PYSPARK_PYTHON={sys.executable} before the session is made, or make it "
+        f"with broker.spark.local_session()"
+    )
+
+
+def _has_rexmq(program: str) -> bool:
+    looked = "import importlib.util, sys; sys.exit(importlib.util.find_spec('broker') is None)"
+    return subprocess.run([program, "-c", looked], capture_output=True, check=False).returncode == 0
 
 
 def _java() -> str | None:

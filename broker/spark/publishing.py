@@ -24,6 +24,7 @@ from pyspark.sql import functions as f
 
 from broker.spark import frames as forms
 from broker.spark.cells import CELL, bounds_of, slice_of
+from broker.spark.environment import verify_workers
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, Form
 from broker.spark.identity import numbered_by, own_digest
 from broker.spark.layouts import laid_out
@@ -89,6 +90,7 @@ def publish(
         raise ValueError("no frame of events is given")
     frames, time, times = laid_out(events, layout, time, time_zone)
     assert isinstance(frames, Mapping)
+    verify_workers(next(iter(frames.values())).sparkSession)
     given = {event_type.name: event_type for event_type in types}
     schemas = [given.get(name) or forms.inferred(name, frames[name], time) for name in events]
     wide, form = forms.wide(frames, schemas, time=time, times=times)

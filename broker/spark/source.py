@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from broker.spark.environment import verify_workers
 from broker.spark.options import ReadOptions, WriteOptions
 from broker.spark.reading import Reader, schema_of, types_of
 from broker.spark.target import Target
@@ -73,8 +74,9 @@ def register(session: SparkSession) -> None:
     """Make ``format("rexmq")`` known to a session, and that the active one of this thread.
 
     Spark looks for formats in the session that is active in a thread, and none is in a thread that
-    has just begun: there, call it again.
+    has just begun: there, call it again. Raises SparkUnavailable where workers have no RexMQ.
     """
+    verify_workers(session)
     java = getattr(session, "_jvm", None)
     if java is not None:  # Spark Connect looks in the session that is given
         java.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 from broker.spark.cells import Cell, bucket_of
 from broker.spark.composites import spark_schema
-from broker.spark.environment import SparkUnavailable
+from broker.spark.environment import SparkUnavailable, verify_workers
 from broker.spark.frames import TIME, Form, Frames
 from broker.spark.identity import own_digest
 from broker.spark.layouts import laid_out
@@ -188,6 +188,7 @@ def _streaming_session(events: Frames) -> SparkSession:
         if not frame.isStreaming:
             raise ValueError(f"the frame of {name} is no stream; detect() is for recorded events")
     session = frame.sparkSession
+    verify_workers(session)
     if "RocksDB" not in (session.conf.get(_STORE, "") or ""):
         raise ValueError(
             f"set {_STORE} to org.apache.spark.sql.execution.streaming.state."

@@ -22,7 +22,7 @@ from routing.messages.values import Document, Name, Number, Request, Sequence, T
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):
-    """A deployed rule: since when, and its canonical text (or outline, where it is not divided)."""
+    """A deployed rule: since when, and its canonical text."""
 
     name: Name
     text: Document

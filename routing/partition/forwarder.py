@@ -31,6 +31,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from matcher.single import Single
@@ -38,10 +39,28 @@ from routing.order import greatest_time
 from routing.partition.arrangement import Arrangement, Leaving, Wanted
 from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
-from routing.partition.forwarded import Forwarded
 from routing.partition.fragment import Fragment
 from routing.partition.history import History, Stored
 from routing.partition.marks import Marks
+
+
+class Forwarded(Struct, frozen=True, eq=False, gc=False):
+    """Events to be sent at once, and then the marks of their types (Law 2).
+
+    ``fresh`` are published events that pass as they come, ``late`` all others (Law 6); but where
+    the times at which events come are what counts, those that have waited are apart, with these.
+    ``marks`` are those that have risen, or all where other fragments are in force than before.
+    """
+
+    fresh: tuple[EventBatch, ...]
+    late: tuple[EventBatch, ...]
+    marks: Mapping[str, int]
+    waited: tuple[tuple[EventBatch, Int64s], ...] = ()
+
+    @property
+    def batches(self) -> tuple[EventBatch, ...]:
+        """All events but those that have waited."""
+        return (*self.fresh, *self.late)
 
 
 class Demanded(Protocol):

@@ -40,7 +40,6 @@ from routing.messages import Code
 from routing.serving import ended as ending
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
-from rules.outlining import digest_of_text
 from rules.pattern import TIMER, Rule, RuleSet
 
 
@@ -48,8 +47,7 @@ from rules.pattern import TIMER, Rule, RuleSet
 class Deployed:
     """A rule in force. ``since`` None: from the beginning; ``serial`` counts deployments.
 
-    It stays the same rule while others that were deployed before it go, whatever it is counted as,
-    and whether it is known here whole or in outline.
+    It stays the same rule while others that were deployed before it go, whatever it is counted as.
     """
 
     rule: Rule = field(compare=False)
@@ -57,11 +55,11 @@ class Deployed:
     version: int
     serial: int = field(compare=False)
     identity: tuple[str, str, tuple[EventType, ...]] = field(init=False, repr=False)
-    """What it is called, what tells its text from others, and the types that this speaks of."""
+    """Its name, its text, and the types that this speaks of."""
 
     def __post_init__(self) -> None:
         rule = self.rule
-        identity = rule.name, digest_of_text(rule.text), (rule.defines, *rule.used_types)
+        identity = rule.name, rule.text, (rule.defines, *rule.used_types)
         object.__setattr__(self, "identity", identity)
 
     @property

@@ -16,9 +16,8 @@ from matcher.model import TIME_MIN, EventBatch, EventType
 from matcher.single import Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_text
 from routing.errors import ProtocolError
-from routing.extents import Extent
 from routing.messages import Code, Rejected
-from routing.order import extent, greatest_time, strictly_rises
+from routing.order import Extent, extent, greatest_time, strictly_rises
 from routing.runs import runs
 from routing.serving.ahead import Ahead
 from routing.serving.published import Sifted

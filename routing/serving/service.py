@@ -64,7 +64,6 @@ from routing.serving.status import (
 )
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
-from rules.outlining import is_outline
 
 LEFT_OUT = "source left out"
 """What the log says of a source that rules wait for no longer."""
@@ -72,6 +71,18 @@ NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
 CREDIT_MAX = 2**31 - 1
 """The most credit that a sink is remembered to have given."""
+
+
+ALONE: Mapping[str, Any] = {
+    "strategy": None,
+    "father": None,
+    "centre": None,
+    "settled": True,
+    "brokers": [],
+    "links": [],
+    "trees": [],
+}
+"""The network of a broker that works alone, but for its root, itself."""
 
 
 class Service:
@@ -96,6 +107,8 @@ class Service:
         self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
         self._overview = self._make_overview()
         self._rates = Rates(now)
+        self._refused: set[str] = set()
+        """The names of brokers that have tried to link to this one, which works alone."""
         self._unacknowledged: Link | None = None
         """Whose Publish was taken in, while that is not yet said."""
 
@@ -125,6 +138,7 @@ class Service:
             "version": VERSION,
             "uptime_s": round(now - self._started_at, 3),
             "clients": [client_facts(link, now) for link in self._links],
+            "network": {**ALONE, "root": self._config.name},
             **self._overview.facts(now),
             "former_types": [
                 {"name": name, "schema": str(schema)}
@@ -375,8 +389,6 @@ class Service:
         deployed = self._deployments.find(message.name)
         if deployed is None or deployed.has_ended:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
-        if is_outline(deployed.rule.text):
-            raise Refusal(Code.UNKNOWN, f"nobody in reach has the text of rule {message.name}")
         (facts,) = self._overview.rules([deployed], self._moment.now)
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
 

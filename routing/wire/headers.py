@@ -1,8 +1,4 @@
-"""What msgspec reads and writes for others of this package: records with the limits of each field.
-
-They stand apart, for it reads their annotations as they stand here: a module that is compiled to C
-(docs/decisions/0018-compiled-core.md) has none, so that nothing would be checked.
-"""
+"""Records of what stands before columns in a frame, with the limits that msgspec holds them to."""
 
 from __future__ import annotations
 

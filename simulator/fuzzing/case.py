@@ -25,7 +25,6 @@ _CHOSEN = (
     "delivery_events_max",
     "forget_s",
     "source_silence_max_s",
-    "rule_texts",
 )
 """Keys of ``[protocol]`` that some cases have."""
 
@@ -113,7 +112,6 @@ class Case:
     source_lead_max_s: float | None = None
     publish_credit: int | None = None
     forget_s: float | None = None
-    rule_texts: str | None = None
     source_silence_max_s: float | None = None
     window_max: int | None = None
     buffer_max: int | None = None

@@ -8,9 +8,8 @@ the change before is through; some networks order by arrival. In open networks s
 come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers under
 their names. In fickle ones sinks turn to other filters, and sources un-advertise their types for a
 while. In narrow ones sources may not run far ahead of one another, and little fits on a link; in
-some others sources lose their links, and are closed. In some brokers know most rules in outline
-alone. Some networks are torn, or fall into parts that go on without each other (tearing). In some
-every attribute is optional, and often null (nulls).
+some others sources lose their links, and are closed. Some networks are torn, or fall into parts
+that go on without each other (tearing). In some every attribute is optional, and often null.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from routing.config import RuleTexts
 from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move, Sink, Then
 from simulator.fuzzing.maker import FILTERS, Maker, changed, moment_s, seconds_of
 from simulator.fuzzing.nulls import ASKING, asking_for_nulls, with_nulls
@@ -39,8 +37,6 @@ FICKLE = 0.25
 """
 TORN = 0.1
 """The share of networks that are torn. They do not order by arrival: events may be lost then."""
-ON_DEMAND = 0.25
-"""The share of networks in which the texts of rules are told on demand."""
 NARROW = 0.1
 """The share of networks where sources may not run far ahead of others and get little credit, and
 where links soon have all the messages that fit on them."""
@@ -69,8 +65,7 @@ def random_case(seed: int, strategy: str) -> Case:
     random = Random(f"{seed}/nulls")
     if random.random() < NULLABLE:
         made = made_nullable(made, random)
-    is_on_demand = Random(f"{seed}/texts").random() < ON_DEMAND
-    return replace(made, rule_texts=RuleTexts.ON_DEMAND.value) if is_on_demand else made
+    return made
 
 
 def _random_case(seed: int, strategy: str) -> Case:

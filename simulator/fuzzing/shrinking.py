@@ -77,8 +77,6 @@ def smaller_cases(case: Case) -> Iterator[Case]:
             yield replace(case, sinks=_put(case.sinks, place, replace(sink, at_s=None)))
     if case.ordering != "watermark":
         yield replace(case, ordering="watermark")
-    if case.rule_texts is not None:
-        yield replace(case, rule_texts=None)
     for sinks in without_some(case.sinks):
         if sinks:
             yield replace(case, sinks=sinks)

@@ -169,7 +169,6 @@ def test_a_run_of_a_given_duration_ends_there(written) -> None:
 
 @pytest.mark.parametrize("strategy", names())
 def test_nothing_of_a_run_stays_behind(written, strategy: str) -> None:
-    """Compiled, a class that declares anew what its base declares would never be collected."""
     path = written(f'strategy = "{strategy}"\n' + SMALL)
     gc.collect()
     before = _brokers()

@@ -159,7 +159,7 @@ def test_brokers_that_have_forgotten_each_other_agree_again(
     written, monkeypatch: pytest.MonkeyPatch, links: dict[str, float], faults: list[tuple]
 ) -> None:
     """Found by a search among networks whose brokers forget after 6 s."""
-    monkeypatch.setattr("simulator.experiment.OverlayConfig", forgetful)
+    monkeypatch.setattr("simulator.network.OverlayConfig", forgetful)
     text = 'strategy = "distributed-mt"\nrules = "rules.tesla"\n'
     text += "[protocol]\nheartbeat_s = 0.5\nlead_s = 20.0\n"
     text += '[[source]]\nname = "s"\nbroker = "b1"\nevents = "s.jsonl"\n'
@@ -179,7 +179,7 @@ def test_who_had_forgotten_somebody_hears_of_it_from_who_had_not(
     """c0 lost its own link to b0 last, and so forgot b1 a moment before c1 did, which was just then
     back in reach of it: what b1 says of itself was nothing new to c1, and c0 was not told.
     """
-    monkeypatch.setattr("simulator.experiment.OverlayConfig", forgetful)
+    monkeypatch.setattr("simulator.network.OverlayConfig", forgetful)
     text = 'rules = "rules.tesla"\n[protocol]\nheartbeat_s = 0.5\nlead_s = 20.0\n'
     for other, at_s, for_s in (("c1", 8.0, 9.6), ("c0", 10.0, 60.0)):
         text += f'[[fault]]\nkind = "cut"\nat_s = {at_s}\nfor_s = {for_s}\n'

@@ -32,8 +32,8 @@ SEEDS = (4, 6)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Buffers and credit are."""
     overlay = partial(OverlayConfig, window_max=8, buffer_max=96)
-    monkeypatch.setattr("simulator.experiment.OverlayConfig", overlay)
-    monkeypatch.setattr("simulator.experiment.NodeConfig", partial(NodeConfig, publish_credit=16))
+    monkeypatch.setattr("simulator.network.OverlayConfig", overlay)
+    monkeypatch.setattr("simulator.network.NodeConfig", partial(NodeConfig, publish_credit=16))
 
 
 @pytest.fixture

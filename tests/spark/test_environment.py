@@ -1,10 +1,18 @@
 """What is missing is told in a sentence. Where Spark cannot run, this module alone is collected."""
 
 import importlib.util
+import sys
+from types import SimpleNamespace
 
 import pytest
 
-from broker.spark.environment import SparkUnavailable, local_session, missing, missing_java
+from broker.spark.environment import (
+    SparkUnavailable,
+    local_session,
+    missing,
+    missing_java,
+    verify_workers,
+)
 
 
 def test_spark_can_run_here():
@@ -39,3 +47,29 @@ def test_a_missing_pyspark_is_told_in_a_sentence(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SparkUnavailable, match=r"pip install rexmq\[spark\]"):
         local_session()
+
+
+class Session:
+    """A session, of which the check looks at the context alone."""
+
+    def __init__(self, program: str) -> None:
+        self._sc = SimpleNamespace(master="local[2]", pythonExec=program)
+
+
+def test_workers_without_rexmq_are_refused_in_a_sentence(tmp_path):
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E -P "$@"\n')
+    bare.chmod(0o755)
+    with pytest.raises(SparkUnavailable, match=r"bare .*is not installed: set PYSPARK_PYTHON="):
+        verify_workers(Session(str(bare)))
+
+
+def test_workers_of_this_python_are_taken():
+    verify_workers(Session(sys.executable))
+
+
+def test_another_python_that_has_rexmq_is_taken(tmp_path):
+    other = tmp_path / "other"
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    other.chmod(0o755)
+    verify_workers(Session(str(other)))

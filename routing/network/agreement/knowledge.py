@@ -1,8 +1,5 @@
 """What the root knows, as a message and back: event types, rules with their places (E4), homes.
 
-Where texts are told on demand (config.RuleTexts), who has no use for a rule knows it in outline
-(rules.outlining). What is said of a rule and what is known in outline say the same here.
-
 Brokers that were out of each other's reach may have come to know different things; the root of the
 tree that joins them puts them together (``merged``).
 
@@ -12,16 +9,12 @@ lingers does so only as long as nobody who knows of its end has let it go.
 
 Law 2: where two differ otherwise (a type with two schemas, a name for two rules) the root's own
 counts. What of the others does not go with it is left out, and named.
-
-Law 3: a rule that one of them has whole is known whole. The root cannot do with less: what it has
-in outline alone, since nobody in reach has more, is *bereft*. All know that of the rule, so nobody
-divides it, and whoever wants what it would find waits.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -30,7 +23,6 @@ import msgspec
 from matcher.identity import plain_name
 from matcher.model import EventType
 from routing.messages import Known, RuleFacts
-from routing.partition.derivation import reach_of
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.ended import ended, has_ended, version_of
@@ -38,15 +30,6 @@ from routing.wire.schemas import flat_schema
 from rules.checking.dependencies import arrange
 from rules.errors import Problem, RuleErrors
 from rules.language import load
-from rules.outlining import (
-    bereft,
-    digest_of_text,
-    is_bereft,
-    is_outline,
-    names_of,
-    outline_of,
-    read_outline,
-)
 from rules.pattern import Rule
 from rules.syntax.words import scan
 
@@ -96,10 +79,7 @@ def _rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[
 def _loaded(name: str, text: str, known: tuple[EventType, ...]) -> tuple[Rule, ...]:
     """The rules of a text. Types come and go, but mostly not those that it speaks of."""
     schemas = {schema.name: schema for schema in known}
-    if is_outline(text):
-        rules: Sequence[Rule] = (read_outline(text, name, schemas),)
-    else:
-        rules = load(text, file=name, known=schemas).rules
+    rules = load(text, file=name, known=schemas).rules
     if has_ended(name):
         return tuple(ended(rule, name) for rule in rules)
     return tuple(replace(rule, name=name) for rule in rules)
@@ -108,122 +88,21 @@ def _loaded(name: str, text: str, known: tuple[EventType, ...]) -> tuple[Rule, .
 @lru_cache(maxsize=4_096)
 def _words(text: str) -> tuple[str, ...]:
     """The names in a text, those of the types that it speaks of among them."""
-    if is_outline(text):
-        return names_of(text)
     names = (token.value for token in scan(text)[0] if token.type == "NAME")
     return tuple(dict.fromkeys(names))
 
 
 @lru_cache(maxsize=64)
 def digest_of(known: Known) -> str:
-    """A digest of what is known, homes apart: those are told anew in every pause. What is known of
-    a rule is the same whether its text is known whole or in outline.
-    """
+    """A digest of what is known, homes apart: those are told anew in every pause."""
     types = [flat_schema(schema) for schema in known.types]
-    rules = [_identity(facts) for facts in known.rules]
-    plain = msgspec.msgpack.encode([types, rules, known.ended, known.given_up])
+    plain = msgspec.msgpack.encode([types, known.rules, known.ended, known.given_up])
     return hashlib.sha256(plain).hexdigest()
 
 
-def _identity(facts: RuleFacts) -> tuple[str, str, int | None, int]:
-    return facts.name, digest_of_text(facts.text), facts.since, facts.version
-
-
-# --- texts and outlines (Law 3) ---
-
-
-def in_outline(known: Known, but: Collection[str] = ()) -> Known:
-    """The same with outlines of all rules but those of these names."""
-    if all(facts.name in but or is_outline(facts.text) for facts in known.rules):
-        return known
-    whole = {one.rule.name: one.rule for one in rules_of(known)}
-    rules = tuple(
-        facts
-        if facts.name in but
-        else msgspec.structs.replace(facts, text=_outline_of(whole[facts.name]))
-        for facts in known.rules
-    )
-    return replace(known, rules=rules)
-
-
-@lru_cache(maxsize=4_096)
-def _outline_of(rule: Rule) -> str:
-    return outline_of(rule, reach_of(rule))
-
-
-def in_full(known: Known, others: Iterable[Known], *, for_root: bool = False) -> Known:
-    """The same with the texts of those rules that one of the others has whole. It is for the root
-    to say that a rule is bereft no more; so what others have is put together for it.
-    """
-    lacking = {
-        digest_of_text(facts.text)
-        for facts in lacking_of(known)
-        if for_root or not is_bereft(facts.text)
-    }
-    if not lacking:
-        return known
-    found = {
-        digest: facts.text
-        for other in others
-        for facts in other.rules
-        if not is_outline(facts.text) and (digest := digest_of_text(facts.text)) in lacking
-    }
-    return _with_texts(known, found) if found else known
-
-
-def bereft_of_texts(known: Known) -> Known:
-    """The same, which says of every rule that it has in outline that nobody has more (Law 3)."""
-    texts = [facts.text for facts in lacking_of(known)]
-    return _with_texts(known, {digest_of_text(text): bereft(text) for text in texts})
-
-
-def _with_texts(known: Known, texts: Mapping[str, str]) -> Known:
-    """The same with other texts, by their digests."""
-    if not texts:
-        return known
-    rules = (
-        msgspec.structs.replace(facts, text=texts.get(digest_of_text(facts.text), facts.text))
-        for facts in known.rules
-    )
-    return replace(known, rules=tuple(rules))
-
-
-def lacking_of(known: Known) -> Sequence[RuleFacts]:
-    """The rules that are known in outline alone."""
-    return [facts for facts in known.rules if is_outline(facts.text)]
-
-
-def divisible(rules: Iterable[Deployed]) -> tuple[Deployed, ...]:
-    """Those of the rules of which somebody has the text (Law 3)."""
-    return tuple(one for one in rules if not is_bereft(one.rule.text))
-
-
-def of_rules(known: Known, names: Collection[str]) -> Known:
-    """What is known of these rules, and of no others."""
-    rules = tuple(facts for facts in known.rules if facts.name in names)
-    return Known(known.types, rules, homes=known.homes)
-
-
-def say_the_same(one: Known, other: Known) -> bool:
-    """Whether two are the same but for texts that one of them has in outline."""
-    if one is other:
-        return True
-    rest = (one.types, one.ended, one.homes, one.given_up)
-    if rest != (other.types, other.ended, other.homes, other.given_up):
-        return False
-    return [*map(_identity, one.rules)] == [*map(_identity, other.rules)]
-
-
-def gathered(known: Iterable[Known], more: Iterable[Known]) -> list[Known]:
-    """What several know and what others say, each thing once, with all the texts that one has."""
-    found = list(known)
-    for one in more:
-        place = next((at for at, had in enumerate(found) if say_the_same(had, one)), None)
-        if place is None:
-            found.append(one)
-        else:
-            found[place] = in_full(found[place], [one], for_root=True)
-    return found
+def distinct(known: Iterable[Known]) -> list[Known]:
+    """Values of what is known, each once."""
+    return list(dict.fromkeys(known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +134,8 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
     for facts in other.rules:
         present = rules.get(facts.name)
         if present is not None and present.version >= facts.version:
-            if _identity(present) != _identity(facts):
+            if present != facts:
                 lost.append(facts.name)
-            elif is_bereft(present.text) or not is_outline(facts.text):
-                rules[facts.name] = facts
         elif _is_let_go(facts, own):
             continue
         elif mentions[facts.name].isdisjoint(lost):

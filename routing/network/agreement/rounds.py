@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from matcher.model import TIME_MIN
 from routing.messages import Known, Pause, Paused, Surveyed
-from routing.network.agreement.knowledge import gathered
+from routing.network.agreement.knowledge import distinct
 from routing.network.recovery.dues import Times, least
 
 Node = tuple[str, str, tuple[str, ...]]
@@ -47,7 +47,7 @@ class Round:
         raise_all(self.rules, said.rules)
         self.need(said.due)
         self.sources += said.sources
-        self.known = gathered(self.known, said.known)
+        self.known = distinct((*self.known, *said.known))
         self.wants += said.wants
         self.front = max(self.front, said.front)
 

@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from matcher.identity import RULE_SOURCE
 from routing.config import Ordering
 from routing.messages import Plan, Ways
-from routing.network.agreement.knowledge import divisible
 from routing.network.agreement.rounds import Tally
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -90,7 +89,7 @@ class CheapestWays:
             broker: frozenset(name for text in texts if (name := type_named(text)) is not None)
             for broker, texts in tally.wants
         }
-        rules = [one.rule for one in divisible(self._ground.deployments.in_force)]
+        rules = [one.rule for one in self._ground.deployments.in_force]
         defined = {rule.defines.name for rule in rules}
         found = {}
         for source, (size, batches) in tally.found.items():

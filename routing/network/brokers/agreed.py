@@ -8,28 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from routing.config import Ordering, RuleTexts
+from routing.config import Ordering
 from routing.messages import Known, Plan, SinkTree
-from routing.network.agreement.knowledge import in_full, in_outline, of_rules
 from routing.network.agreement.rounds import Absent
-from routing.network.strategy import Strategy, has_sink_trees
+from routing.network.strategy import Strategy
 from routing.network.tables.router import Router
 from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
-from routing.network.ways.holders import Holders, holders_for_sinks, needed_beyond, rules_of_single
 from routing.network.ways.places import Division
-from routing.serving.ended import has_ended
 
 
 class Agreed:
     """What is known in the network, and the plan."""
 
-    def __init__(
-        self, strategy: type[Strategy], ordering: Ordering, texts: RuleTexts, router: Router
-    ) -> None:
+    def __init__(self, strategy: type[Strategy], ordering: Ordering, router: Router) -> None:
         self.strategy = strategy
         self._ordering = ordering
-        self.on_demand = texts is RuleTexts.ON_DEMAND and has_sink_trees(strategy)
-        """Whether a broker may know rules in outline: with one tree all need the texts of all."""
         self._router = router
         self.known = Known((), ())
         """What the root knows; at the root, what it has told last."""
@@ -39,8 +32,6 @@ class Agreed:
         self._planned_for: tuple[str, int] | None = None
         """The tree for which the last plan was made."""
         self._last_number = 0
-        self._outlined: tuple[Known, Known] | None = None
-        """What was known when it was last needed in outline, and that."""
 
     @property
     def by_arrival(self) -> bool:
@@ -86,14 +77,11 @@ class Agreed:
 
     def divided(self, plan: Plan) -> Division:
         """How a plan divides rules over the single tree."""
-        kind, ordering, known = self.strategy, self._ordering, self.known
-        if self.on_demand:
-            known = of_rules(known, rules_of_single(self.outline, choice_of(plan).own))
-        return divided(kind, ordering, plan.nodes, plan.absent, known, choice_of(plan))
+        kind, ordering, choice = self.strategy, self._ordering, choice_of(plan)
+        return divided(kind, ordering, plan.nodes, plan.absent, self.known, choice)
 
     def divided_for(self, tree: SinkTree, plan: Plan) -> Division:
         """How a plan divides over a tree for sinks what these want."""
-        holders, known = self.holders_for(tree, plan), self.known
         return divided_for_sinks(
             self.strategy,
             self._ordering,
@@ -102,39 +90,6 @@ class Agreed:
             plan.nodes,
             plan.links,
             plan.absent,
-            known if holders is None else of_rules(known, holders.rules),
+            self.known,
             choice_of(plan),
-            None if holders is None else holders.brokers,
         )
-
-    # --- what is known in outline ---
-
-    @property
-    def outline(self) -> Known:
-        """What everybody knows: where texts are told on demand, outlines of the rules."""
-        if not self.on_demand:
-            return self.known
-        if self._outlined is None or self._outlined[0] is not self.known:
-            self._outlined = self.known, in_outline(self.known)
-        return self._outlined[1]
-
-    def holders_for(self, tree: SinkTree, plan: Plan) -> Holders | None:
-        """Who takes part in a tree for sinks, and its rules; None where everybody has all rules."""
-        if not self.on_demand:
-            return None
-        return holders_for_sinks(
-            tree.root, plan.root, tree.filters, plan.nodes, plan.links, self.outline
-        )
-
-    def for_child(self, child: str, told: Known | None) -> Known:
-        """What a child is to know, that was told this before: outlines of rules that neither it nor
-        anybody beyond needs whole by the plan. Rules that have ended all know whole: who lets one
-        go does so for all (knowledge, Law 1), be it for want of its text. The root's children have
-        all rules, as the root has: one of them may be the next.
-        """
-        plan = self.plan
-        if not self.on_demand or self._router.is_root or plan is None:
-            return self.known
-        needed = needed_beyond(plan, self.outline, self.choice.own).get(child, frozenset())
-        ended = {facts.name for facts in self.known.rules if has_ended(facts.name)}
-        return in_full(in_outline(self.known, needed | ended), () if told is None else (told,))

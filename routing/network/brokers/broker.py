@@ -27,11 +27,10 @@ from routing.messages import (
     Asking,
     Code,
     Confirmed,
-    LinkHello,
     Message,
     WhenFull,
 )
-from routing.network.agreement.terms import Terms
+from routing.network.agreement.terms import terms_of
 from routing.network.agreement.visitors import ELSEWHERE, Visitors
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
@@ -68,15 +67,15 @@ class Broker(Node):
 
     def __init__(self, setup: Setup) -> None:
         overlay, strategy = setup.overlay, type(setup.strategy)
-        ordering, texts = setup.config.ordering, setup.config.rule_texts
-        terms = Terms(setup.strategy.name, ordering, overlay.forget_s, texts)
-        self.overlay = Overlay(replace(overlay, terms=str(terms)), setup.now)
+        ordering = setup.config.ordering
+        terms = terms_of(setup.strategy.name, ordering, overlay.forget_s)
+        self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
         self._strategy_name = setup.strategy.name
         self._has_trees = has_sink_trees(strategy)
         self._moved = Moved()
         self._visitors = Visitors()
         self._router = DividedRouter(overlay.name, setup.config.matching)
-        self._agreed = Agreed(strategy, ordering, texts, self._router)
+        self._agreed = Agreed(strategy, ordering, self._router)
         super().__init__(setup.config, setup.engine, setup.now)
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()
@@ -231,11 +230,6 @@ class Broker(Node):
             self._follow_overlay(now)
         else:
             super().receive_frames(peer, frames, now)
-
-    def be_greeted(self, peer: Peer, hello: LinkHello, now: float) -> None:
-        """A neighbour greets, as ``receive_frames`` would find."""
-        self.overlay.receive(peer, hello, now)
-        self._follow_overlay(now)
 
     def configure(self, config: NodeConfig, now: float) -> None:
         """Take over what a running broker can change."""

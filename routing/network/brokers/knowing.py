@@ -3,10 +3,6 @@
 Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
 of them can be the next root: what it was told is what it knows then.
 
-Where texts are told on demand, each child is told those that it needs, or somebody beyond it,
-before the plan for which they are needed; and outlines of all other rules. What a broker knows
-whole stays so as long as the rule is there.
-
 Law 2: it is told while there is a plan for the tree as it is, to who is in that plan. Before that
 the root may have more to learn, from parts of the network that were apart (knowledge), and they
 would take over what it knows in place of that. What it learns of types that nobody here mentions is
@@ -20,17 +16,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.model import EventType
-from routing.errors import ProtocolError
-from routing.messages import Amended, Code, Known, Need, Needed, RuleFacts
+from routing.messages import Amended, Known, Need, Needed
 from routing.network.agreement.amending import amended, amendment
-from routing.network.agreement.knowledge import (
-    bereft_of_texts,
-    in_full,
-    knowledge_of,
-    lacking_of,
-    merged,
-    rules_of,
-)
+from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -38,10 +26,6 @@ from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.visiting import Visiting
 from routing.serving.deployment import Deployed
-from rules.outlining import is_bereft, is_outline
-
-BEREFT = "nobody in reach has the text of rules: they are evaluated nowhere"
-"""What the root's log says then, where texts are told on demand."""
 
 
 class Knowing:
@@ -101,11 +85,8 @@ class Knowing:
         ground.send_flows()  # events first: their types may be known no more
         said = None if heard is None else (heard[0], self._agreed.known, heard[1])
         for branch in self._router.children:
-            before = branch.known
-            if not branch.has_joined:
-                continue
-            known = self._agreed.for_child(branch.neighbour, before)
-            if before is known or before == known:
+            before, known = branch.known, self._agreed.known
+            if not branch.has_joined or before is known or before == known:
                 continue
             branch.known = known
             if before is None:
@@ -125,9 +106,8 @@ class Knowing:
     def hear_known(self, neighbour: str, known: Known) -> None:
         """Take over what the root knows, and tell it on."""
         if neighbour == self._router.father:
-            self._check_texts(known.rules)
             self._ground.desk.settle()  # what has come is delivered while its rules are known
-            self._learn_whole(in_full(known, [self._agreed.known]))
+            self._learn_whole(known)
             self._router.branches[neighbour].amended = 0
             self._follow(None)
 
@@ -140,10 +120,7 @@ class Knowing:
             # What it amends was told while this broker was in another tree: all begins anew.
             self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
             return
-        self._check_texts(facts for _, facts in message.rules[1])
         known = amended(before, message)
-        if self._agreed.on_demand:
-            known = in_full(known, [before])
         self._ground.desk.settle()  # as in hear_known
         places, new = message.types
         gone = [before.types[place] for place in places]
@@ -155,12 +132,6 @@ class Knowing:
             self._learn_whole(known)
         branch.amended = message.number
         self._follow((before, message))
-
-    def _check_texts(self, rules: Iterable[RuleFacts]) -> None:
-        """ProtocolError for outlines where all are to know all texts."""
-        if not self._agreed.on_demand and any(is_outline(facts.text) for facts in rules):
-            reason = "rules in outline, in a network where all brokers know the texts"
-            raise ProtocolError(Code.PROTOCOL, reason)
 
     def _learn_whole(self, known: Known) -> None:
         rules = rules_of(known)
@@ -194,8 +165,7 @@ class Knowing:
         ground.detection.give_up(self._agreed.known.given_up)
         ground.desk.check_interests()
         ground.desk.follow()
-        if ground.detection.is_at_work or not self._agreed.on_demand:
-            self.pass_on(heard)  # else with the plan that follows, by which others need texts
+        self.pass_on(heard)
 
     def _goes_with_own(self, schema: EventType) -> bool:
         """Whether no local source publishes the type with another schema (a part of the network
@@ -231,11 +201,7 @@ class Knowing:
             if together.left_out:
                 text = "parts of the network knew otherwise"
                 self._ground.desk.log("error", text, lost=together.left_out)
-            full = in_full(together.known, (own, *known), for_root=True)
-            lacking = [facts.name for facts in lacking_of(full) if not is_bereft(facts.text)]
-            if lacking:
-                self._ground.desk.log("warning", BEREFT, rules=lacking)
-            self._adopt(bereft_of_texts(full))
+            self._adopt(together.known)
 
     def _adopt(self, known: Known) -> None:
         rules = rules_of(known)

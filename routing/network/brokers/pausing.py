@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from routing.messages import Known, Need, Needed, Pause, Paused, Plan
-from routing.network.agreement.knowledge import digest_of, gathered, lacking_of
+from routing.network.agreement.knowledge import digest_of, distinct
 from routing.network.agreement.rounds import Round, raise_all
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
@@ -30,10 +30,6 @@ from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
 from routing.network.recovery.dues import let_go
 from routing.serving.ahead import horizon_of
-
-ANYTHING = ""
-"""In place of the digest of what the root knows, where it lacks texts of rules: whoever has any
-tells what he knows."""
 
 
 class Reason(Protocol):
@@ -172,8 +168,7 @@ class Pausing:
             self._needs_plan = False
             if self._trees is not None:
                 self._trees.begin_round()
-            number, known = self._agreed.next_number(), self._agreed.known
-            digest = ANYTHING if lacking_of(known) else digest_of(known)
+            number, digest = self._agreed.next_number(), digest_of(self._agreed.known)
             self._pause(Pause(*epoch, number, digest, introduce))
             self._ground.desk.settle()
 
@@ -239,7 +234,7 @@ class Pausing:
             raise_all(found.rules, detection.evaluated.items())
             open_here = detection.publishers.tell_open()
             found.sources += [(one, name, types) for one, types in open_here]
-            found.known = gathered(found.known, self._else_known(found))
+            found.known = distinct((*found.known, *self._else_known(found)))
         if self._trees is not None:
             self._trees.answer(found)
 

@@ -18,8 +18,7 @@ where that source begins. So may they be where a source is back that had closed,
 though another one there may still publish the type: that may have been left out, too.
 
 Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
-and no plan that may be without it is on its way. One to what a rule finds whose text nobody in
-reach has waits for that.
+and no plan that may be without it is on its way.
 
 Law 6: every broker's wants are told along the single tree, whatever way they are met. So they are
 in force there when the rules of a type come back to it, because of another rule or another source.
@@ -39,7 +38,6 @@ from dataclasses import replace
 
 from matcher.model import TIME_MIN
 from routing.messages import Confirmed, Need, Needed, Plan, SinkTree
-from routing.network.agreement.knowledge import divisible, rules_of
 from routing.network.agreement.rounds import Round
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
@@ -53,7 +51,7 @@ from routing.network.stations.processing import Generation
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
-from routing.network.ways.sink_trees import Kinds, Link, below, kinds_of
+from routing.network.ways.sink_trees import Kinds, Link, kinds_of
 from routing.overlay.graph import Part
 from routing.serving.link import Link as ClientLink
 
@@ -104,7 +102,7 @@ class SinkTrees:
 
     @property
     def _kinds(self) -> Kinds:
-        return kinds_of(self._agreed.outline, self._agreed.choice.own)
+        return kinds_of(self._agreed.known, self._agreed.choice.own)
 
     @property
     def _wanted(self) -> tuple[str, ...]:
@@ -127,8 +125,7 @@ class SinkTrees:
 
     def confirm_subscription(self, link: ClientLink, answer: Confirmed) -> None:
         """Answer a client once what it has subscribed to is in force (Law 5)."""
-        is_in_force = self._is_wanted_planned and not self._may_lose_plan
-        if is_in_force and not self._waits_for_text(answer):
+        if self._is_wanted_planned and not self._may_lose_plan:
             self._wanting.confirm_subscription(link, answer)
         else:
             self._unplanned.append((link, answer))
@@ -149,21 +146,8 @@ class SinkTrees:
         if self._is_wanted_planned:
             waiting, self._unplanned = self._unplanned, []
             for link, answer in waiting:
-                if self._ground.links.find(link.peer) is not link:
-                    continue
-                if self._waits_for_text(answer):
-                    self._unplanned.append((link, answer))
-                else:
+                if self._ground.links.find(link.peer) is link:
                     self._wanting.confirm_subscription(link, answer)
-
-    def _waits_for_text(self, answer: Confirmed) -> bool:
-        """Whether somebody has subscribed to what only a rule would find whose text is nowhere, or
-        what others would find by it.
-        """
-        if not self._agreed.on_demand:
-            return False
-        rules = below({answer.detail["type"]}, rules_of(self._agreed.outline))
-        return len(divisible(rules)) < len(rules)
 
     # --- links (Law 3) ---
 
@@ -300,14 +284,8 @@ class SinkTrees:
         """
         detection = self._detection
         before = detection.trees
-        planned, elsewhere = [], set[str]()
-        for tree in plan.trees:
-            holders = self._agreed.holders_for(tree, plan)
-            if holders is None or self._ground.name in holders.brokers:
-                planned.append(self._planned(tree, plan))
-            else:
-                elsewhere |= holders.rules
-        again = detection.follow_trees(plan, planned, elsewhere, self._kinds, division)
+        planned = [self._planned(tree, plan) for tree in plan.trees]
+        again = detection.follow_trees(plan, planned, self._kinds, division)
         self._openings.open(before)
         self._asked_for = self._answered = None
         self._agenda.look_again()  # what is wanted may be another than this plan has

@@ -63,7 +63,6 @@ class SinkTreesDetection(DividedDetection):
         """Those of them whose composite events come along it."""
         self._mixed: tuple[str, ...] = ()
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
-        self.elsewhere: frozenset[str] = frozenset()
         """The rules that only trees evaluate in which this broker takes no part."""
         self.idle: tuple[str, ...] = ()
         """The rules that no tree evaluates."""
@@ -157,18 +156,12 @@ class SinkTreesDetection(DividedDetection):
     # --- division ---
 
     def follow_trees(
-        self,
-        plan: Plan,
-        trees: Sequence[Planned],
-        elsewhere: Collection[str],
-        kinds: Kinds,
-        division: Division,
+        self, plan: Plan, trees: Sequence[Planned], kinds: Kinds, division: Division
     ) -> Mapping[str, int]:
         """These trees stand from now on, beside the single one with its division.
 
-        ``elsewhere``: the rules of trees in which this broker takes no part. ``follow`` or
-        ``begin_anew`` must come next. Gives, by source, from when on the composite events come
-        again that this broker's sinks want.
+        ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
+        events come again that this broker's sinks want.
         """
         before, reached, due = self.trees, self._reached(), dict(plan.due)
         standing: dict[str, Processing] = {}
@@ -191,10 +184,8 @@ class SinkTreesDetection(DividedDetection):
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
         )
         evaluated = self._single.union(*(tree.rules for tree in self.trees.values()))
-        self.elsewhere = frozenset(elsewhere) - evaluated
         names = [one.rule.name for one in self._deployments.rules]
-        in_trees = evaluated | self.elsewhere
-        self.idle = tuple(name for name in names if name not in in_trees)
+        self.idle = tuple(name for name in names if name not in evaluated)
         self._waiting = self._waiting_in(division)
         for name in self._routed.intersection(reached):
             self._router.reach(name, reached[name])

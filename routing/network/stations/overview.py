@@ -27,7 +27,6 @@ from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, Facts, Holder, Overview, source_holder
 from rules.engine.engine import Placement
-from rules.outlining import is_bereft
 from rules.pattern import TIMER
 
 UNKNOWN = "?"
@@ -274,9 +273,7 @@ class SinkTreesOverview(DividedOverview):
         return tree.station, tree.division
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
-        """One rule; one that no tree has waits for types, or is idle. Where one is evaluated that
-        only other trees have knows who takes part in these.
-        """
+        """One rule; one that no tree has waits for types, or is idle."""
         facts = super().rule(deployed, mark, now)
         single = self._division()
         if single is None or facts["place"] != UNKNOWN:
@@ -284,11 +281,6 @@ class SinkTreesOverview(DividedOverview):
         published = frozenset[str]().union(*single.published.values())
         needs = self._deployments.needs(deployed.rule.name)
         absent = sorted(needs - published - {TIMER.name})
-        if is_bereft(deployed.rule.text):
-            says = "waiting: nobody in reach has its text"
-            return {**facts, "place": None, "state": "waiting", "says": says}
-        if not absent and deployed.rule.name in self._detection.elsewhere:
-            return {**facts, "says": "evaluated in trees in which this broker takes no part"}
         state = "waiting" if absent else "idle"
         return self.said({**facts, "place": None, "waits_for": absent, "state": state})
 

@@ -8,7 +8,7 @@ from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
 from routing.network.recovery.dues import Times
 from routing.partition.asking import Answers
-from routing.partition.forwarded import Forwarded
+from routing.partition.forwarder import Forwarded
 from routing.wire.extent import EXTENT_MAX, extent
 
 BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536

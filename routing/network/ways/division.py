@@ -15,7 +15,7 @@ from msgspec.structs import replace as changed
 from matcher.model import EventType
 from routing.config import Ordering
 from routing.messages import Known, Plan
-from routing.network.agreement.knowledge import divisible, rules_of
+from routing.network.agreement.knowledge import rules_of
 from routing.network.agreement.rounds import Absent, Node
 from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees
 from routing.network.ways.places import Division
@@ -45,7 +45,7 @@ def divided(
     """
     deployed = rules_of(known)
     if has_sink_trees(strategy):
-        deployed = divisible(below(kinds_of(known, choice.own).routed, deployed))
+        deployed = below(kinds_of(known, choice.own).routed, deployed)
     fathers = {name: father for name, father, _ in nodes if father}
     (root,) = (name for name, father, _ in nodes if not father)
     published = _published(nodes, absent)
@@ -66,17 +66,14 @@ def divided_for_sinks(
     absent: Absent,
     known: Known,
     choice: Choice = NOTHING,
-    holders: frozenset[str] | None = None,
 ) -> Division:
     """The division of what the sinks of a broker want over the tree of which it is the root.
 
     It names only what these rules have to do with, so that it changes with nothing else.
-    ``holders``: those who take part in the tree (holders, Law 1); None for all.
     """
     deployed = rules_for(filters, known)
     used = {one.name for rule in deployed for one in rule.rule.used_types}
-    found = fathers_of(root, tuple(name for name, _, _ in nodes), links)
-    fathers = {one: of for one, of in found.items() if holders is None or one in holders}
+    fathers = dict(fathers_of(root, tuple(name for name, _, _ in nodes), links))
     fathers |= {name: root for name, _ in absent}
     published = {
         node: names & used

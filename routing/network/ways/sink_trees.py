@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from matcher.model import EventType
 from routing.messages import Known
-from routing.network.agreement.knowledge import divisible, rules_of
+from routing.network.agreement.knowledge import rules_of
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
 from routing.partition.placement import is_unbounded
@@ -77,12 +77,12 @@ def below(types: Collection[str], rules: Sequence[Deployed]) -> tuple[Deployed, 
 
 
 def rules_for(filters: Iterable[str], known: Known) -> tuple[Deployed, ...]:
-    """The rules of the tree for sinks that want this, in their order; of those that can be divided.
+    """The rules of the tree for sinks that want this, in their order.
 
     Texts that are no filters want nothing.
     """
     wanted = {name for text in filters if (name := type_named(text)) is not None}
-    return divisible(below(wanted, rules_of(known)))
+    return below(wanted, rules_of(known))
 
 
 @lru_cache(maxsize=4_096)

@@ -23,8 +23,7 @@ from matcher.model import (
 )
 from matcher.single import singles
 from routing.partition.derivation import fragment_of
-from routing.partition.forwarded import Forwarded
-from routing.partition.forwarder import Forwarder
+from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.predicates import Predicate
 from rules.subscription import Subscription, parse_subscription
 from rules.terms import CANDIDATE

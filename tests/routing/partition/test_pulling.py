@@ -26,8 +26,7 @@ from matcher.model import (
 )
 from routing.partition.asking import ANY, Asked, OpenSpans, Span, Spans, Values, starting, united
 from routing.partition.derivation import fragment_of
-from routing.partition.forwarded import Forwarded
-from routing.partition.forwarder import Forwarder
+from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.pulling import Around, masters_of, pull_of
 from routing.partition.pulls import Pulls, Role, roles_at
 from rules.pattern import Rule
