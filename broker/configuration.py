@@ -26,7 +26,6 @@ from matcher.matching import ON_PROCESSOR, Matching
 from routing.config import Late, NodeConfig, Ordering
 from routing.overlay.config import FORGET_S, OverlayConfig
 from rules.engine import verify
-from rules.engine.overrun import COMPOSITES_MAX
 
 Values = dict[str, Any]
 
@@ -36,7 +35,6 @@ _OWN = {
     "threads": 1,
     "matcher": ON_PROCESSOR.matcher,
     "device": ON_PROCESSOR.device,
-    "composites_per_instant_max": COMPOSITES_MAX,
     "log_level": "info",
     "link": (),
     "strategy": None,
@@ -74,12 +72,6 @@ class Configuration:
         """Where it computes: ``cpu``, ``gpu``, or by what each costs (``auto``)."""
         device: str = self.values["device"]
         return device
-
-    @property
-    def composites_per_instant_max(self) -> int:
-        """Composite events that a rule may have at one instant."""
-        most: int = self.values["composites_per_instant_max"]
-        return most
 
     @property
     def log_level(self) -> str:

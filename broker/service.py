@@ -43,7 +43,6 @@ OWN_FIXED = (
     "forget_s",
     "matcher",
     "device",
-    "composites_per_instant_max",
 )
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
@@ -193,6 +192,8 @@ def make_host(
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
 
+    node = node or configuration.node
+
     def engine() -> Detector:
         known = costs.of_this_machine(os.environ)
         return engine_of(
@@ -201,10 +202,9 @@ def make_host(
             known,
             configuration.device,
             _log_instead,
-            configuration.composites_per_instant_max,
+            node.composites_per_instant_max,
         )
 
-    node = node or configuration.node
     by_arrival = node.ordering is Ordering.ARRIVAL
     if configuration.strategy is None and not configuration.links and not by_arrival:
         return Host(Node(node, engine(), now), transport, clock)

@@ -111,7 +111,8 @@ class Conversation:
 
     def new_node(self, **options: Any) -> Node:
         config = NodeConfig(**{"wall_clock": False, **options})
-        return Node(config, rules.engine.make(self.engine), self.now)
+        most = config.composites_per_instant_max
+        return Node(config, rules.engine.make(self.engine, composites_max=most), self.now)
 
     # --- driving ---
 

@@ -20,6 +20,7 @@ from routing.serving.sources import Source, Standing
 from routing.serving.watermark import Watermarks
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Detector, Placement
+from rules.engine.overrun import Overrun
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
 from rules.language import load
@@ -80,6 +81,10 @@ class Detection:
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that it dropped since its id is another's."""
         return self._engine.take_conflict()
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call, having too many composite events."""
+        return self._engine.take_overruns()
 
     @property
     def memory(self) -> Mapping[str, int]:

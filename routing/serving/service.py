@@ -9,6 +9,7 @@ are due at once, are on their way before the engine gets to work on them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -64,11 +65,14 @@ from routing.serving.status import (
 )
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
+from rules.engine.overrun import Overrun
 
 LEFT_OUT = "source left out"
 """What the log says of a source that rules wait for no longer."""
 NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
+OVERRUNS_TOLD = 20
+"""Rules that have ended, having too many composite events, that the status names."""
 CREDIT_MAX = 2**31 - 1
 """The most credit that a sink is remembered to have given."""
 
@@ -109,6 +113,8 @@ class Service:
         self._rates = Rates(now)
         self._refused: set[str] = set()
         """The names of brokers that have tried to link to this one, which works alone."""
+        self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
+        """In words, which rules have ended, and why; the last of them."""
         self._unacknowledged: Link | None = None
         """Whose Publish was taken in, while that is not yet said."""
 
@@ -146,6 +152,7 @@ class Service:
             ],
             "parts": list(self._detection.parts),
             "memory": dict(self._detection.memory),
+            "overruns": list(self._overruns),
             "totals": {
                 **self._rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,
@@ -395,6 +402,20 @@ class Service:
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
         self._send(link.peer, Confirmed(message.request, self.status(self._moment.now)))
 
+    def _take_overrun(self, overrun: Overrun) -> None:
+        """A rule has ended, having more composite events at an instant than it may: say so."""
+        self._overruns.append(str(overrun))
+        self._log("error", "a rule has ended", rule=overrun.rule, reason=str(overrun))
+        self._end(overrun)
+
+    def _end(self, overrun: Overrun) -> None:
+        """Take a rule that has ended out of force; who waits for what no rule names now is told."""
+        ended = self._detection.remove(overrun.rule)
+        self._follow()
+        type_name = ended.deployed.rule.defines.name
+        for sink, interest in self._sinks.pause(type_name, str(overrun)):
+            self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
+
     # --- after every input ---
 
     def _settle(self) -> None:
@@ -406,6 +427,8 @@ class Service:
                 self._sinks.offer_detected(detections, self._detection.due_mark)
             if (conflict := self._detection.take_conflict()) is not None:
                 self._report(conflict)
+        for overrun in self._detection.take_overruns():
+            self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
             self._deliver(sink)
         if self._unacknowledged is not None:

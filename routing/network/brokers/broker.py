@@ -53,6 +53,7 @@ from routing.serving.sources import Source, Standing
 from routing.serving.status import Overview
 from routing.wire import MAGIC
 from rules.engine.engine import Detector
+from rules.engine.overrun import Overrun
 from rules.errors import RuleErrors
 
 _LINK_HELLO = 48
@@ -68,7 +69,8 @@ class Broker(Node):
     def __init__(self, setup: Setup) -> None:
         overlay, strategy = setup.overlay, type(setup.strategy)
         ordering = setup.config.ordering
-        terms = terms_of(setup.strategy.name, ordering, overlay.forget_s)
+        most = setup.config.composites_per_instant_max
+        terms = terms_of(setup.strategy.name, ordering, overlay.forget_s, most)
         self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
         self._strategy_name = setup.strategy.name
         self._has_trees = has_sink_trees(strategy)
@@ -458,6 +460,9 @@ class Broker(Node):
         if self._trees is not None:
             self._trees.ask_for_own()
         self._agenda.tell_soon()
+
+    def _end(self, overrun: Overrun) -> None:
+        """The rule stays in force, and yields nothing any more."""
 
     def _is_held(self) -> bool:
         self._holding.look_at_links()

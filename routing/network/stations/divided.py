@@ -33,6 +33,7 @@ from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, Standing
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, kept_by_all
+from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 
 
@@ -45,6 +46,8 @@ class DividedDetection(EndingDetection):
         self._router = router
         self.lags = Lags(self._config.lead_max_us)
         """What lags here, in all trees."""
+        self._overruns: list[Overrun] = []
+        """The rules that have ended in some tree here."""
         self.station = self._new_station()
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
@@ -69,7 +72,9 @@ class DividedDetection(EndingDetection):
     def _new_station(self) -> Station:
         kind = ArrivalStation if self._by_arrival else Station
         engine, most = self._engine.fresh(), self._config.waiting_events_max
-        return kind(self._name, engine, most, self.lags)
+        station = kind(self._name, engine, most, self.lags)
+        station.overruns = self._overruns
+        return station
 
     @property
     def branches(self) -> Mapping[str, Branch]:
@@ -110,6 +115,12 @@ class DividedDetection(EndingDetection):
         """The first event, since the last call, that one dropped since its id is another's."""
         found = [station.take_conflict() for station in self._fed]
         return next((one for one in found if one is not None), None)
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended here since the last call, having too many composite events."""
+        overruns = tuple(self._overruns)
+        self._overruns.clear()
+        return overruns
 
     @property
     def memory(self) -> Mapping[str, int]:
