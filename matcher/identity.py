@@ -28,9 +28,8 @@ Key: TypeAlias = tuple[int, int]
 RULE_SOURCE = "rexmq/rule/"
 """Prefix of the source of composite events; the rule's name follows."""
 
-ENDED = "@"
-"""After the name of a rule: what follows tells a version of it that has ended
-(:mod:`routing.serving.ended`)."""
+VERSION = "@"
+"""Stands in a rule's id between its name and its version; no name has it."""
 
 _DIGEST = re.compile("[0-9a-f]{32}")
 _MASK = 2**64 - 1
@@ -90,14 +89,19 @@ def event_key(source: str, printed_id: str) -> Key:
     return hash_128("event", source, printed_id)
 
 
-def rule_key(name: str, version: int) -> Key:
-    """The seed of a rule's composite events (tesla.md section 4, S15), though it may have ended."""
-    return hash_128("rule", plain_name(name), str(version))
+def rule_id(name: str, version: int) -> str:
+    """The id of one version of a rule: ``fire`` for the first, then ``fire@1``, ``fire@2``."""
+    return name if version == 0 else f"{name}{VERSION}{version}"
 
 
-def plain_name(name: str) -> str:
-    """The name of a rule, or of a rule's source, without what tells a version that has ended."""
-    return name.partition(ENDED)[0]
+def plain_name(rule: str) -> str:
+    """The name of a rule, or of a rule's source, from its id."""
+    return rule.partition(VERSION)[0]
+
+
+def rule_key(rule: str, version: int) -> Key:
+    """The seed of the composite events of a rule's version (tesla.md section 4, S15)."""
+    return hash_128("rule", plain_name(rule), str(version))
 
 
 def composite_key(rule: Key, causes: Iterable[Key]) -> Key:

@@ -22,21 +22,24 @@ is detected *before* the time of the event it takes, and ``finish`` the rest.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from matcher.errors import BadEvent
+from matcher.identity import plain_name, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, Datum, Event, EventBatch, EventType
 from matcher.rows import batch_of, refuse_taken
 from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, Placement, make
 from rules.engine.conflict import refuse
+from rules.engine.intervals import Intervals, told
 from rules.engine.overrun import COMPOSITES_MAX, Overrun
 from rules.errors import Problem, RuleErrors
 from rules.language import load
-from rules.pattern import Rule
+from rules.pattern import Rule, RuleSet
 
 SOURCE = "local"
 """The source of events that name none."""
@@ -83,10 +86,11 @@ class Engine:
         most = composites_per_instant_max
         if most is not None and most < 1:
             raise ValueError(f"composites_per_instant_max must be at least 1, not {most}")
-        self._detector = make(engine, device=device, composites_max=most)
+        self._detector = Intervals(make(engine, device=device, composites_max=most))
         self._schemas: dict[str, EventType] = {}
         self._rules: dict[str, tuple[Rule, int]] = {}  # with their versions
         self._versions: dict[str, int] = {}  # of names that were ever in use
+        self._ending: dict[str, tuple[Rule, int]] = {}  # by id, and where they end
         self._sequences: dict[str, int] = {}
         self._time = TIME_MIN
         self._time_unit = time_unit
@@ -114,12 +118,12 @@ class Engine:
         """
         if name not in self._rules:
             raise KeyError(name)
-        return self._detector.placement(name)
+        return self._detector.placement(self._id(name))
 
     def deploy(self, text: str, *, replace: bool = False) -> None:
         """Add the rules of a text; they see events from now on (S15).
 
-        With ``replace``, a rule of the same name is removed first. Raises RuleErrors, and changes
+        With ``replace``, rules of the same names hold up to now. Raises RuleErrors, and changes
         nothing, for a text that is refused.
         """
         checked = load(text, known=self._schemas)
@@ -128,21 +132,66 @@ class Engine:
             problems = [Problem(f"a rule named {name} is already deployed") for name in taken]
             raise RuleErrors(problems, text)
         kept = [rule for rule in self.rules if rule.name not in taken]
-        arrange([*kept, *checked.rules])  # or what it replaces would be gone when it is refused
-        since = None if self._time == TIME_MIN else self._time + 1
+        ending = [rule for rule, _ in self._ending.values()]
+        ending += [self._rules[name][0] for name in taken if self._time != TIME_MIN]
+        arrange([*kept, *ending, *checked.rules])  # or what it replaces would be gone when refused
+        since = None if self._time == TIME_MIN else self._now
         version = max((self._versions.get(rule.name, -1) + 1 for rule in checked.rules), default=0)
         for name in taken:
             self.remove(name)
-        self._detector.deploy(checked, since=since, version=version)
+        versions = tuple(
+            dataclasses.replace(rule, name=rule_id(rule.name, version)) for rule in checked.rules
+        )
+        self._detector.deploy(RuleSet(versions, checked.schemas), since=since, version=version)
         self._schemas.update(checked.schemas)
         for rule in checked.rules:
             self._rules[rule.name] = (rule, version)
             self._versions[rule.name] = version
 
     def remove(self, name: str) -> None:
-        """Remove a rule; KeyError when none has that name."""
-        self._detector.remove(name)
+        """Remove a rule, which still finds what was published before; KeyError when none has that
+        name.
+        """
+        rule = self._id(name)
+        if self._detector.mark(rule) < self._now:
+            self._detector.end(rule, self._now)
+            self._ending[rule] = self._rules[name][0], self._now
+        else:
+            self._detector.remove(rule)
         del self._rules[name]
+
+    @property
+    def _now(self) -> int:
+        """The instant beyond all that was published."""
+        return TIME_MIN if self._time == TIME_MIN else self._time + 1
+
+    def _id(self, name: str) -> str:
+        return rule_id(name, self._rules[name][1])
+
+    def _advance(self, mark: int) -> Detections:
+        """As ``advance``; drops the rules that have come to their ends."""
+        found = self._detector.advance(mark)
+        for rule, (_, end) in list(self._ending.items()):
+            if self._detector.mark(rule) >= end:
+                self._detector.remove(rule)
+                del self._ending[rule]
+        overruns = self._detector.take_overruns()
+        for one in overruns:
+            self._forget(one.rule)
+        if any(self._versions.values()):
+            found = Detections(told(found.batches), found.order)
+        if overruns:
+            raise TooManyComposites(overruns, found)
+        return found
+
+    def _forget(self, rule: str) -> None:
+        """Forget a rule that has ended, be it in force or not."""
+        name = plain_name(rule)
+        if name in self._rules and self._id(name) == rule:
+            del self._rules[name]
+        elif self._ending.pop(rule, None) is None:
+            return  # it came to its end besides
+        self._detector.remove(rule)
 
     def publish(
         self,
@@ -233,15 +282,6 @@ class Engine:
         TooManyComposites as ``advance``.
         """
         return list(self._advance(TIME_MAX).events())
-
-    def _advance(self, mark: int) -> Detections:
-        detections = self._detector.advance(mark)
-        overruns = self._detector.take_overruns()
-        for one in overruns:
-            self.remove(one.rule)
-        if overruns:
-            raise TooManyComposites(overruns, detections)
-        return detections
 
     def schema(self, name: str) -> EventType:
         """A declared or defined event type; BadEvent when there is none of that name."""

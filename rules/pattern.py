@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from matcher.model import TIME_MAX, EventType, Kind
+from matcher.model import EventType, Kind
 from rules.terms import Aggregate, Expression, Window, Within, aggregates_in
 
 
@@ -121,8 +121,6 @@ class Rule:
     where ``A(...) or B(...)`` stands (X2), in the order of the text; its own pattern is the first
     of them. Where they differ is in the types of events and what follows from these: numbers and
     kinds of everything else are the same, and so are names, but for nameless events.
-
-    A rule that ends finds nothing from ``until`` on, in microseconds (curtailing).
     """
 
     name: str
@@ -138,7 +136,6 @@ class Rule:
     together: int | None = None
     latest: int = 0
     alternatives: tuple[Rule, ...] = ()
-    until: int = TIME_MAX
     used_types: tuple[EventType, ...] = field(init=False, repr=False, compare=False)
     """Every event type the rule reads, terminator first, each once, aggregates included."""
     is_strict: bool = field(init=False, repr=False, compare=False)

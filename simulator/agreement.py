@@ -159,7 +159,7 @@ def _check_rules(part: Part, root: Broker) -> Iterator[str]:
 
 
 def _rule(deployed: Deployed) -> tuple[str, int, int | None]:
-    return deployed.rule.name, deployed.version, deployed.since
+    return deployed.name, deployed.version, deployed.since
 
 
 def _check_known(name: str, broker: Broker, root: Broker) -> Iterator[str]:

@@ -133,21 +133,22 @@ class RuleBook:
         was done (Law 3).
         """
         names = {rule.name: rule for rule in asked.rules}
-        found = {one.rule.name: one for one in in_force if one.rule.name in names}
+        found = {one.name: one for one in in_force if one.name in names}
         known = {(one.rule.name, one.version) for one in self.held}
         new = [one for name, one in found.items() if (name, one.version) not in known]
         if names.keys() & self._unclear or len(new) not in (0, len(names)):
             return False
         for one in new:
-            self._end_untold(one.rule.name, last_of(one.rule.name, one.begin))
-            self.held.append(Held(one.rule, one.since, None, one.version))
+            self._end_untold(one.name, last_of(one.name, one.begin))
+            rule = replace(one.rule, name=one.name)
+            self.held.append(Held(rule, one.since, None, one.version))
         return True
 
     def conclude_removal(self, name: str, in_force: Iterable[Deployed], last_of: LastOf) -> bool:
         """Remove had no answer; as conclude."""
         if name in self._unclear:
             return False
-        if not any(one.rule.name == name for one in in_force):
+        if not any(one.name == name for one in in_force):
             self._end_untold(name, last_of(name, TIME_MAX))
         return True
 

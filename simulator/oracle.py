@@ -7,7 +7,7 @@ events as they come, so those are compared as a set, and each source's in its or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +17,6 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Event, EventBatch, EventType
 from routing.messages import Delivery
 from routing.network.tables.filters import type_named
-from routing.serving.ended import name_of, told, told_causes
 from rules.pattern import RuleSet
 from rules.subscription import Subscription, parse_subscription
 from simulator.changes import Held
@@ -69,19 +68,19 @@ class Oracle:
         for when, one, begins in sorted(turns, key=lambda turn: (_time(turn[0]), turn[2])):
             yield from self._advance(_time(when))
             if begins:
-                ruleset = RuleSet((replace(one.rule, name=_name(one)),), self._schemas)
+                ruleset = RuleSet((one.rule,), self._schemas)
                 self._detector.deploy(ruleset, since=when, version=one.version)
                 for batch in self._published:  # which this rule may be the first to use
                     self._detector.push(batch)
             else:
-                self._detector.remove(_name(one))
+                self._detector.remove(one.rule.name)
         yield from self._advance(TIME_MAX)
 
     def _advance(self, mark: int) -> Iterator[EventBatch]:
         found = self._detector.advance(mark)
         rows = [
             batch.take(slice(place, place + 1))
-            for batch in told(told_causes(found.batches))
+            for batch in found.batches
             for place in range(len(batch))
         ]
         yield from (rows[place] for place in found.order.tolist())
@@ -110,11 +109,6 @@ class Oracle:
 def _parsed(text: str, schema: EventType) -> Subscription:
     """A filter of a type; deliveries are held against the same ones time and again."""
     return parse_subscription(text, {schema.name: schema})
-
-
-def _name(held: Held) -> str:
-    """What tells a version of a rule from others, which may hold at the same time."""
-    return name_of(held.rule.name, held.version, _time(held.until))
 
 
 def _time(when: int | None) -> int:

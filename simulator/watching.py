@@ -249,7 +249,7 @@ def _is_supplied(broker: Broker, deployed: Deployed) -> bool:
 
 
 def _told(deployed: Deployed) -> str:
-    return f"{deployed.rule.name}, version {deployed.version} since {deployed.since}"
+    return f"{deployed.name}, version {deployed.version} since {deployed.since}"
 
 
 def _marks_in_tree(tree: str, station: Station, plan: Any) -> Iterator[tuple[str, Marks]]:

@@ -29,6 +29,7 @@ from routing.messages import (
     Opened,
     Plan,
     Refused,
+    RuleFacts,
     Shared,
     TreeAck,
     TreeNack,
@@ -81,13 +82,13 @@ def _time(time: int) -> str:
 
 def _known(message: Known) -> Iterator[str]:
     yield from _some("types", (one.name for one in message.types))
-    yield from _some("rules", (one.name for one in message.rules))
+    yield from _some("rules", map(_rule, message.rules))
     yield from _some("brokers", (name for name, _ in message.homes))
 
 
 def _amended(message: Amended) -> Iterator[str]:
     yield from _some("types", (item[0] for _, item in message.types[1]))
-    yield from _some("rules", (item.name for _, item in message.rules[1]))
+    yield from _some("rules", (_rule(item) for _, item in message.rules[1]))
     for what, (gone, come) in (("type", message.types), ("rule", message.rules)):
         if gone and not come:
             yield f"a {what} is gone"
@@ -96,6 +97,10 @@ def _amended(message: Amended) -> Iterator[str]:
 
 def _homes(homes: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
     return (f"{broker} publishes {', '.join(types) or 'nothing'}" for broker, types in homes)
+
+
+def _rule(facts: RuleFacts) -> str:
+    return facts.id if facts.until is None else f"{facts.id} until {_time(facts.until)}"
 
 
 def _some(what: str, names: Iterable[str]) -> Iterator[str]:

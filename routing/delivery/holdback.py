@@ -8,13 +8,11 @@ the marks of all of them have passed it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from matcher.model import TIME_MAX, EventBatch, Int64s
 from routing.delivery.parcel import Numbers, Parcel, select, without
-from routing.serving.ended import renamed
 
 
 class HoldBack:
@@ -80,13 +78,6 @@ class HoldBack:
         self._subscriptions = [without(one, number) for one in self._subscriptions]
         is_over = np.array([not one for one in self._subscriptions])
         self._take(np.flatnonzero(np.repeat(is_over, [len(batch) for batch in self._batches])))
-
-    def rename(self, names: Mapping[str, str]) -> None:
-        """Sources are called otherwise."""
-        self._batches = [
-            replace(one, ids=replace(one.ids, source=renamed(one.ids.source, names)))
-            for one in self._batches
-        ]
 
     def _take(self, due: Int64s) -> Parcel:
         time, since, serial, rank = self._keys[due].T

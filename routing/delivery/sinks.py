@@ -40,9 +40,9 @@ from routing.errors import Refusal
 from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.order import greatest_time
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.ended import outlasted, told
 from routing.wire.extent import EXTENT_MAX, extent_of
 from rules.engine.engine import Detections
+from rules.engine.intervals import told
 from rules.pattern import TIMER
 
 JOINED_BATCHES_MAX = 64
@@ -61,8 +61,6 @@ class Sink:
         self.interests = Interests()
         self.rules: tuple[Deployed, ...] = ()
         """The rules that define what it subscribed to."""
-        self.has_ended_rules = False
-        """Whether any of them had ended (routing.serving.ended), now or before."""
         self.feeds: frozenset[str] = frozenset()
         """The published types that its events come or are made from."""
         self.mark = TIME_MAX
@@ -109,6 +107,11 @@ class Sink:
         self._queue.append(parcel)
         self._queued += parcel.events
 
+    def offer_found(self, parcel: Parcel) -> None:
+        """Queue composite events that are due, as clients are told of them."""
+        batches = told(parcel.batches)
+        self.offer(Parcel(batches, parcel.subscriptions, parcel.order, parcel.late, parcel.events))
+
     def must_hold(self, parcel: Parcel, *, is_joined: bool) -> bool:
         """Whether some composite events of a parcel are not due yet, come after held ones, or have
         no common order yet (``is_joined``).
@@ -125,7 +128,7 @@ class Sink:
         """Queue what ``mark`` has passed; whether there was any."""
         due = self._held.release(self.mark)
         if due is not None:
-            self.offer(due)
+            self.offer_found(due)
         return due is not None
 
     def forget(self, number: int) -> None:
@@ -139,10 +142,6 @@ class Sink:
         """Drop held events that will come again: by source, those from a time on."""
         self._held.withdraw(due)
 
-    def rename(self, names: Mapping[str, str]) -> None:
-        """Some of the held events are of rules that are called otherwise now; by their sources."""
-        self._held.rename(names)
-
     def take(self, events_max: int) -> Delivery | None:
         """What is to be sent now; None when nothing is due or there is no credit."""
         if not self._queue or self.credit == 0:
@@ -154,8 +153,7 @@ class Sink:
         self.credit -= parcel.events
         self.delivered += parcel.events
         dropped, self._unreported = self._unreported, 0
-        batches = told(parcel.batches) if self.has_ended_rules else parcel.batches
-        return Delivery(batches, parcel.subscriptions, parcel.order, dropped, parcel.late)
+        return Delivery(parcel.batches, parcel.subscriptions, parcel.order, dropped, parcel.late)
 
     def _pop_message(self, events_max: int) -> tuple[Parcel, int]:
         """What fits into a message of the first parcel, at most so many events; and its extent."""
@@ -331,12 +329,9 @@ class Sinks:
         """Work out anew which rules a sink follows: its subscriptions have changed, too."""
         self.version += 1
         names = sink.interests.type_names
-        if sink.held:
-            self._set_apart(sink)
         sink.rules = tuple(
             deployed for name in names for deployed in self._deployments.defining(name)
         )
-        sink.has_ended_rules |= any(deployed.has_ended for deployed in sink.rules)
         needs = [self._deployments.needs(deployed.rule.name) for deployed in sink.rules]
         sink.feeds = frozenset(names).union(*needs) - {TIMER.name}
         if sink.rules:
@@ -347,15 +342,6 @@ class Sinks:
             sink.mark = TIME_MAX  # nothing is left to wait for
             sink.release()
             self.touch(sink)
-
-    def _set_apart(self, sink: Sink) -> None:
-        """What is held of rules that are gone is not of those that bear their names from now on."""
-        find = self._deployments.find
-        for one in sink.rules:
-            name = one.rule.name
-            if find(name) != one and not one.has_ended:
-                sink.has_ended_rules = True
-                sink.rename({RULE_SOURCE + name: RULE_SOURCE + outlasted(name, one.version)})
 
     def _end(self, sink: Sink, number: int) -> None:
         for ended in sink.interests.remove(number):
@@ -412,7 +398,7 @@ class Sinks:
             if sink.must_hold(parcel, is_joined=is_joined):
                 sink.hold(parcel, self._places(parcel.batches))
             else:
-                sink.offer(parcel)
+                sink.offer_found(parcel)
             self.touch(sink)
         for sink in self._composite.values():
             # Only now, since what was just detected may come before what was held.

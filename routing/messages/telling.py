@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from matcher.identity import rule_id
 from matcher.model import EventType
 from routing.messages.clients import (
     Advertise,
@@ -22,19 +23,27 @@ from routing.messages.values import Document, Name, Number, Request, Sequence, T
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):
-    """A deployed rule: since when, and its canonical text."""
+    """A rule's version: its canonical text, since when it holds, and up to when, if it was removed
+    or replaced.
+    """
 
     name: Name
     text: Document
     since: Time | None
     version: Sequence
+    until: Time | None = None
+
+    @property
+    def id(self) -> str:
+        """What tells it from other versions."""
+        return rule_id(self.name, self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the root knows: all event types, and all rules in force in their order (E4).
+    """What the root knows: all event types, and all rules in their order (E4).
 
-    ``ended``: names of rules that were taken out of force, and their last versions. ``homes``:
+    ``ended``: names of rules of which no version is in force, and their last versions. ``homes``:
     all brokers, those out of reach too, and the types that their sources publish or have
     published. ``given_up``: types that rules wait for no longer.
     """

@@ -123,15 +123,6 @@ class Partition:
         }
         return Partition(self.places, fragments, self.waiting, pulls)
 
-    def loosened(self, rules: Container[str]) -> Partition:
-        """The same, but for these rules what satisfies static conditions passes at once."""
-        fragments = {
-            node: {name: one.whole(None) if name in rules else one for name, one in own.items()}
-            for node, own in self.fragments.items()
-        }
-        pulls = {name: one for name, one in self.pulls.items() if name not in rules}
-        return Partition(self.places, fragments, self.waiting, pulls)
-
 
 def partition(
     tree: Tree,

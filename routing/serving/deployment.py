@@ -8,20 +8,18 @@ beginning, when that is nothing yet, so that a live run equals a recorded one. O
 clock holds from now at the earliest: where the input begins is known in a recording alone (S13),
 and a broker that has seen an old event must not tick through all the years since.
 
-Law 3: a rule ends at its mark. What it has not been evaluated for by then, because a source lags
-say, it will never say; where it is replaced, neither will the new one, which holds from an instant
-beyond all that was published. Both instants are told to who removes or replaces.
+Law 3: a rule holds up to an instant that is chosen as that from which it holds: beyond all that has
+been published of what it needs. What was published before is still found. Both instants are told to
+who removes or replaces. Until everybody has what it found it is a rule as any other, only that
+nobody can name it; then it is dropped.
 
 Law 4: a name's versions count up for ever, so that no two deployments share composite ids (S15).
+Each is a rule of its own, with an id (matcher.identity.rule_id) for name.
 
 Law 5: of a name, one version holds at an instant at most: one that replaces another holds from no
-earlier than where that ended, whatever they need.
+earlier than where that ends, whatever they need.
 
-Law 6: a rule that has ended may have to be evaluated for some time yet (ended). It counts as a rule
-then wherever composite events are found, waited for and passed on; it is not in force, and nobody
-can name it.
-
-Law 7: what sinks hold of rules outlasts the counting of these, which begins anew where others are
+Law 6: what sinks hold of rules outlasts the counting of these, which begins anew where others are
 gone (Deployed.serial). So for their order a rule has a *turn*, which stays as it is for as long as
 the rule is there; where rules are known in another order by now, all have later turns than before.
 """
@@ -32,12 +30,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
-from matcher.identity import plain_name
-from matcher.model import TIME_MIN, EventType
+from matcher.identity import plain_name, rule_id
+from matcher.model import TIME_MAX, TIME_MIN, EventType
 from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code
-from routing.serving import ended as ending
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet
@@ -45,17 +42,20 @@ from rules.pattern import TIMER, Rule, RuleSet
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A rule in force. ``since`` None: from the beginning; ``serial`` counts deployments.
+    """A rule that holds in [since, until). ``since`` None: from the beginning; ``until`` None: it
+    is in force, and nobody knows yet; ``serial`` counts deployments. The rule's name is its id.
 
-    It stays the same rule while others that were deployed before it go, whatever it is counted as.
+    It stays the same rule while others that were deployed before it go, whatever it is counted as,
+    and when it is known to end.
     """
 
     rule: Rule = field(compare=False)
     since: int | None
     version: int
     serial: int = field(compare=False)
+    until: int | None = field(default=None, compare=False)
     identity: tuple[str, str, tuple[EventType, ...]] = field(init=False, repr=False)
-    """Its name, its text, and the types that this speaks of."""
+    """Its id, its text, and the types that this speaks of."""
 
     def __post_init__(self) -> None:
         rule = self.rule
@@ -63,9 +63,19 @@ class Deployed:
         object.__setattr__(self, "identity", identity)
 
     @property
+    def name(self) -> str:
+        """What clients call it, in whatever version."""
+        return plain_name(self.rule.name)
+
+    @property
     def begin(self) -> int:
         """``since`` as a time, TIME_MIN for the beginning."""
         return TIME_MIN if self.since is None else self.since
+
+    @property
+    def end(self) -> int:
+        """``until`` as a time, TIME_MAX where nobody knows yet."""
+        return TIME_MAX if self.until is None else self.until
 
     @property
     def place(self) -> tuple[int, int]:
@@ -79,44 +89,17 @@ class Deployed:
         named.pop(TIMER.name, None)
         return tuple(named.values())
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is not in force any more (Law 6)."""
-        return ending.has_ended(self.rule.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A rule that is not in force any more.
-
-    ``until`` is its mark when it was taken out: it has held for every instant from ``since`` on
-    that lies before ``until``, and for none beyond (S15).
-    """
-
-    deployed: Deployed
-    until: int
-
-    @property
-    def name(self) -> str:
-        """What the rule is called from its end on."""
-        one = self.deployed
-        return ending.name_of(one.rule.name, one.version, self.until)
-
-    @property
-    def rule(self) -> Deployed:
-        """The rule as it is evaluated from its end on (Law 6), in its old place."""
-        return replace(self.deployed, rule=ending.ended(self.deployed.rule, self.name))
-
 
 class Deployments:
-    """The rules in force by name, at most ``rules_max`` of them, and those of Law 6.
+    """All rules by id: those in force, at most ``rules_max``, and those that end (Law 3).
 
     ``published`` below are the names of the types that have, or have had, advertisers.
     """
 
     def __init__(self, config: NodeConfig) -> None:
         self._rules: dict[str, Deployed] = {}
-        self._lingering: dict[str, Deployed] = {}
+        self._in_force: dict[str, Deployed] = {}
+        """Those that nobody has removed or replaced, by name."""
         self._versions: dict[str, int] = {}
         self._needs: dict[str, frozenset[str]] = {}
         self._users: Mapping[str, Sequence[Deployed]] = {}
@@ -128,8 +111,8 @@ class Deployments:
         self._published: frozenset[str] = frozenset()
         """The defined types that were published when the needs were worked out."""
         self._serial = 0
-        self._turns: dict[tuple[str, int], int] = {}
-        """By the names that rules were deployed with, and versions (Law 7)."""
+        self._turns: dict[str, int] = {}
+        """By id (Law 6)."""
         self._last_turn = 0
         self.configure(config)
 
@@ -142,34 +125,35 @@ class Deployments:
 
     @property
     def rules(self) -> tuple[Deployed, ...]:
-        """All rules that are evaluated, in their order (E4)."""
-        return tuple(sorted(self._all, key=lambda deployed: deployed.place))
+        """All rules, in their order (E4)."""
+        return tuple(sorted(self._rules.values(), key=lambda deployed: deployed.place))
 
     @property
     def in_force(self) -> tuple[Deployed, ...]:
         """Those in force, in their order."""
-        return tuple(sorted(self._rules.values(), key=lambda deployed: deployed.place))
+        return tuple(sorted(self._in_force.values(), key=lambda deployed: deployed.place))
 
     @property
-    def lingering(self) -> Collection[Deployed]:
-        """Those that have ended (Law 6)."""
-        return self._lingering.values()
+    def ending(self) -> tuple[Deployed, ...]:
+        """Those that are known to end (Law 3)."""
+        if len(self._rules) == len(self._in_force):
+            return ()
+        return tuple(one for one in self._rules.values() if one.until is not None)
 
-    @property
-    def _all(self) -> Iterable[Deployed]:
-        rules = self._rules.values()
-        return (*rules, *self._lingering.values()) if self._lingering else rules
+    def find(self, rule: str) -> Deployed | None:
+        """The rule of that id, if there is one."""
+        return self._rules.get(rule)
 
-    def find(self, name: str) -> Deployed | None:
-        """The rule of that name, if it is evaluated."""
-        return self._rules.get(name) or self._lingering.get(name)
+    def find_in_force(self, name: str) -> Deployed | None:
+        """The version of the rule of that name that is in force, if there is one."""
+        return self._in_force.get(name)
 
     def order(self, name: str) -> tuple[int, int]:
         """Where composite events of a rule stand among simultaneous ones (E4), as ``place``, but
-        for as long as they may be held (Law 7); (0, 0) for a rule that is not evaluated.
+        for as long as they may be held (Law 6); (0, 0) for one that is not there.
         """
         deployed = self.find(name)
-        return (0, 0) if deployed is None else (deployed.begin, self._turns[_bearer(deployed)])
+        return (0, 0) if deployed is None else (deployed.begin, self._turns[name])
 
     def defining(self, type_name: str) -> tuple[Deployed, ...]:
         """The rules that define a type."""
@@ -180,7 +164,7 @@ class Deployments:
         return self._needs[rule_name]
 
     def are_over(self, type_name: str) -> bool:
-        """Whether some rule names a type, be it one that has ended (Law 6)."""
+        """Whether some rule names a type."""
         return type_name in self._users or type_name in self._defining
 
     def published_below(self, type_name: str) -> set[str]:
@@ -200,22 +184,30 @@ class Deployments:
     # --- changes ---
 
     def check(self, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
-        """Refusal when the rules do not go with those in force, less ``replaced`` (Law 1)."""
-        gone = {deployed.rule.name for deployed in replaced}
-        kept = [one for one in self._rules.values() if one.rule.name not in gone]
-        taken = {deployed.rule.name for deployed in kept}
+        """Refusal when the rules do not go with those that are there, of which they replace some
+        (Law 1). Those hold for a while yet, beside the new ones.
+        """
+        gone = {deployed.name for deployed in replaced}
         for rule in rules.rules:
-            if rule.name in taken:
+            if rule.name in self._in_force and rule.name not in gone:
                 raise Refusal(
                     Code.IN_USE,
                     f"a rule named {rule.name} is deployed; replace it, or remove it first",
                 )
-        if len(kept) + len(rules.rules) > self._rules_max:
+        if len(self._in_force) - len(gone) + len(rules.rules) > self._rules_max:
             raise Refusal(Code.LIMIT, f"more than {self._rules_max} rules (rules_max)")
+        in_force = [one.rule for one in self._in_force.values() if one.name not in gone]
+        ending = [one.rule for one in (*self.ending, *replaced)]
         try:
-            arrange([*(deployed.rule for deployed in kept), *rules.rules])
+            arrange([*in_force, *rules.rules])
         except RuleErrors as errors:
             raise Refusal(Code.BAD_RULES, str(errors)) from None
+        try:
+            arrange([*in_force, *ending, *rules.rules])
+        except RuleErrors as errors:
+            names = ", ".join(sorted({plain_name(rule.name) for rule in ending}))
+            hint = f"{names} still holds for a while as it was: remove it, and deploy this later"
+            raise Refusal(Code.BAD_RULES, f"{errors}\n{hint}") from None
 
     def version_of(self, rules: RuleSet) -> int:
         """The version that a set of rules gets (Law 4)."""
@@ -227,16 +219,18 @@ class Deployments:
         added = []
         for rule in rules:
             self._serial += 1
-            added.append(Deployed(_by_itself(rule), since, version, self._serial))
+            named = replace(_by_itself(rule), name=rule_id(rule.name, version))
+            added.append(Deployed(named, since, version, self._serial))
             self._versions[rule.name] = version
-            self._take_turn(_bearer(added[-1]))
+            self._take_turn(named.name)
         self._rules.update((deployed.rule.name, deployed) for deployed in added)
+        self._in_force.update((deployed.name, deployed) for deployed in added)
         return tuple(added)
 
     @property
     def ended(self) -> Mapping[str, int]:
         """The last versions of the rules that are not in force any more, by name (Law 4)."""
-        return {name: one for name, one in self._versions.items() if name not in self._rules}
+        return {name: one for name, one in self._versions.items() if name not in self._in_force}
 
     def adopt(
         self,
@@ -244,53 +238,51 @@ class Deployments:
         published: Iterable[str],
         ended: Iterable[tuple[str, int]] = (),
     ) -> tuple[str, ...]:
-        """Have exactly these rules in force, as another broker says (Law 1 was kept there).
+        """Have exactly these rules, as another broker says (Law 1 was kept there).
 
-        Gives the names that mean no rule any more, or another than before.
+        Gives the ids that mean no rule any more, or another than before.
         """
-        before = self._rules, self._lingering
-        named = {deployed.rule.name: deployed for deployed in rules}
-        gone = tuple(one.rule.name for one in self._all if named.get(one.rule.name) != one)
-        self._lingering = {name: one for name, one in named.items() if one.has_ended}
-        self._rules = {name: one for name, one in named.items() if not one.has_ended}
+        before = self._rules
+        self._rules = {deployed.rule.name: deployed for deployed in rules}
+        self._in_force = {one.name: one for one in self._rules.values() if one.until is None}
+        gone = tuple(name for name, one in before.items() if self._rules.get(name) != one)
         self._versions.update(ended)
-        self._versions.update((name, one.version) for name, one in self._rules.items())
-        self._serial = max((one.serial for one in self._all), default=0)
+        self._versions.update((name, one.version) for name, one in self._in_force.items())
+        self._serial = max((one.serial for one in self._rules.values()), default=0)
         advertised = frozenset(published)
-        if (self._rules, self._lingering) != before or advertised.intersection(
-            self._defining
-        ) != self._published:
+        is_same = self._rules == before and _ends(self._rules) == _ends(before)
+        if not is_same or advertised.intersection(self._defining) != self._published:
             self._take_turns()
             self.rearrange(advertised)
         return gone
 
-    def keep(self, one: Deployed) -> None:
-        """Have a rule that has ended linger. ``rearrange`` must follow."""
-        self._lingering[one.rule.name] = one
+    def end(self, rule: str, until: int) -> Deployed:
+        """Let a rule in force hold up to an instant (Law 3)."""
+        ending = self._rules[rule] = replace(self._rules[rule], until=until)
+        del self._in_force[ending.name]
+        return ending
 
-    def let_go(self, name: str) -> Deployed:
-        """Have one linger no more. ``rearrange`` must follow."""
-        return self._lingering.pop(name)
-
-    def remove(self, name: str) -> Deployed:
-        """Take a rule out of force. ``rearrange`` must follow."""
-        return self._rules.pop(name)
+    def drop(self, rule: str) -> Deployed:
+        """Drop a rule that ends. ``rearrange`` must follow."""
+        return self._rules.pop(rule)
 
     def rearrange(self, published: Iterable[str]) -> None:
         """Work out anew what each rule needs: rules or the published types have changed."""
-        uses, defining = _graph(self._all)
+        uses, defining = _graph(self._rules.values())
         self._defining = {
             name: tuple(sorted(rules, key=lambda deployed: deployed.place))
             for name, rules in defining.items()
         }
         users: dict[str, list[Deployed]] = {}
-        for one in self._all:
+        for one in self._rules.values():
             for name in _used(one.rule):
                 users.setdefault(name, []).append(one)
         self._users = users
         advertised = frozenset(published)
         self._published = advertised.intersection(uses)
-        self._needs = {one.rule.name: _needs(one.rule, uses, advertised) for one in self._all}
+        self._needs = {
+            name: _needs(one.rule, uses, advertised) for name, one in self._rules.items()
+        }
         groups: dict[str, dict[frozenset[str], None]] = {}
         for needs in self._needs.values():
             for type_name in needs:
@@ -299,26 +291,25 @@ class Deployments:
         self.need_clock = TIMER.name in self._groups
 
     def _take_turns(self) -> None:
-        """Others are known than before, perhaps in another order (Law 7)."""
+        """Others are known than before, perhaps in another order (Law 6)."""
         before, self._turns = self._turns, {}
-        bearers = [_bearer(one) for one in sorted(self._all, key=lambda one: one.serial)]
-        known = [before[one] for one in bearers if one in before]
-        is_order_kept = known == sorted(known) and before.keys().isdisjoint(bearers[len(known) :])
-        for one in bearers:
+        rules = sorted(self._rules, key=lambda one: self._rules[one].serial)
+        known = [before[one] for one in rules if one in before]
+        is_order_kept = known == sorted(known) and before.keys().isdisjoint(rules[len(known) :])
+        for one in rules:
             if is_order_kept and one in before:
                 self._turns[one] = before[one]
             else:
                 self._take_turn(one)
 
-    def _take_turn(self, bearer: tuple[str, int]) -> None:
+    def _take_turn(self, rule: str) -> None:
         self._last_turn += 1
-        self._turns[bearer] = self._last_turn
+        self._turns[rule] = self._last_turn
 
     def _forget_turns(self) -> None:
         """Of rules that are gone, once there are many of them."""
-        if len(self._turns) > 2 * (1 + len(self._rules) + len(self._lingering)):
-            bearers = set(map(_bearer, self._all))
-            self._turns = {one: turn for one, turn in self._turns.items() if one in bearers}
+        if len(self._turns) > 2 * (1 + len(self._rules)):
+            self._turns = {one: turn for one, turn in self._turns.items() if one in self._rules}
 
     def needs_of_new(
         self, rules: RuleSet, published: Iterable[str]
@@ -376,8 +367,8 @@ def _by_itself(rule: Rule) -> Rule:
     return arrange([rule]).rules[0] if rule.is_strict else rule
 
 
-def _bearer(deployed: Deployed) -> tuple[str, int]:
-    return plain_name(deployed.rule.name), deployed.version
+def _ends(rules: Mapping[str, Deployed]) -> list[int | None]:
+    return [one.until for one in rules.values()]
 
 
 def _used(rule: Rule) -> list[str]:

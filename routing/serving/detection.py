@@ -3,30 +3,37 @@
 This is the one owner of the engine. Everything that is published and needed by a rule is pushed;
 whenever a mark has changed the engine is advanced (:mod:`routing.serving.watermark`), and what it
 detects goes to the sinks.
+
+Law: a rule that ends is dropped once its mark has come to ``until``, and what it found is with the
+sinks. Fire is removed with 26 s for its end; smoke is promised up to 27 s, and it is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
+from matcher.times import time_text
 from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code, Deploy
 from routing.serving.advertisements import Advertisements
-from routing.serving.deployment import Deployed, Deployments, Ended
+from routing.serving.deployment import Deployed, Deployments
 from routing.serving.sources import Source, Standing
 from routing.serving.watermark import Watermarks
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Detector, Placement
+from rules.engine.intervals import Intervals
 from rules.engine.overrun import Overrun
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
 from rules.language import load
-from rules.pattern import TIMER, RuleSet
+from rules.pattern import TIMER, Rule, RuleSet
 from rules.syntax import ast
 from rules.syntax.parser import parse
+
+NO_RULES = RuleSet((), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Detection:
 
     def __init__(self, basis: Basis) -> None:
         self._config = basis.config
-        self._engine = basis.engine
+        self._engine = Intervals(basis.engine)
         self._advertisements = basis.advertisements
         self._deployments = basis.deployments
         self._on_types = basis.on_types
@@ -71,7 +78,8 @@ class Detection:
         name = deployed.rule.name
         if self.watermarks.has_ended(self._deployments.needs(name)):
             return TIME_MAX
-        return self._engine.mark(name)
+        mark = self._engine.mark(name)
+        return TIME_MAX if mark >= deployed.end else mark
 
     @property
     def duplicates(self) -> int:
@@ -160,6 +168,7 @@ class Detection:
 
     def advance(self, now: float) -> Detections | None:
         """Evaluate what the marks allow; None when no mark has changed."""
+        self._drop_over()
         changed = self.watermarks.refresh(now)
         if not (changed or self._pending) or not len(self._deployments):
             return None
@@ -168,32 +177,44 @@ class Detection:
 
     # --- rules ---
 
-    def deploy(self, message: Deploy, now: float) -> tuple[Sequence[Deployed], Sequence[Ended]]:
-        """Deploy a text; gives its rules, and those that they replace.
+    def deploy(self, message: Deploy, now: float) -> tuple[Sequence[Deployed], Sequence[Deployed]]:
+        """Deploy a text; gives its rules, and those that they replace, with their ends.
 
         Refusal, with nothing changed, when it is refused.
         """
+        self._drop_over()
         rules, replaced = self._read(message)
-        self._check(rules, replaced)
+        ends = self._ends(replaced, now)
+        self._check(rules, replaced, ends)
         self._advertisements.forget_far(self._deployments.are_over)
         version = self._deployments.version_of(rules)
-        sinces = self._sinces(rules, now)
-        ended = self._take_out(replaced, rules)
-        sinces = self._beyond_ends(sinces, ended)
+        sinces = self._beyond_ends(self._sinces(rules, now), ends)
+        ended = self._end(ends, rules)
         added: list[Deployed] = []
         for since in dict.fromkeys(sinces.values()):
             own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
-            self._install(RuleSet(own, rules.schemas), since, version)
-            added += self._deployments.add(own, since, version)
+            come = self._deployments.add(own, since, version)
+            self._install(RuleSet(tuple(one.rule for one in come), rules.schemas), since, version)
+            added += come
         self._rules_changed()
         return added, ended
 
-    def remove(self, name: str) -> Ended:
-        """Remove a rule; Refusal when there is none of that name."""
-        deployed = self._deployments.find(name)
-        if deployed is None or deployed.has_ended:
+    def remove(self, name: str, now: float) -> Deployed:
+        """Remove a rule, and give it with its end; Refusal when there is none of that name."""
+        self._drop_over()
+        deployed = self._deployments.find_in_force(name)
+        if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
-        (ended,) = self._take_out([deployed], RuleSet((), {}))
+        (ended,) = self._end(self._ends([deployed], now), NO_RULES)
+        self._rules_changed()
+        return ended
+
+    def end(self, rule: str, until: int) -> Deployed | None:
+        """Let a rule in force hold up to an instant, by its id; None where it is not in force."""
+        deployed = self._deployments.find(rule)
+        if deployed is None or deployed.until is not None:
+            return None
+        (ended,) = self._end({deployed: until}, NO_RULES)
         self._rules_changed()
         return ended
 
@@ -212,12 +233,14 @@ class Detection:
             raise Refusal(Code.BAD_RULES, str(errors)) from None
         if not rules.rules:
             raise Refusal(Code.BAD_RULES, f"{message.file}: there is no rule in the text")
-        found = [self._deployments.find(rule.name) for rule in rules.rules]
+        found = [self._deployments.find_in_force(rule.name) for rule in rules.rules]
         replaced = [one for one in found if one is not None] if message.replace else []
         return rules, replaced
 
-    def _check(self, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
-        gone = _mentions_of(replaced)
+    def _check(
+        self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
+    ) -> None:
+        gone = _mentions_of(one for one, until in ends.items() if until <= self._found(one))
         for schema in _mentions_of(_undeployed(rules)):
             known = self._advertisements.find(schema.name)
             if known is None or known.schema == schema:
@@ -225,31 +248,64 @@ class Detection:
             if known.advertisers or known.mentions > gone.count(known.schema):
                 raise Refusal(
                     Code.SCHEMA,
-                    f"event {schema} is already known as {known.schema} (tesla.md E5)",
+                    f"event {schema} is already known as {known.schema} (tesla.md E5)"
+                    + self._while_it_ends(known.schema, ends),
                 )
         names = {schema.name for schema in _mentions_of(_undeployed(rules))}
         if len(names | self._advertisements.schemas.keys()) > self._config.types_max:
             raise Refusal(Code.LIMIT, f"more than {self._config.types_max} types (types_max)")
         self._deployments.check(rules, replaced)
 
+    def _while_it_ends(self, schema: EventType, ends: Mapping[Deployed, int]) -> str:
+        """In words, until when a type has this schema, if only rules that end rely on it."""
+        ending = [replace(one, until=until) for one, until in ends.items()]
+        ending = [one for one in (*ending, *self._deployments.ending) if schema in one.mentions]
+        known = self._advertisements[schema.name]
+        if known.advertisers or known.mentions > len(ending):
+            return ""
+        last = max(ending, key=lambda one: one.end)
+        until = time_text(last.end)
+        return f"; rule {last.name} holds up to {until}: remove it, and deploy this when it is over"
+
     def _sinces(self, rules: RuleSet, now: float) -> Mapping[str, int | None]:
         """The instants from which new rules hold (S15; Law 2 of routing.serving.deployment).
 
         One for all that need published events, so that hierarchies start whole, and beyond what has
-        been evaluated of the rules above them; rules over the clock alone have their own, and one
-        that ticks holds from now at the earliest.
+        been evaluated of the rules above them.
         """
         needs = self._deployments.needs_of_new(rules, self._published())
         above = self._deployments.needs_above({rule.defines.name for rule in rules.rules})
-        published = above.union(*needs.values()) - {TIMER.name}
-        since = self._beyond(published)
+        since = self._beyond(above.union(*needs.values()) - {TIMER.name})
+        return {
+            rule.name: self._instant(rule, needs[rule.name], since, now) for rule in rules.rules
+        }
+
+    def _ends(self, gone: Iterable[Deployed], now: float) -> Mapping[Deployed, int]:
+        """The instants up to which rules hold that are removed, or replaced (Law 3 there). One that
+        waits for the first source of a type, and has not been evaluated, has held for nothing.
+        """
+        ends = {}
+        for one in gone:
+            name = one.rule.name
+            needs, mark = self._deployments.needs(name), self._mark_at_end(name)
+            until = self._instant(one.rule, needs, self._beyond(needs - {TIMER.name}), now)
+            if mark <= one.begin and any(map(self.watermarks.is_absent, needs)):
+                until = None
+            ends[one] = max(mark, TIME_MIN if until is None else until)
+        return ends
+
+    def _instant(
+        self, rule: Rule, needs: frozenset[str], beyond: int | None, now: float
+    ) -> int | None:
+        """An instant beyond all that a rule may have seen, which is ``beyond`` what it needs of
+        published events. By the clock that is now; and now at the earliest, for one that ticks.
+        """
         clock = round(now * MICROSECONDS) if self._config.wall_clock else None
-        found = {name: since if own - {TIMER.name} else clock for name, own in needs.items()}
-        if clock is not None:
-            for rule in filter(uses_timer, rules.rules):
-                known = found[rule.name]
-                found[rule.name] = clock if known is None else max(clock, known)
-        return found
+        if not needs - {TIMER.name}:
+            return clock
+        if clock is None or not uses_timer(rule):
+            return beyond
+        return clock if beyond is None else max(clock, beyond)
 
     def _beyond(self, names: Iterable[str]) -> int | None:
         """An instant beyond all events and marks of these types; None when there is no event."""
@@ -264,39 +320,66 @@ class Detection:
         return max(bounds)
 
     def _beyond_ends(
-        self, sinces: Mapping[str, int | None], ended: Iterable[Ended]
+        self, sinces: Mapping[str, int | None], ends: Mapping[Deployed, int]
     ) -> Mapping[str, int | None]:
         """The instants from which new rules hold, none before what it replaces has ended (Law 5 of
         routing.serving.deployment).
         """
         found = dict(sinces)
-        for one in ended:
-            name = one.deployed.rule.name
-            if name in found and one.until > TIME_MIN:
-                since = found[name]
-                found[name] = one.until if since is None else max(since, one.until)
+        for one, until in ends.items():
+            if one.name in found and until > one.begin:
+                since = found[one.name]
+                found[one.name] = until if since is None else max(since, until)
         return found
 
-    def _take_out(self, gone: Sequence[Deployed], rules: RuleSet) -> Sequence[Ended]:
-        """Take rules out of force, for new ones whose types stay known in between."""
-        ended = [Ended(deployed, self._mark_at_end(deployed.rule.name)) for deployed in gone]
-        for deployed in gone:
-            self.watermarks.touch(self._deployments.needs(deployed.rule.name))
-            self._uninstall(deployed.rule.name)
-            self._deployments.remove(deployed.rule.name)
-        self._advertisements.exchange(_mentions_of(gone), _mentions_of(_undeployed(rules)))
+    def _end(self, ends: Mapping[Deployed, int], rules: RuleSet) -> Sequence[Deployed]:
+        """Let rules hold up to these instants, for new ones whose types stay known in between; what
+        has nothing more to find is dropped at once.
+        """
+        ended = [self._deployments.end(one.rule.name, until) for one, until in ends.items()]
+        over = [one for one in ended if one.end <= self._found(one)]
+        for one in ended:
+            self._finish(one.rule.name, one.end)
+        self._drop(over, rules)
         return ended
+
+    def _found(self, one: Deployed) -> int:
+        """Up to where all has been found of a rule."""
+        return max(one.begin, self._engine.mark(one.rule.name))
+
+    def drop(self, over: Collection[Deployed]) -> None:
+        """Drop rules that have come to their ends."""
+        if over:
+            self._drop(over)
+            self._rules_changed()
+
+    def _drop_over(self) -> None:
+        """Drop the rules whose marks have come to their ends."""
+        mark = self._engine.mark
+        self.drop([one for one in self._deployments.ending if mark(one.rule.name) >= one.end])
+
+    def _drop(self, over: Collection[Deployed], rules: RuleSet = NO_RULES) -> None:
+        for one in over:
+            name = one.rule.name
+            self.watermarks.touch(self._deployments.needs(name))
+            self._uninstall(name)
+            self._deployments.drop(name)
+        self._advertisements.exchange(_mentions_of(over), _mentions_of(_undeployed(rules)))
 
     def _install(self, rules: RuleSet, since: int | None, version: int) -> None:
         """Begin to evaluate rules."""
         self._engine.deploy(rules, since=since, version=version)
+
+    def _finish(self, name: str, until: int) -> None:
+        """Evaluate a rule up to an instant."""
+        self._engine.end(name, until)
 
     def _uninstall(self, name: str) -> None:
         """Cease to evaluate a rule."""
         self._engine.remove(name)
 
     def _mark_at_end(self, name: str) -> int:
-        """The mark of a rule that is about to be taken out of force."""
+        """The mark of a rule that is to end."""
         return self._engine.mark(name)
 
     def _rules_changed(self) -> None:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig
@@ -378,12 +379,12 @@ class Service:
             list(map(ended_facts, ended)),
         )
         self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
-        names = [one.rule.name for one in deployed[:NAMED_MAX]]
+        names = [one.name for one in deployed[:NAMED_MAX]]
         more = {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
         self._log("info", "deployed", rules=names, **more, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
-        ended = self._detection.remove(message.name)
+        ended = self._detection.remove(message.name, self._moment.now)
         self._follow()
         self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
@@ -393,8 +394,8 @@ class Service:
         self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
-        deployed = self._deployments.find(message.name)
-        if deployed is None or deployed.has_ended:
+        deployed = self._deployments.find_in_force(message.name)
+        if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
         (facts,) = self._overview.rules([deployed], self._moment.now)
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
@@ -405,15 +406,17 @@ class Service:
     def _take_overrun(self, overrun: Overrun) -> None:
         """A rule has ended, having more composite events at an instant than it may: say so."""
         self._overruns.append(str(overrun))
-        self._log("error", "a rule has ended", rule=overrun.rule, reason=str(overrun))
+        name = plain_name(overrun.rule)
+        self._log("error", "a rule has ended", rule=name, reason=str(overrun))
         self._end(overrun)
 
     def _end(self, overrun: Overrun) -> None:
         """Take a rule that has ended out of force; who waits for what no rule names now is told."""
-        ended = self._detection.remove(overrun.rule)
+        ended = self._detection.end(overrun.rule, overrun.until)
+        if ended is None:
+            return
         self._follow()
-        type_name = ended.deployed.rule.defines.name
-        for sink, interest in self._sinks.pause(type_name, str(overrun)):
+        for sink, interest in self._sinks.pause(ended.rule.defines.name, str(overrun)):
             self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
 
     # --- after every input ---

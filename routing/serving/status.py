@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from matcher.model import TIME_MAX, EventType
 from routing.delivery.sinks import Sink, Sinks
 from routing.serving.advertisements import Advertisements, KnownType
-from routing.serving.deployment import Deployed, Deployments, Ended
+from routing.serving.deployment import Deployed, Deployments
 from routing.serving.detection import Detection
 from routing.serving.link import Link
 from routing.serving.sources import FAR, Source, Sources, Standing
@@ -131,14 +131,13 @@ def sink_facts(sink: Sink) -> Facts:
     }
 
 
-def ended_facts(ended: Ended) -> Facts:
+def ended_facts(ended: Deployed) -> Facts:
     """One rule that was removed or replaced."""
-    deployed = ended.deployed
     return {
-        "name": deployed.rule.name,
-        "since": deployed.since,
-        "until": time_or_none(ended.until),
-        "version": deployed.version,
+        "name": ended.name,
+        "since": ended.since,
+        "until": time_or_none(ended.end),
+        "version": ended.version,
     }
 
 
@@ -193,7 +192,7 @@ class Overview:
         needs = self._deployments.needs(deployed.rule.name)
         placement = None if place or absent else self.placement(deployed)
         facts = {
-            "name": deployed.rule.name,
+            "name": deployed.name,
             "type": deployed.rule.defines.name,
             "since": deployed.since,
             "version": deployed.version,

@@ -21,10 +21,11 @@ changes neither what is strict for others nor their ranks or groups. All else is
 a whole.
 
 Law 5: what is strict at an instant, and in which order rules run there, follows from the rules that
-hold there (S12, S15), whenever it is evaluated. Where a rule of a cycle begins, or ends, later than
-others of the cycle have been evaluated up to, there is a *turn*: these, and all above them, wait
-there, and are arranged with it, or without it, once those of the cycle are there. They have one
-group between them, so none keeps the others; what is above changes its rank alone.
+hold there (S12, S15), whenever it is evaluated. Where a rule of a cycle begins later than others of
+the cycle have been evaluated up to, there is a *turn*: these, and all above them, wait there, and
+are arranged with it once those of the cycle are there. They have one group between them, so none
+keeps the others; what is above changes its rank alone. Where one ends it is removed when all have
+come there (:mod:`rules.engine.intervals`).
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ from rules.errors import Problem, RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet, uses_of
 
 TURN = "\0"
-"""Before the name of a rule, in groups, in place of a type: its mark is where the rule begins, or
-ends (Law 5)."""
+"""Before the name of a rule, in groups, in place of a type: its mark is where the rule begins
+(Law 5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,7 @@ class Deployed:
 
 
 class _Turn(NamedTuple):
-    """Where a rule of a cycle begins or ends, the type that it defines, and the rules of the cycle
-    (Law 5).
-    """
+    """Where a rule of a cycle begins (Law 5), the type that it defines, and the cycle's rules."""
 
     instant: int
     type: str
@@ -223,12 +222,12 @@ class Catalogue:
 
     @property
     def has_turns(self) -> bool:
-        """Whether rules wait where a rule of a cycle begins or ends (Law 5)."""
+        """Whether rules wait where a rule of a cycle begins (Law 5)."""
         return bool(self._turns)
 
     def turn(self) -> bool:
-        """Arrange rules with those that begin, or without those that end, where all of their cycle
-        are; whether there are some. Then all has to ``advance`` once more, without other marks.
+        """Arrange rules with those that begin where all of their cycle are; whether there are some.
+        Then all has to ``advance`` once more, without other marks.
         """
         if all(map(self._is_ahead, self._turns.values())):
             return False
@@ -371,14 +370,13 @@ class Catalogue:
         self, deployed: Sequence[Deployed], standings: Standings
     ) -> tuple[list[Deployed], dict[str, _Turn]]:
         """The rules that are arranged together now, which are all but those of cycles that begin
-        later or have ended; and the turns that lie ahead.
+        later; and the turns that lie ahead.
         """
         groups = {one.rule.name: standings.group(Shape.of(one.rule)) for one in deployed}
         cyclic = [one for one in deployed if one.rule.defines.name in groups[one.rule.name]]
         holding, turns = list(deployed), dict[str, _Turn]()
         for one in cyclic:
-            since, until = one.since, one.rule.until
-            if since == TIME_MIN and until == TIME_MAX:
+            if one.since == TIME_MIN:
                 continue
             within, type_ = groups[one.rule.name], one.rule.defines.name
             cycle = [
@@ -386,13 +384,10 @@ class Catalogue:
                 for other in cyclic
                 if other.rule.defines.name in within and type_ in groups[other.rule.name]
             ]
-            reached = min(map(self._reached, cycle))
-            if not since <= reached < until:
+            if min(map(self._reached, cycle)) < one.since:
                 holding.remove(one)
-            instant = since if reached < since else until
-            if reached < instant < TIME_MAX:
                 names = tuple(other.rule.name for other in cycle)
-                turns[TURN + one.rule.name] = _Turn(instant, type_, names)
+                turns[TURN + one.rule.name] = _Turn(one.since, type_, names)
         return holding, turns
 
     def _reached(self, one: Deployed) -> int:

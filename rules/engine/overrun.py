@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from matcher.identity import plain_name
 from matcher.times import time_text
 
 COMPOSITES_MAX = 1_000_000
@@ -21,14 +22,22 @@ COMPOSITES_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Overrun:
-    """A rule that has ended: at ``instant``, in microseconds, it has more than ``most`` matches."""
+    """A rule that has ended: at ``instant``, in microseconds, it has more than ``most`` matches.
+
+    ``until`` is the first instant at which it does not hold.
+    """
 
     rule: str
     instant: int
     most: int
 
+    @property
+    def until(self) -> int:
+        """Just beyond its last instant."""
+        return self.instant + 1
+
     def __str__(self) -> str:
         return (
-            f"rule {self.rule} has more than {self.most} composite events at "
+            f"rule {plain_name(self.rule)} has more than {self.most} composite events at "
             f"{time_text(self.instant)} (composites_per_instant_max), and has ended there"
         )

@@ -64,6 +64,28 @@ def test_replacing_a_rule_changes_its_ids():
     assert ids[0] != ids[1]
 
 
+@pytest.mark.parametrize("engine", ["auto", "naive"])
+def test_what_was_published_before_a_rule_is_removed_is_still_found(engine):
+    """As in a broker: it holds up to the instant beyond all of that."""
+    local = Engine(
+        f"{RULES}\nrule upper: define U(x: int) from P() as p where x = 1", engine=engine
+    )
+    local.publish("B", time=1, x=1)
+    local.publish("A", time=2, x=1)
+    local.deploy(RULES, replace=True)
+    found = local.publish("A", time=3, x=1)
+    assert [(one.type, one.source) for one in found] == [
+        ("P", "rexmq/rule/pair"),
+        ("U", "rexmq/rule/upper"),
+    ]
+    local.publish("B", time=4, x=1)
+    local.remove("pair")
+    local.publish("A", time=5, x=1)
+    found = local.finish()
+    assert [(one.time, one.source) for one in found if one.type == "P"] == []
+    assert [rule.name for rule in local.rules] == ["upper"]
+
+
 def test_what_a_refused_text_was_to_replace_stays():
     local = Engine(
         "event A(x: int)\n"

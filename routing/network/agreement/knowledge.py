@@ -3,9 +3,9 @@
 Brokers that were out of each other's reach may have come to know different things; the root of the
 tree that joins them puts them together (``merged``).
 
-Law 1: of two versions of a rule the later counts, and of equal ones the one that has ended, since
-a rule ends once and for all. What is only in one of them counts; but a rule that has ended and
-lingers does so only as long as nobody who knows of its end has let it go.
+Law 1: of a rule's versions the last is in force, if any is, and a rule that is known to end ends,
+once and for all. What is only in one of them counts, unless the other knows that version, or a
+later one, and has dropped it.
 
 Law 2: where two differ otherwise (a type with two schemas, a name for two rules) the root's own
 counts. What of the others does not go with it is left out, and named.
@@ -20,12 +20,10 @@ from functools import lru_cache
 
 import msgspec
 
-from matcher.identity import plain_name
 from matcher.model import EventType
 from routing.messages import Known, RuleFacts
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.ended import ended, has_ended, version_of
 from routing.wire.schemas import flat_schema
 from rules.checking.dependencies import arrange
 from rules.errors import Problem, RuleErrors
@@ -48,7 +46,9 @@ def knowledge_of(
     rules = sorted(deployments.rules, key=lambda one: one.serial)
     return Known(
         tuple(schemas[name] for name in sorted(schemas)),
-        tuple(RuleFacts(one.rule.name, one.rule.text, one.since, one.version) for one in rules),
+        tuple(
+            RuleFacts(one.name, one.rule.text, one.since, one.version, one.until) for one in rules
+        ),
         tuple(sorted(deployments.ended.items())),
         tuple((name, tuple(sorted(types))) for name, types in sorted((homes or {}).items())),
         tuple(sorted(given_up)),
@@ -56,7 +56,7 @@ def knowledge_of(
 
 
 def rules_of(known: Known) -> tuple[Deployed, ...]:
-    """The rules that the root evaluates, in their order; RuleErrors when they are none."""
+    """The rules that there are, in their order; RuleErrors when they are none."""
     return _rules(known.types, known.rules)
 
 
@@ -67,10 +67,10 @@ def _rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[
     found = []
     for serial, facts in enumerate(rules, start=1):
         known = (schemas[word] for word in _words(facts.text) if word in schemas)
-        loaded = _loaded(facts.name, facts.text, tuple(known))
+        loaded = _loaded(facts.id, facts.text, tuple(known))
         if len(loaded) != 1:
-            raise RuleErrors([Problem(f"expected one rule, {facts.name}, found {len(loaded)}")])
-        found.append(Deployed(loaded[0], facts.since, facts.version, serial))
+            raise RuleErrors([Problem(f"expected one rule, {facts.id}, found {len(loaded)}")])
+        found.append(Deployed(loaded[0], facts.since, facts.version, serial, facts.until))
     arrange([one.rule for one in found])  # a cycle is refused here, and nowhere later
     return tuple(found)
 
@@ -80,8 +80,6 @@ def _loaded(name: str, text: str, known: tuple[EventType, ...]) -> tuple[Rule, .
     """The rules of a text. Types come and go, but mostly not those that it speaks of."""
     schemas = {schema.name: schema for schema in known}
     rules = load(text, file=name, known=schemas).rules
-    if has_ended(name):
-        return tuple(ended(rule, name) for rule in rules)
     return tuple(replace(rule, name=name) for rule in rules)
 
 
@@ -126,28 +124,29 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
     types = {schema.name: schema for schema in own.types}
     lost = [one.name for one in other.types if types.get(one.name, one) != one]
     types.update({one.name: one for one in other.types if one.name not in types})
-    ended = dict(own.ended)
-    for name, version in other.ended:
-        ended[name] = max(version, ended.get(name, version))
-    rules = {facts.name: facts for facts in own.rules if not _is_let_go(facts, other)}
-    mentions = {one.rule.name: {schema.name for schema in one.mentions} for one in rules_of(other)}
+    other, unfit = _fitting(other, own, lost)
+    lost += unfit
+    rules = {facts.id: facts for facts in own.rules if not _is_dropped(facts, other)}
     for facts in other.rules:
-        present = rules.get(facts.name)
-        if present is not None and present.version >= facts.version:
-            if present != facts:
-                lost.append(facts.name)
-        elif _is_let_go(facts, own):
+        present = rules.get(facts.id, facts)
+        if _is_dropped(facts, own):
             continue
-        elif mentions[facts.name].isdisjoint(lost):
-            rules[facts.name] = facts
+        until = facts.until if present.until is None else present.until
+        here, there = (msgspec.structs.replace(one, until=until) for one in (present, facts))
+        if here == there:
+            rules[facts.id] = here
         else:
             lost.append(facts.name)
-    kept = {name: facts for name, facts in rules.items() if ended.get(name, -1) < facts.version}
+    ended = _last_ended((*own.ended, *other.ended))
+    last = _last_in_force(rules.values(), ended)
+    kept = (
+        one for one in rules.values() if one.until is not None or last.get(one.name) == one.version
+    )
     homes = dict(other.homes) | dict(own.homes)
     known = Known(
         tuple(types[name] for name in sorted(types)),
-        tuple(kept.values()),
-        tuple(sorted((name, one) for name, one in ended.items() if name not in kept)),
+        tuple(kept),
+        tuple(sorted((name, one) for name, one in ended.items() if name not in last)),
         tuple(sorted(homes.items())),
         tuple(sorted({*own.given_up, *other.given_up})),
     )
@@ -158,11 +157,36 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
     return known, lost
 
 
-def _is_let_go(facts: RuleFacts, by: Known) -> bool:
-    """Whether a rule has ended that somebody knows to have ended and has not among the rules."""
-    if not has_ended(facts.name):
-        return False
-    name, version = plain_name(facts.name), version_of(facts.name)
-    later = any(one.name == name and one.version > version for one in by.rules)
-    is_known = later or dict(by.ended).get(name, -1) >= version
-    return is_known and all(one.name != facts.name for one in by.rules)
+def _fitting(other: Known, own: Known, lost: Iterable[str]) -> tuple[Known, list[str]]:
+    """What others know, but for rules of theirs that speak of types which are lost; and those."""
+    here = {facts.id for facts in own.rules}
+    mentions = {one.rule.name: {schema.name for schema in one.mentions} for one in rules_of(other)}
+    fits = {
+        facts.id for facts in other.rules if facts.id in here or mentions[facts.id].isdisjoint(lost)
+    }
+    unfit = [facts.name for facts in other.rules if facts.id not in fits]
+    return replace(other, rules=tuple(one for one in other.rules if one.id in fits)), unfit
+
+
+def _is_dropped(facts: RuleFacts, by: Known) -> bool:
+    """Whether somebody knows that version of a rule, or a later one, and has it no more."""
+    versions = [one.version for one in by.rules if one.name == facts.name]
+    known = max([*versions, dict(by.ended).get(facts.name, -1)])
+    return known >= facts.version and facts.version not in versions
+
+
+def _last_ended(ended: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """By name of a rule, the last version that is known to be out of force."""
+    last: dict[str, int] = {}
+    for name, version in ended:
+        last[name] = max(version, last.get(name, version))
+    return last
+
+
+def _last_in_force(rules: Iterable[RuleFacts], ended: Mapping[str, int]) -> dict[str, int]:
+    """By name, the version of a rule that is in force, where one is (Law 1)."""
+    last: dict[str, int] = {}
+    for one in rules:
+        if one.until is None and one.version > ended.get(one.name, -1):
+            last[one.name] = max(one.version, last.get(one.name, -1))
+    return last

@@ -28,6 +28,8 @@ from routing.messages import (
     Code,
     Confirmed,
     Message,
+    Need,
+    Needed,
     WhenFull,
 )
 from routing.network.agreement.terms import terms_of
@@ -82,6 +84,7 @@ class Broker(Node):
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()
         parts = parts_of(self._ground, self._agreed, self._agenda, self._moved)
+        self._needs = parts.needs
         self._wanting = parts.wanting
         self._knowing = parts.knowing
         self._requests = parts.requests
@@ -258,6 +261,10 @@ class Broker(Node):
         if measuring is not None and measuring.due_at is not None and measuring.due_at <= now:
             self._moment.now = now
             measuring.handle_timer()
+        surveying = self._surveying
+        if surveying.due_at is not None and surveying.due_at <= now:
+            self._moment.now = now
+            surveying.handle_timer()
         due = self.overlay.next_timer()
         if due is not None and due <= now:
             self.overlay.handle_timer(now)
@@ -285,6 +292,7 @@ class Broker(Node):
             self.overlay.next_timer(),
             agenda.tell_at,
             agenda.repeat_at,
+            self._surveying.due_at,
             returning_until,
         ):
             if other is not None and (due is None or other < due):
@@ -462,7 +470,11 @@ class Broker(Node):
         self._agenda.tell_soon()
 
     def _end(self, overrun: Overrun) -> None:
-        """The rule stays in force, and yields nothing any more."""
+        """Tell the root, with the next pause: wherever the rule is evaluated it ends here, but who
+        has to evaluate it anew must know.
+        """
+        self._divided.ended[overrun.rule] = overrun.until
+        self._needs.say(Need(Needed.END, (overrun.rule,)))
 
     def _is_held(self) -> bool:
         self._holding.look_at_links()

@@ -22,7 +22,6 @@ from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
-from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.visiting import Visiting
 from routing.serving.deployment import Deployed
@@ -38,14 +37,12 @@ class Knowing:
         agenda: Agenda,
         needs: Needs,
         visiting: Visiting,
-        lingering: Lingering,
     ) -> None:
         self._ground = ground
         self._agreed = agreed
         self._agenda = agenda
         self._needs = needs
         self._visiting = visiting
-        self._lingering = lingering
         self._router = ground.router
         self._advertisements = ground.advertisements
         self._deployments = ground.deployments
@@ -146,7 +143,6 @@ class Knowing:
     def _follow_rules(
         self, rules: Sequence[Deployed], published: Iterable[str], known: Known
     ) -> None:
-        self._lingering.learn(rules)
         gone = self._deployments.adopt(rules, published, known.ended)
         self._ground.detection.forget(gone)
 

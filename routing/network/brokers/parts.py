@@ -43,7 +43,6 @@ from routing.network.brokers.following import Following
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.knowing import Knowing
-from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.masters import Masters
 from routing.network.brokers.measuring import Chooser, Measuring
 from routing.network.brokers.needs import Needs
@@ -87,8 +86,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
     chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
     wanting = Wanting(ground, agenda)
-    lingering = Lingering(ground, by_arrival=agreed.by_arrival)
-    knowing = Knowing(ground, agreed, agenda, needs, visiting, lingering)
+    knowing = Knowing(ground, agreed, agenda, needs, visiting)
     requests = Requests(ground, agenda, visiting)
     passing = Passing(ground, agreed, visiting, moved)
     openings, trees, detection = Openings(ground, moved), None, ground.detection
@@ -97,10 +95,10 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         trees = SinkTrees(ground, agreed, agenda, needs, visiting, wanting, openings, detection)
     chooser = _chooser_of(ground, agreed, chosen, trees)
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
-    surveying = Surveying(ground, agreed, needs, measuring)
-    planning = Planning(ground, agreed, visiting, knowing, lingering, requests, trees, measuring)
+    surveying = Surveying(ground, agreed, agenda, needs, measuring)
+    planning = Planning(ground, agreed, visiting, knowing, requests, trees, measuring)
     following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
-    reasons = (requests, *(one for one in (trees, measuring) if one is not None))
+    reasons = (requests, surveying, *(one for one in (trees, measuring) if one is not None))
     pausing = Pausing(
         ground,
         agreed,
@@ -118,6 +116,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
             Needed.PLAN: pausing.meet,
             Needed.SURVEY: pausing.meet_survey,
             Needed.RELEASE: knowing.give_up,
+            Needed.END: pausing.meet_end,
             Needed.TREES: pausing.meet if trees is None else trees.meet,
         }
     )

@@ -23,15 +23,19 @@ says what comes of it (stations.publishers, Law 2).
 Law 5: rules go on without sources that have closed. How far they have come without a type is known
 where they are evaluated, which may be out of reach by the time that a source brings it again; no
 further, in any case, than what the others that they need have promised. So that is its mark.
+
+Law 6: a rule that ends is dropped with the first plan by which everybody has what it found before
+its end. fire ends at 26 s: the dues of the pause say 26 s or more, and no rule above it may have to
+be evaluated once more from where it would need fire. While somebody is out of reach, whose dues
+nobody knows, no rule is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from matcher.identity import plain_name
 from matcher.model import TIME_MIN
 from routing.messages import Known, Plan
 from routing.network.agreement.rounds import Absent, Round, raise_all
@@ -39,13 +43,11 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.knowing import Knowing
-from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
-from routing.network.recovery.dues import concluded, withdraw
+from routing.network.recovery.dues import concluded, over
 from routing.network.ways.places import Division
-from routing.serving.deployment import Deployed
 from routing.serving.status import time_or_none
 
 GO_ON_WITHOUT = "rules go on without brokers that are forgotten"
@@ -63,7 +65,6 @@ class Planning:
         agreed: Agreed,
         visiting: Visiting,
         knowing: Knowing,
-        lingering: Lingering,
         requests: Requests,
         trees: SinkTrees | None,
         measuring: Measuring | None,
@@ -73,7 +74,6 @@ class Planning:
         self._agreed = agreed
         self._visiting = visiting
         self._knowing = knowing
-        self._lingering = lingering
         self._requests = requests
         self._trees = trees
         self._measuring = measuring
@@ -83,7 +83,7 @@ class Planning:
         the plan that follows.
         """
         agreed, before = self._agreed, self._agreed.division()
-        versions = {facts.name: facts.version for facts in agreed.known.rules}
+        known = {facts.id for facts in agreed.known.rules}
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
         remembered = {state.origin for state in self._ground.overlay.states}
         self._visiting.forget(remembered | homes.keys())
@@ -99,14 +99,15 @@ class Planning:
         self._learn(found, homes)
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, absent)
+        for rule, until in sorted(found.ended.items()):
+            self._detection.end(rule, until)
         due = self._due_in(found)
         self._go_on_without(forgotten, homes, absent, due)
-        self._lingering.let_go(due, is_whole=not absent)
-        before_that = self._ground.deployments.rules
+        if not absent:
+            self._detection.drop(over(self._ground.deployments.rules, due))
         self._detection.out_of_reach = dict(absent)
         self._do_what_was_asked(homes)
-        lingering = self._lingering.keep(due)
-        due = {**self._still_due(due, before_that), **lingering}
+        due = {name: time for name, time in due.items() if self._ground.deployments.find(name)}
         self._knowing.conclude({**homes, **dict(absent)})
         nodes = tuple(
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
@@ -117,9 +118,8 @@ class Planning:
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         rerouted = () if self._trees is None else self._trees.rerouted
-        is_moved = has_moved(versions, before, after, rerouted)
-        must = found.pause.introduce or found.is_anew or is_moved
-        if must or self._lingering.are_behind(after, found.rules):
+        is_moved = has_moved(known, before, after, rerouted)
+        if found.pause.introduce or found.is_anew or is_moved:
             plan = replace(plan, anew=True, due=dues)
         if self._trees is not None:
             plan = self._trees.plan(plan, found, dues)
@@ -140,7 +140,6 @@ class Planning:
             forgotten = _forgotten(homes, others)
             knowing.learn(found.known)
             self._bring_back(forgotten, homes)
-            self._set_apart(found, others)
             self._owe(found, others)
             present = {(name, home) for name, home, _ in found.sources}
             self._visiting.part_with(present, {name for name, _, _ in found.nodes})
@@ -234,27 +233,6 @@ class Planning:
                 due[name] = max(bounds)
         return due
 
-    def _still_due(self, due: Mapping[str, int], before: Sequence[Deployed]) -> dict[str, int]:
-        """The dues of those of the rules before that are in force still, in the same version."""
-        find = self._ground.deployments.find
-        still = {one.rule.name for one in before if find(one.rule.name) == one}
-        return {name: time for name, time in due.items() if name in still}
-
-    def _set_apart(self, found: Round, knew: Sequence[Known]) -> None:
-        """What was said of a rule by those who knew another version of it says nothing of this one,
-        but is true of the one that lingers.
-        """
-        deployments = self._ground.deployments
-        lingering = [one.rule.name for one in deployments.lingering]
-        for facts in (one for known in knew for one in known.rules):
-            one = deployments.find(facts.name)
-            if one is None or one.version != facts.version:
-                found.rules.pop(facts.name, None)
-                due = withdraw(found.due, facts.name)
-                if due is not None:
-                    also = (name for name in lingering if plain_name(name) == facts.name)
-                    found.need(tuple((name, due) for name in also))
-
     def _owe(self, found: Round, knew: Iterable[Known]) -> None:
         """Who was apart when a rule came has nothing of it, and no due to tell. Those in a plan are
         among the homes that they know; who is not, and has no sinks yet, is owed nothing, and who
@@ -263,14 +241,10 @@ class Planning:
         present = {name for name, _, _ in found.nodes}
         for known in knew:
             if any(name in present for name, _ in known.homes):
-                had = {(facts.name, facts.version) for facts in known.rules}
-                found.need(
-                    tuple(
-                        (one.rule.name, one.begin)
-                        for one in self._ground.deployments.rules
-                        if not had.intersection((name, one.version) for name in _names_of(one))
-                    )
-                )
+                had = {facts.id for facts in known.rules}
+                rules = self._ground.deployments.rules
+                new = [one for one in rules if one.rule.name not in had]
+                found.need(tuple((one.rule.name, one.begin) for one in new))
 
 
 def _is_named(source: tuple[str, str, tuple[str, ...]]) -> bool:
@@ -294,28 +268,22 @@ def _forgotten(homes: Homes, others: Iterable[Known]) -> set[tuple[str, str]]:
     }
 
 
-def _names_of(one: Deployed) -> tuple[str, str]:
-    """Under which a rule was known, be it in force or lingering."""
-    return one.rule.name, plain_name(one.rule.name)
-
-
 def has_moved(
-    versions: Mapping[str, int],
+    known: Collection[str],
     before: Division | None,
     after: Division,
     rerouted: Collection[str] = (),
 ) -> bool:
-    """Whether a rule of those before, in the version that it had, is evaluated elsewhere, be it in
-    force or lingering; or has been so for sinks: those of the types that are ``rerouted`` had them
-    from trees of their own, wherever else they were evaluated for other rules.
+    """Whether a rule that was known before is evaluated elsewhere; or has been so for sinks: those
+    of the types that are ``rerouted`` had them from trees of their own, wherever else they were
+    evaluated for other rules.
     """
     if before is None:
         return False
     old, new = before.partition.places, after.partition.places
     for one in after.rules:
         name = one.rule.name
-        was = plain_name(name) if one.has_ended and name not in versions else name
-        is_elsewhere = old.get(was) != new[name] or one.rule.defines.name in rerouted
-        if is_elsewhere and versions.get(was) == one.version:
+        is_elsewhere = old.get(name) != new[name] or one.rule.defines.name in rerouted
+        if is_elsewhere and name in known:
             return True
     return False

@@ -4,7 +4,10 @@ Law 1: a broker that keeps many events of its own sources asks the root for a su
 the tree, the answers come back up, and what they say together is told to all as committed: a
 survey that is begun after an event came follows it on every way, and so does what is committed.
 
-Law 2: while brokers are out of reach there is no survey, for they may need everything. So nobody
+Law 2: the root surveys, too, while rules end (planning, Law 6): first ENDING_S after the plan, then
+after twice as long each time, at most ENDING_MAX_S. When one can be dropped there is a plan.
+
+Law 3: while brokers are out of reach there is no survey, for they may need everything. So nobody
 whose link to a child was just lost answers one, until there is another plan.
 """
 
@@ -12,29 +15,44 @@ from __future__ import annotations
 
 from routing.messages import Committed, Need, Needed, Survey, Surveyed
 from routing.network.agreement.rounds import Tally
+from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
-from routing.network.recovery.dues import concluded
+from routing.network.recovery.dues import concluded, over
+
+ENDING_S, ENDING_MAX_S = 1.0, 60.0
+"""Seconds (Law 2)."""
 
 
 class Surveying:
     """Lets go of what nobody needs any more. ``measuring`` counts what surveys bring, if any."""
 
     def __init__(
-        self, ground: Ground, agreed: Agreed, needs: Needs, measuring: Measuring | None
+        self,
+        ground: Ground,
+        agreed: Agreed,
+        agenda: Agenda,
+        needs: Needs,
+        measuring: Measuring | None,
     ) -> None:
         self._ground = ground
         self._router = ground.router
         self._detection = ground.detection
         self._agreed = agreed
+        self._agenda = agenda
         self._needs = needs
         self._measuring = measuring
         self._tally: Tally | None = None
         """The survey whose answers are awaited."""
         self._has_asked = False
         """Whether this broker has asked for a survey, and has not heard of one since."""
+        self.due_at: float | None = None
+        """When the root looks next at rules that end (Law 2); None elsewhere, and without any."""
+        self._after_s = ENDING_S
+        self.has_work = False
+        """At the root: whether a rule can be dropped."""
 
     def stop(self) -> None:
         """The tree is another."""
@@ -43,6 +61,16 @@ class Surveying:
     def begin_anew(self) -> None:
         """There is another plan."""
         self._tally, self._has_asked = None, False
+        self.has_work, self._after_s, self.due_at = False, ENDING_S, None
+        if self._router.is_root and self._ground.deployments.ending:
+            self.due_at = self._ground.moment.now + self._after_s
+
+    def handle_timer(self) -> None:
+        """Look at rules that end."""
+        self._after_s = min(2 * self._after_s, ENDING_MAX_S)
+        self.due_at = self._ground.moment.now + self._after_s
+        if self._router.is_root and self._detection.is_at_work:
+            self.begin()
 
     def begin(self) -> None:
         """At the root: ask up to where composite events have arrived, if that can be known."""
@@ -85,6 +113,9 @@ class Surveying:
         if self._router.is_root:
             due = tuple(sorted(concluded(dict(said.due)).items()))
             self._commit(Committed(said.number, due))
+            if over(self._ground.deployments.rules, self._detection.committed):
+                self.has_work = True
+                self._agenda.tell_soon()
             if self._measuring is not None:
                 self._measuring.weigh(tally)
         elif self._router.father is not None:

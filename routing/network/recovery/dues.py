@@ -10,8 +10,9 @@ matter. So every type that rules use has a *horizon*.
 Law 2: what no window bounds (consumption, cycles, and all that such rules use) has to be right
 from the beginning, and has no horizon but that.
 
-Law 3: nothing before the instant from which a rule holds matters to it; and nothing matters any
-more to one that has ended, if that was before it has to be right.
+Law 3: nothing before the instant from which a rule holds matters to it; and nothing at all to one
+that ends before it has to be right. Such a rule can be dropped: fire ends at 26 s, all sinks have
+it up to there, and no rule above it reaches back before 26 s from what it is due.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from routing.order import greatest_time
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
 from routing.serving.deployment import Deployed
-from routing.serving.ended import until_of
 from rules.checking.dependencies import arrange
 from rules.engine.engine import Detections
 from rules.pattern import TIMER, Rule
@@ -76,12 +76,6 @@ def let_go(committed: Mapping[str, int]) -> Times:
     return tuple((name, time) for name, time in said if len(name) <= NAME_MAX)
 
 
-def withdraw(due: dict[str, int], rule: str) -> int | None:
-    """Take away what was said of a rule in dues; gives its due."""
-    due.pop(_LET_GO + rule, None)
-    return due.pop(rule, None)
-
-
 def concluded(due: Mapping[str, int]) -> dict[str, int]:
     """The dues that have been put together, of all brokers."""
     found = {name: -time for name, time in _said(due, _CLOSED)}
@@ -108,7 +102,7 @@ def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
     waiting = list(_arranged(tuple(one.rule for one in rules)))
     by_name = {rule.name: rule for rule in waiting}
     since = {one.rule.name: one.since for one in rules if one.since is not None}
-    until = {one.rule.name: until_of(one.rule.name) for one in rules if one.has_ended}
+    until = {one.rule.name: one.until for one in rules if one.until is not None}
     while waiting:
         rule = waiting.pop()
         if rule.name in until and right[rule.name] >= until[rule.name]:
@@ -126,6 +120,17 @@ def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
                     right[below] = start
                     waiting.append(by_name[below])
     return found
+
+
+def over(rules: Sequence[Deployed], due: Mapping[str, int]) -> list[Deployed]:
+    """The rules that can be dropped (Law 3). One of which nobody says how far it is, nobody has or
+    wants.
+    """
+    ends = {one.rule.name: one.until for one in rules if one.until is not None}
+    if not ends:
+        return []
+    needed = starts(rules, {**ends, **due})
+    return [one for one in rules if one.until is not None and one.rule.name not in needed]
 
 
 def horizons(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:

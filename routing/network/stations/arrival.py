@@ -39,7 +39,8 @@ from routing.partition.composites import numbered
 from routing.serving.deployment import Deployed
 from routing.serving.sources import FAR
 from rules.engine.conflict import Conflict
-from rules.engine.engine import NOTHING, Detections, Detector
+from rules.engine.engine import NOTHING, Detections
+from rules.engine.intervals import Intervals
 from rules.pattern import TIMER
 
 ASKED_WITHIN_US = 10_000_000
@@ -49,7 +50,7 @@ ASKED_WITHIN_US = 10_000_000
 class ArrivalStation(Station):
     """A Station whose engine is given events as they come."""
 
-    def __init__(self, name: str, engine: Detector, waiting_events_max: int, lags: Lags) -> None:
+    def __init__(self, name: str, engine: Intervals, waiting_events_max: int, lags: Lags) -> None:
         super().__init__(name, engine, waiting_events_max, lags)
         self._come: list[tuple[Sequence[EventBatch], bool, Int64s | None]] = []
         """What came with a message, whether that is fresh, and when it came to where it waited."""

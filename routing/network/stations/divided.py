@@ -6,6 +6,11 @@ promises.
 
 Law 2: what is detected goes to all who want it, and what comes of it from elsewhere to the sinks
 here (relaying).
+
+Law 3: where somebody is out of reach who publishes what a rule needs, or what those above it need,
+nobody here can say how far that has been evaluated there, so neither from which instant on the rule
+would hold nor up to which it does: it is neither deployed nor removed. By arrival there is no such
+instant, and nothing is refused; a rule ends as soon as it is removed.
 """
 
 from __future__ import annotations
@@ -13,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
-from routing.config import NodeConfig
+from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
+from routing.errors import Refusal
+from routing.messages import Code
 from routing.network.recovery.dues import horizons
 from routing.network.recovery.ledger import Ledger
 from routing.network.stations.arrival import ArrivalStation
-from routing.network.stations.ending import EndingDetection
 from routing.network.stations.lagging import Lags
 from routing.network.stations.publishers import Publishers
 from routing.network.stations.relaying import DividedRouter
@@ -36,18 +42,26 @@ from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 
+OUT_OF_REACH = "is out of reach"
+"""What a refusal by Law 3 says of a broker; nothing has been done then."""
 
-class DividedDetection(EndingDetection):
+
+class DividedDetection(Detection):
     """A Detection that evaluates the rules that its broker's station has."""
 
     def __init__(self, name: str, router: DividedRouter, basis: Basis) -> None:
         super().__init__(basis)
         self._name = name
+        self._by_arrival = self._config.ordering is Ordering.ARRIVAL
+        self.out_of_reach: Mapping[str, Collection[str]] = {}
+        """At the root: the brokers that are out of reach, and what is published there."""
         self._router = router
         self.lags = Lags(self._config.lead_max_us)
         """What lags here, in all trees."""
         self._overruns: list[Overrun] = []
-        """The rules that have ended in some tree here."""
+        """The rules that have ended by themselves in some tree here, which nobody has taken."""
+        self.ended: dict[str, int] = {}
+        """All of them that are there, with the instants up to which they hold."""
         self.station = self._new_station()
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
@@ -67,7 +81,7 @@ class DividedDetection(EndingDetection):
         self.committed: dict[str, int] = {}
         """By rule, up to where composite events have arrived everywhere (surveying)."""
         self._outdated: set[str] = set()
-        """The rules of the station that are not in force any more, until the next plan."""
+        """The rules of the station that are there no more, until the next plan."""
 
     def _new_station(self) -> Station:
         kind = ArrivalStation if self._by_arrival else Station
@@ -168,12 +182,10 @@ class DividedDetection(EndingDetection):
         self._router.count_on(names, self.committed)
 
     def forget(self, names: Iterable[str]) -> None:
-        """These names mean no rule any more, or another than before: nothing that was said or found
-        under them counts.
-        """
+        """These rules are there no more: nothing that was said or found of them counts."""
         for name in names:
             self._router.forget(name)
-            for known in (self._due, self.rule_marks, self.evaluated, self.committed):
+            for known in (self._due, self.rule_marks, self.evaluated, self.committed, self.ended):
                 known.pop(name, None)
             if name in self.station.rules:
                 self._outdated.add(name)
@@ -396,19 +408,69 @@ class DividedDetection(EndingDetection):
     def _install(self, rules: RuleSet, since: int | None, version: int) -> None:
         """The plan that follows says where."""
 
+    def _finish(self, name: str, until: int) -> None:
+        """The plan that follows says up to when."""
+
     def _uninstall(self, name: str) -> None:
         """The plan that follows lacks it."""
+        self.forget([name])
+
+    def _found(self, one: Deployed) -> int:
+        """How far all brokers are is known to the root with a plan alone."""
+        return one.begin
+
+    def _drop_over(self) -> None:
+        """The root does, with a plan (brokers.planning, Law 6)."""
 
     def _mark_at_end(self, name: str) -> int:
-        """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
-        what it needs was promised by those who publish it, who are all here (ending, Law 2).
+        return self.rule_marks.get(name, TIME_MIN)
+
+    def end(self, rule: str, until: int) -> Deployed | None:
+        """Let a rule in force hold up to an instant; by arrival, which has no common ones, to none
+        that lies ahead.
         """
-        mark = self.rule_marks.get(name, TIME_MIN)
-        if not self.out_of_reach:
-            return mark
-        needs = self._deployments.needs(name)
-        promised = min((self.type_marks.get(one, TIME_MIN) for one in needs), default=TIME_MIN)
-        return max(mark, promised if promised != CLOSED else self._beyond(needs) or TIME_MIN)
+        return super().end(rule, TIME_MIN if self._by_arrival else until)
+
+    def _ends(self, gone: Iterable[Deployed], now: float) -> Mapping[Deployed, int]:
+        if self._by_arrival:
+            return dict.fromkeys(gone, TIME_MIN)
+        return super()._ends(gone, now)
+
+    # --- who is out of reach (Law 3) ---
+
+    def remove(self, name: str, now: float) -> Deployed:
+        """Remove a rule; Refusal when there is none of that name, and where Law 3 forbids it."""
+        deployed = self._deployments.find_in_force(name)
+        if deployed is not None:
+            self._check_reach((), [deployed])
+        return super().remove(name, now)
+
+    def _check(
+        self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
+    ) -> None:
+        super()._check(rules, replaced, ends)
+        if self.out_of_reach:
+            published = {*self._published()}.union(*self.out_of_reach.values())
+            needs = self._deployments.needs_of_new(rules, published).values()
+            above = self._deployments.needs_above({one.defines.name for one in rules.rules})
+            self._check_reach(above.union(*needs), replaced)
+
+    def _check_reach(self, needs: Collection[str], ending: Sequence[Deployed]) -> None:
+        """Raise Refusal where somebody is out of reach who publishes one of these types, or one for
+        a rule that is to end, or who evaluates that, too, since it goes by the clock alone.
+        """
+        if self._by_arrival:
+            return
+        before = [self._deployments.needs(one.rule.name) for one in ending]
+        every = frozenset(needs).union(*before)
+        for broker, published in self.out_of_reach.items():
+            missed = sorted(every.intersection(published))
+            if missed:
+                reason = f"broker {broker} {OUT_OF_REACH}, which has published {', '.join(missed)}"
+                raise Refusal(Code.SILENT, reason)
+            if any(one <= {TIMER.name} for one in before):
+                reason = f"broker {broker} {OUT_OF_REACH}, where the rule goes by the clock, too"
+                raise Refusal(Code.SILENT, reason)
 
     # --- evaluation ---
 

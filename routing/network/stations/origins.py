@@ -42,7 +42,7 @@ class Origins:
         places = division.partition.places
         for one in division.rules:
             if one.rule.name in places:
-                _note(self._rules, one.rule.defines.name, places[one.rule.name], one.rule.name)
+                _note(self._rules, one.rule.defines.name, places[one.rule.name], one.name)
         for home, names in sorted(division.published.items()):
             for name in names:
                 self._homes.setdefault(name, []).append(home)

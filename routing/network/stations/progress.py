@@ -24,7 +24,6 @@ import networkx as nx
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.network.stations.duties import NO_DUTIES, Duties
-from routing.network.stations.finishing import Finishing
 from routing.network.stations.said import Said
 from routing.network.stations.standing import UNSAID, Evaluated, Kin, Standing, Standings
 from routing.network.tables.ends import Ends
@@ -42,7 +41,7 @@ class Progress:
     order, each with the types that have moved so far.
     """
 
-    def __init__(self, finishing: Finishing) -> None:
+    def __init__(self) -> None:
         self._standings = Standings()
         self.said = Said(self._standings)
         self.ends = Ends()
@@ -61,7 +60,8 @@ class Progress:
         self._grown: set[Kin] = set()
         """The kins of which events have come that are further than all before."""
         self._outlook = Outlook()
-        self._finishing = finishing
+        self._over: frozenset[str] = frozenset()
+        """The rules here that have been evaluated up to their ends (station, Law 5)."""
         self._duties = NO_DUTIES
 
     @property
@@ -142,19 +142,20 @@ class Progress:
         published: frozenset[str],
         given_up: frozenset[str],
         together: Iterable[Iterable[str]],
+        over: frozenset[str],
     ) -> None:
         """These are the duties from now on; local sources publish these types, and those are given
-        up. ``together``: types that fragments look at together.
+        up. ``together``: types that fragments look at together. ``over`` as in note_over.
         """
         for child, released in duties.released(self._duties):
             self.said.doubt(child, released)
-        self._duties = duties
+        self._duties, self._over = duties, over
         for one in self._standings:
             one.begun = one.front
         self._arrange_types(duties)
         self._arrange_kins(duties, together)
         self._outlook.arrange(duties.rules)
-        self.arrange_ends()
+        self._arrange_ends()
         self.said.arrange(published, given_up & duties.used, duties.expected)
 
     def _arrange_types(self, duties: Duties) -> None:
@@ -187,10 +188,20 @@ class Progress:
             for one in types:
                 one.kin = kin
 
-    def arrange_ends(self) -> None:
-        """Rules that linger use something else than before."""
+    def note_over(self, over: frozenset[str]) -> bool:
+        """These rules here are over; whether that is news."""
+        if over == self._over:
+            return False
+        self._over = over
+        self._arrange_ends()
+        return True
+
+    def _arrange_ends(self) -> None:
         duties = self._duties
-        self.ends.arrange(self._finishing.uses(duties.uses), duties.defining)
+        uses = {
+            rule: frozenset[str]() if rule in self._over else of for rule, of in duties.uses.items()
+        }
+        self.ends.arrange(uses, duties.defining)
 
     def give_up(self, names: frozenset[str]) -> None:
         """These types are brought by nobody, whoever might have."""
@@ -320,7 +331,6 @@ class Progress:
         ``changed``: rules that have ended, or have not any more. ``forwarder``: what uses types
         beside the rules here.
         """
-        finishing = self._finishing
         if is_anew:
             for one in self._standings:
                 one.here = UNSAID
@@ -328,7 +338,7 @@ class Progress:
                     moved.add(one)
         risen: set[Evaluated] = set()
         for rule in self._rules.values() if is_anew else self._touched_by(moved):
-            mark = finishing.mark(rule.name, engine)
+            mark = engine.mark(rule.name)
             if mark != rule.mark:
                 rule.mark = mark
                 risen.add(rule)
@@ -381,7 +391,7 @@ class Progress:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
         mark = TIME_MAX if one.mark == UNSAID else self._brought(one)
         if one.defining:
-            running = [rule for rule in one.defining if rule.name not in self._finishing]
+            running = [rule for rule in one.defining if rule.name not in self._over]
             if not running and one.mark == UNSAID:
                 mark = self._beyond_gone(one)
             for rule in running:

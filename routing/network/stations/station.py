@@ -14,9 +14,8 @@ for. Such a type's mark is also bounded by what was answered, and says no more t
 come that the rules need which ask here. So where a child has kept events for a rule, and sends them
 all from now on, what it has said before of their type counts no more.
 
-Law 5: a rule that has ended and lingers (routing.network.brokers.lingering) is evaluated up to its
-end. From there on it is as if all that it uses had ended, and nothing waits for it. Where the rule
-was evaluated before its end, that has been done already, unless rules begin anew.
+Law 5: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
+ended, and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import TIME_MIN, EventBatch
-from routing.delivery.joining import joined, with_batches
 from routing.messages import Forward
 from routing.network.stations.duties import NO_DUTIES, duties_of
-from routing.network.stations.finishing import Finishing
 from routing.network.stations.lagging import Company, Kept, Lagging, Lags, Together
 from routing.network.stations.missing import Missing
 from routing.network.stations.progress import Progress
@@ -43,9 +40,9 @@ from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
-from routing.serving.ended import has_ended, told_causes
 from rules.engine.conflict import Conflict
-from rules.engine.engine import NOTHING, Detections, Detector, Placement
+from rules.engine.engine import NOTHING, Detections, Placement
+from rules.engine.intervals import Intervals
 from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 
@@ -53,7 +50,7 @@ from rules.pattern import TIMER, RuleSet
 class Station:
     """Owner of a broker's engine and forwarder while rules are divided."""
 
-    def __init__(self, name: str, engine: Detector, waiting_events_max: int, lags: Lags) -> None:
+    def __init__(self, name: str, engine: Intervals, waiting_events_max: int, lags: Lags) -> None:
         self._name = name
         self._engine = engine
         self._forwarder = Forwarder()
@@ -68,8 +65,9 @@ class Station:
         """Whether the engine was given events since it was last advanced."""
         self._is_anew = True
         """Whether everything is to be looked at, after another plan."""
-        self._finishing = Finishing()
-        self._progress = Progress(self._finishing)
+        self._progress = Progress()
+        self._until: Mapping[str, int] = {}
+        """Where rules here end, of those that do."""
         self.lagging = Lagging(lags)
         """Which rules wait here while others run ahead."""
         self.outbox = Outbox()
@@ -151,7 +149,7 @@ class Station:
     def mark(self, rule: str) -> int:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
         mark = self._progress.mark(rule)
-        return self._finishing.mark(rule, self._engine) if mark is None else mark
+        return self._engine.mark(rule) if mark is None else mark
 
     def outlook(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
@@ -175,7 +173,6 @@ class Station:
         """
         wanted, demands = self._forwarder.wanted, self._forwarder.demands
         self._engine = self._engine.fresh()
-        self._finishing.forget()
         self._progress.forget()
         self._forwarder = Forwarder()
         self._forwarder.want(wanted, demands)
@@ -203,22 +200,20 @@ class Station:
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
         before, duties = self._duties.rules, duties_of(self._name, division)
-        finishing = self._finishing
         here = duties.rules
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
-            if gone not in finishing:
-                self._engine.remove(gone)
-        new = [one for rule, one in here.items() if before.get(rule) != one]
-        names = [one.rule.name for one in new]
-        finishing.follow(division.rules, here, names, anew=self._begins_anew)
-        self._install([one for one in new if one.rule.name not in finishing], division)
+            self._engine.remove(gone)
+        self._install([one for rule, one in here.items() if before.get(rule) != one], division)
+        self._until = {rule: one.end for rule, one in here.items() if one.until is not None}
+        for rule, until in self._until.items():
+            self._engine.end(rule, until)
         self._engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
         self.missing.arrange(here.values(), division)
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
-        self._progress.arrange(duties, published, self.missing.given_up, self._together)
+        self._progress.arrange(duties, published, self.missing.given_up, self._together, self._over)
         self._follow_pulls(division)
         self.lagging.begin_anew()
         self.outbox.begin_anew()
@@ -318,11 +313,10 @@ class Station:
         progress = self._progress
         moved = progress.hear(own, self._pulls if self.is_pulling else None, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
-        while self._finishing.is_pending and self._finish():
+        if self._until and progress.note_over(self._over):
             is_anew, moved = True, set(progress.said.types)
-            detections = joined((detections, self._engine.advance({})))
         if detections is not NOTHING:
-            detections = self._take_found(detections)
+            self._take_found(detections)
         ended = progress.ends.types
         changed = progress.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
@@ -335,12 +329,9 @@ class Station:
     def _companies(self) -> Iterator[Company]:
         """What waits for one another here (lagging)."""
         for name, one in self._duties.rules.items():
-            if not one.has_ended:
-                yield Together(name, self._duties.uses[name] - {TIMER.name}, one.begin)
+            yield Together(name, self._duties.uses[name] - {TIMER.name}, one.begin)
         for name, evaluation in self._forwarder.evaluations.items():
             fragment, gate = evaluation.fragment, evaluation.gate
-            if has_ended(name):
-                continue
             if evaluation.binds:
                 yield Together(name, evaluation.binds, evaluation.since)
             if gate is not None and fragment.pull is not None:
@@ -355,17 +346,14 @@ class Station:
             if pull is not None:
                 yield pull.slaves | {pull.master.type.name}
 
-    def _finish(self) -> bool:
-        """Whether rules that linger have come to their ends by now (Law 5)."""
-        if not self._finishing.finish(self._engine):
-            return False
-        self._progress.arrange_ends()
-        return True
+    @property
+    def _over(self) -> frozenset[str]:
+        """The rules here that are over (Law 5)."""
+        mark = self._engine.mark
+        return frozenset(rule for rule, until in self._until.items() if mark(rule) >= until)
 
-    def _take_found(self, detections: Detections) -> Detections:
-        """Give what was found to whom it concerns here; gives it as it is told to others."""
-        if self._finishing.have_been and detections.batches:
-            detections = with_batches(detections, told_causes(detections.batches))
+    def _take_found(self, detections: Detections) -> None:
+        """Give what was found to whom it concerns here."""
         for batch in detections.batches:
             for source in batch.ids.source.values:
                 size, batches = self.found.get(source, (0, 0))
@@ -374,7 +362,6 @@ class Station:
             self._progress.note_come(batch)
             if self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._duties.ranks))
-        return detections
 
     def _evaluate(self, moved: set[Standing], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""

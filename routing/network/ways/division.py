@@ -126,7 +126,4 @@ def _division(
     if ordering is Ordering.ARRIVAL:
         # How far events are apart is for the evaluating broker to say.
         found = found.whole({rule.defines.name for rule in rules})
-    ended = {one.rule.name for one in deployed if one.has_ended}
-    if ended:  # their types may be slower than those that others need, and are waited for no more
-        found = found.loosened(ended)
     return Division(found, fathers, published, tuple(deployed), schemas)

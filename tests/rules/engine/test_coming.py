@@ -18,9 +18,9 @@ from timeline import batches
 import rules
 from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch
 from rules.checking.dependencies import TerminatorCycles
-from rules.curtailing import curtailed
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
+from rules.engine.intervals import Intervals
 from rules.engine.parts import PartedEngine
 from rules.errors import RuleErrors
 from rules.pattern import Rule, RuleSet
@@ -80,12 +80,14 @@ class Coming:
         begins = None if since == TIME_MIN else since
         engine.deploy(RuleSet((rule,), self.schemas), since=begins)
 
-    def at_once(self, engine: Detector, *, type_by_type: bool = False) -> list[Event]:
-        """All are deployed before anything is evaluated."""
+    def at_once(self, engine: Intervals, *, type_by_type: bool = False) -> list[Event]:
+        """All are deployed, with their ends, before anything is evaluated."""
         for since, until, place in self.held:
             rule = self.rules[place]
             if since < until:
-                self.deploy(engine, rule if until == TIME_MAX else curtailed(rule, until), since)
+                self.deploy(engine, rule, since)
+                if until != TIME_MAX:
+                    engine.end(rule.name, until)
         found: list[Event] = []
         for batch in self.shuffled():
             engine.push(batch)
@@ -133,7 +135,7 @@ def test_what_is_strict_follows_from_the_rules_that_hold_at_an_instant(
             expected = case.one_by_one(make("naive"))
         except RuleErrors:
             continue
-        got = case.at_once(MAKERS[name](), type_by_type=type_by_type)
+        got = case.at_once(Intervals(MAKERS[name]()), type_by_type=type_by_type)
         if type_by_type:  # what each advance gives is in order, and no more
             got, expected = in_order(got), in_order(expected)
         assert [*map(row, got)] == [*map(row, expected)], f"seed {seed}"
@@ -225,10 +227,9 @@ def test_a_rule_of_a_cycle_that_ends_opens_it_from_there_on(maker: Maker) -> Non
     """X sees the Z of its own instant at 12, when the rule that closed the cycle holds no more."""
     instant = "rule instant: define Z() from A() as a"
     known = rules.load(f"{CLOSING}\n{UPPER}\n{instant}", known=SCHEMAS)
-    engine = maker()
-    for rule in known.rules:
-        held = curtailed(rule, 10) if rule.name == "upper" else rule
-        engine.deploy(RuleSet((held,), known.schemas))
+    engine = Intervals(maker())
+    engine.deploy(known)
+    engine.end("upper", 10)
     for batch in batches([*at(7), *at(12)], SCHEMAS.values()):
         engine.push(batch)
     found = [(event.type, event.time) for event in engine.advance(TIME_MAX).events()]

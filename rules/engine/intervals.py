@@ -1,0 +1,175 @@
+"""Rules that hold up to an instant (tesla.md S15), over any engine.
+
+Law 1: a rule that ends at ``until`` is evaluated at the instants before it, and at no other. An
+advance that would take it further is cut there: everything is evaluated up to ``until``, the engine
+drops the rule, and then goes on. So no engine has to know of ends, and what rules of a cycle see of
+each other follows from who holds where. ``fire`` ends at 26 s: an advance to 30 s is one to 26 s,
+without ``fire`` from there on, and one to 30 s.
+
+Law 2: the host still knows a rule that is over, with ``until`` for its watermark, until it removes
+it.
+
+Law 3: two versions of a rule are two rules, by their ids (matcher.identity.rule_id). Among causes
+they bear their plain name, as clients know it; as sources, only when they are told (:func:`told`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from matcher.identity import RULE_SOURCE, VERSION, plain_name
+from matcher.model import EventBatch, EventIds, StringColumn
+from rules.engine.conflict import Conflict
+from rules.engine.engine import NOTHING, Detections, Detector, Placement
+from rules.engine.overrun import Overrun
+from rules.pattern import RuleSet
+
+
+class Intervals:
+    """A Detector whose rules may end. Owner of the ends of its rules."""
+
+    def __init__(self, engine: Detector) -> None:
+        self._engine = engine
+        self._until: dict[str, int] = {}
+        """The ends of rules that are evaluated."""
+        self._over: dict[str, int] = {}
+        """Those of rules that the engine has dropped (Law 2)."""
+        self._has_versions = False
+        """Whether events of a rule may be among causes whose id is not its name (Law 3)."""
+
+    # --- what a host decides ---
+
+    def end(self, name: str, until: int) -> None:
+        """Let a rule hold at no instant from ``until`` on; it has been evaluated at none."""
+        if name not in self._over:
+            self._until[name] = until
+
+    def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
+        """Add rules."""
+        self._engine.deploy(rules, since=since, version=version)
+        self._has_versions |= any(VERSION in rule.name for rule in rules.rules)
+
+    def remove(self, name: str) -> None:
+        """Remove a rule, be it over or not; KeyError when no rule has that name."""
+        if self._over.pop(name, None) is None:
+            self._engine.remove(name)
+            self._until.pop(name, None)
+
+    def advance(self, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate every rule at every instant before its mark, and before its end (Law 1)."""
+        if self._until:
+            ends = sorted(set(self._until.values()))
+            found = [self._advance_to(until, marks) for until in ends]
+            detections = _one_by_one([*found, self._engine.advance(marks)])
+        else:
+            detections = self._engine.advance(marks)
+        if self._has_versions and len(detections):
+            batches = tuple(map(_with_told_causes, detections.batches))
+            return Detections(batches, detections.order)
+        return detections
+
+    def _advance_to(self, until: int, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate everything up to where some rules end, and drop those that have come there."""
+        if isinstance(marks, int):
+            found = self._engine.advance(min(marks, until))
+        else:
+            found = self._engine.advance({name: min(mark, until) for name, mark in marks.items()})
+        for name in [name for name, end in self._until.items() if end == until]:
+            if self._engine.mark(name) >= until:
+                self._engine.remove(name)
+                self._over[name] = self._until.pop(name)
+        return found
+
+    # --- the engine's ---
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """Each rule's mark, by name."""
+        return {**self._engine.marks, **self._over}
+
+    def mark(self, name: str) -> int:
+        """One rule's mark; KeyError when no rule has that name."""
+        over = self._over.get(name)
+        return self._engine.mark(name) if over is None else over
+
+    @property
+    def duplicates(self) -> int:
+        """How many pushed events were dropped as repeats (E1)."""
+        return self._engine.duplicates
+
+    @property
+    def conflicts(self) -> int:
+        """How many of these were other events than those that bear their ids (E1)."""
+        return self._engine.conflicts
+
+    def take_conflict(self) -> Conflict | None:
+        """The first conflict since the last call, if there was one."""
+        return self._engine.take_conflict()
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended by themselves since the last call."""
+        return self._engine.take_overruns()
+
+    @property
+    def parts(self) -> Sequence[Collection[str]]:
+        """The names of the rules of each part; parts may be evaluated at once."""
+        return self._engine.parts
+
+    def placement(self, name: str) -> Placement | None:
+        """Where a rule is evaluated; None where one place alone is known, or it is over."""
+        return None if name in self._over else self._engine.placement(name)
+
+    def memory(self) -> Mapping[str, int]:
+        """How much is kept at present, by names that are the engine's own."""
+        return self._engine.memory()
+
+    def fresh(self) -> Intervals:
+        """A new engine of the same kind and choices, without rules or events."""
+        return Intervals(self._engine.fresh())
+
+    def push(self, batch: EventBatch) -> None:
+        """Add events."""
+        self._engine.push(batch)
+
+    def forget_marks(self) -> None:
+        """Take the marks of types as not named."""
+        self._engine.forget_marks()
+
+
+def told(batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
+    """Composite events with the plain names of their rules for sources (Law 3)."""
+    return tuple(
+        batch if (ids := _plain(batch.ids)) is batch.ids else replace(batch, ids=ids)
+        for batch in batches
+    )
+
+
+def _with_told_causes(batch: EventBatch) -> EventBatch:
+    causes = batch.causes
+    if causes is None or (ids := _plain(causes.ids)) is causes.ids:
+        return batch
+    return replace(batch, causes=replace(causes, ids=ids))
+
+
+def _plain(ids: EventIds) -> EventIds:
+    source = ids.source
+    if not any(VERSION in one and one.startswith(RULE_SOURCE) for one in source.values):
+        return ids
+    names = [plain_name(one) if one.startswith(RULE_SOURCE) else one for one in source.values]
+    found = StringColumn.from_strings(names)
+    return replace(ids, source=StringColumn(found.codes[source.codes], found.values))
+
+
+def _one_by_one(found: Sequence[Detections]) -> Detections:
+    """Detections one behind the other: each is of later instants than those before it."""
+    found = [one for one in found if len(one)]
+    if len(found) <= 1:
+        return found[0] if found else NOTHING
+    starts = np.cumsum([0, *map(len, found)])
+    return Detections(
+        tuple(batch for one in found for batch in one.batches),
+        np.concatenate([one.order + start for one, start in zip(found, starts, strict=False)]),
+    )
