@@ -103,10 +103,10 @@ class Planning:
             self._detection.end(rule, until)
         due = self._due_in(found)
         self._go_on_without(forgotten, homes, absent, due)
-        if not absent:
-            self._detection.drop(over(self._ground.deployments.rules, due))
+        self._drop_over(due, absent)
         self._detection.out_of_reach = dict(absent)
         self._do_what_was_asked(homes)
+        self._drop_over(due, absent)
         due = {name: time for name, time in due.items() if self._ground.deployments.find(name)}
         self._knowing.conclude({**homes, **dict(absent)})
         nodes = tuple(
@@ -212,6 +212,11 @@ class Planning:
                 types=sorted(without),
                 since=time_or_none(min(since)),
             )
+
+    def _drop_over(self, due: Mapping[str, int], absent: Absent) -> None:
+        """Law 6: before anything is done that was asked, and where that has ended some."""
+        if not absent:
+            self._detection.drop(over(self._ground.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
         if self._trees is not None:

@@ -275,7 +275,8 @@ class SinkTrees:
             and (old.filters, old.mixed) == (tree.filters, tree.mixed)
             and not any(old.has_link(*link) for link in self._lost)
             and old.used.isdisjoint(self._returned)
-            and old.division == self._agreed.divided_for(tree, plan)
+            and old.division == (new := self._agreed.divided_for(tree, plan))
+            and old.division.ends == new.ends
         )
 
     def follow(self, plan: Plan, division: Division) -> Mapping[str, int]:

@@ -4,7 +4,6 @@ A ``station`` has the engine and the fragments of one tree (``duties``: what a d
 ``progress``: how far types and rules are, ``said``: by the words of sources and children,
 ``standing``: what is known of one type or rule, ``missing``: of which types nobody says anything,
 ``lagging``: which rules wait while others run ahead;
-``finishing``: which rules that linger are done, ``ending``: which have ended since the last plan;
 ``arrival``: where events are stamped as they come). ``divided`` gives it what it needs on the
 single tree (``publishers``: who publishes here, and has promised what), ``processing`` on that of
 one broker with sinks, ``detecting`` on all of them (``grove``: which of these have news);

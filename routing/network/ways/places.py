@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.model import EventType
@@ -24,6 +24,11 @@ class Division:
     published: Mapping[str, frozenset[str]]
     rules: tuple[Deployed, ...]
     schemas: Mapping[str, EventType]
+
+    @property
+    def ends(self) -> Sequence[int | None]:
+        """Where the rules end, which does not make them others."""
+        return [one.until for one in self.rules]
 
     def tree(self, root: str) -> Tree:
         """The tree, of which this is the root."""

@@ -62,7 +62,7 @@ def test_the_replay_of_a_far_time_is_over_with_its_rule() -> None:
     assert "rejected (late)" in late
     for _ in range(2):
         network.clients["m"].remove("fire")
-        network.run(1)
+        network.run(3)  # it has come to its end, and is dropped
         network.clients["m"].deploy(FIRE)
         network.run(1)
         confirmed = network.take_lines()[-1]
@@ -82,7 +82,7 @@ def test_a_source_that_lives_on_is_late_no_more() -> None:
     sensor.advertise([SCHEMAS["Temp"]])
     network.run(0.5)
     network.clients["m"].remove("fire")
-    network.run(1)
+    network.run(3)  # it has come to its end, and is dropped
     network.clients["m"].deploy(FIRE)
     network.run(1)
     network.take_lines()

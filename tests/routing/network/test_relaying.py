@@ -25,7 +25,7 @@ DEPLOYED = rules_of(
     Known(
         TYPES,
         tuple(
-            RuleFacts(f"C{n}", f"define C{n}(n: int) from A() as a where n = a.n", None, 1)
+            RuleFacts(f"C{n}", f"define C{n}(n: int) from A() as a where n = a.n", None, 0)
             for n in range(RULES)
         ),
     )

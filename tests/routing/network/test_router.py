@@ -232,7 +232,7 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
 def test_the_mark_of_a_rule_that_has_ended_is_not_told() -> None:
     """It moves with those of other rules, and would say that the rule has not ended after all."""
     made = Branch("n")
-    rules = rules_of(Known((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 1),)))
+    rules = rules_of(Known((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 0),)))
     made.hear(Want(("C",)))
     made.index({"C": rules[0].rule.defines}, {"C": rules})
     told = []
