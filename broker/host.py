@@ -1,10 +1,10 @@
 """The live host of a Node: bytes from the transport, time from the clock, effects carried out.
 
 Law 1: one thread owns the node, the transport and the clock. It sleeps until a frame comes, a
-timer is due or a signal arrives, and takes in one message at a time. Its effects are carried out
-as they arise, and so before the next one is read: an event is on its way while the node still
-keeps its accounts, and a link that a message costs its sender is closed before more of it is taken
-in.
+timer is due or a signal arrives, and hands the node all messages that are there, bounded by their
+number, their bytes and the time that they take. Each is read when the node asks for it, and effects
+are carried out as they arise: an event is on its way while the node still keeps its accounts, and a
+link that a message costs its sender is closed before more of it is taken in.
 
 Law 2: a peer that cannot be reached any more is lost once everything that has come is read. What
 it said before it hung up, its Goodbye above all, would else be ignored as a stranger's.
@@ -15,7 +15,8 @@ Law 3: the host decides nothing. What a message means is the node's business (ro
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from broker.clock import Clock
 from broker.descriptors import LOOK_S, Lookout
@@ -26,8 +27,12 @@ from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send
 from routing.node import Node
 
+Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
+"""A message: the peer that it is from, and its frames."""
 GOODBYE_S = 2.0
 """How long, in seconds, a stopping broker waits for its last messages to leave."""
+TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**22, 0.005
+"""Messages that are taken in together, their bytes, and the seconds after which no more is read."""
 
 
 class Host:
@@ -74,16 +79,34 @@ class Host:
             woken = transport.wait(0 if self._unreachable else pause)
             message = transport.receive()
             now = clock.now()
-            if message is not None:
-                node.receive_frames(*message, now)
-            else:  # those that were unreachable before the wait
+            if message is None:  # those that were unreachable before the wait
                 self._lose_unreachable(now)
+            elif transport.wait(0) or transport.is_readable:
+                woken = True
+                node.receive_together(self._read(message, now), now)
+            else:
+                node.receive_frames(*message, now)
             if woken:
                 self._take_wakes()
             self._lookout.look(now)
             if timer is not None and timer <= now:
                 node.handle_timer(clock.now())
             self._carry_out_rest()
+
+    def _read(self, first: Arrived, begun: float) -> Iterator[Arrived]:
+        """That message, and those that are there behind it (Law 1)."""
+        message: Arrived | None = first
+        count = size = 0
+        while message is not None:
+            yield message
+            count += 1
+            size += sum(map(len, message[1]))
+            late = self._clock.now() - begun > TOGETHER_S_MAX
+            if late or count == TOGETHER_MAX or size > TOGETHER_BYTES_MAX:
+                return
+            if count > 1:
+                self._transport.wait(0)
+            message = self._transport.receive()
 
     def close(self, reason: str) -> None:
         """Say goodbye to every client and free the addresses."""

@@ -40,6 +40,7 @@ class LinkedTransport(Transport):
         super().__init__()
         self._endpoints = {peer_of(endpoint): endpoint for endpoint in endpoints}
         self._links: dict[bytes, Link] = {}
+        self._by_socket: dict[object, bytes] = {}
         self._ended: list[bytes] = []
         self._links_first = False
 
@@ -83,7 +84,9 @@ class LinkedTransport(Transport):
         super().close(linger_s)
 
     def _receive_over_links(self) -> tuple[bytes, list[bytes]] | None:
-        for peer, link in list(self._links.items()):
+        ready = {self._by_socket[one] for one, _ in self._ready if one in self._by_socket}
+        for peer in [peer for peer in self._links if peer in ready] if ready else ():
+            link = self._links[peer]
             frames = link.receive()
             if frames is not None:
                 self._links[peer] = self._links.pop(peer)  # the others come before it next time
@@ -97,6 +100,7 @@ class LinkedTransport(Transport):
         link = self._links[peer] = Link(endpoint, self._context)
         for socket in link.sockets:
             self._poller.register(socket, zmq.POLLIN)
+            self._by_socket[socket] = peer
         return link
 
     def _end(self, peer: bytes, linger_s: float) -> None:
@@ -104,4 +108,5 @@ class LinkedTransport(Transport):
         if link is not None:
             for socket in link.sockets:
                 self._poller.unregister(socket)
+                del self._by_socket[socket]
             link.close(linger_s)

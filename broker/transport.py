@@ -54,7 +54,9 @@ class Transport:
         self._socket.set(zmq.ZAP_DOMAIN, b"rexmq")
         self._send = sender(self._socket)
         self._readable = False
-        """Whether ``wait`` has found that a message can be received."""
+        """Whether ``wait`` has found that a client's message can be received."""
+        self._ready: list[tuple[object, int]] = []
+        """What ``wait`` has found, as the poller tells it."""
         self._closed: OrderedDict[bytes, None] = OrderedDict()
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
@@ -90,10 +92,15 @@ class Transport:
         Gives whether a watched descriptor is readable.
         """
         pause_ms = None if seconds is None else math.ceil(seconds * 1000) if seconds > 0 else 0
-        ready = self._poller.poll(pause_ms)
+        ready = self._ready = self._poller.poll(pause_ms)
         # The socket was registered first, so it comes first.
         self._readable = bool(ready) and ready[0][0] is self._socket
-        return len(ready) > self._readable
+        return any(type(one) is int for one, _ in ready)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether ``wait`` has found anything to be received."""
+        return any(type(one) is not int for one, _ in self._ready)
 
     def receive(self) -> tuple[bytes, list[bytes]] | None:
         """The message that ``wait`` has found, peer and frames; None when there is none.

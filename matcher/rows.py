@@ -23,7 +23,6 @@ from matcher.model import (
     DTYPES,
     Attribute,
     Column,
-    Event,
     EventBatch,
     EventIds,
     EventType,
@@ -217,21 +216,6 @@ def batch_of(
         np.asarray(times, np.int64),
         EventIds(sources, sequence, texts, given=ids is not None),
         _row_columns(event_type, rows),
-    )
-
-
-def batch_of_events(event_type: EventType, events: Sequence[Event]) -> EventBatch:
-    """A batch of single events, with their own times, sources, ids and sequence numbers."""
-    sequence = np.array([event.sequence for event in events], np.int64)
-    return EventBatch(
-        event_type,
-        np.array([event.time for event in events], np.int64),
-        EventIds(
-            StringColumn.from_strings([event.source for event in events]),
-            sequence,
-            id_texts([event.id for event in events], sequence),
-        ),
-        _row_columns(event_type, [event.data for event in events]),
     )
 
 

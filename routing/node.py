@@ -9,11 +9,16 @@ the table for a link's state costs its sender the link. A request that is refuse
 malformed bytes and broken contracts change nothing but their sender's link.
 
 Law 2: what is done for a client that is welcome is its Service; this file is about who is.
+
+Law 3: messages that are there at once (``receive_together``) are taken in one after another, and
+what follows from their events, marks and credit is done once, behind them: one push into the
+engine, one advance, one message to each neighbour and sink. So a busy broker makes larger batches,
+and none waits for any. A message of another kind finds all done that came before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from routing import wire
@@ -84,7 +89,19 @@ class Node(Service):
                 self._expel(peer, refusal.code, str(refusal))
         except ProtocolError as error:
             self._expel(peer, error.code, str(error))
-        self._settle()
+        self._settle_input()
+
+    def receive_together(
+        self, messages: Iterable[tuple[Peer, Sequence[bytes | memoryview]]], now: float
+    ) -> None:
+        """Take in messages that are there at once (Law 3)."""
+        for peer, frames in messages:
+            if wire.is_gathered(frames):
+                self._gathers = True
+            else:
+                self._settle_gathered()
+            self.receive_frames(peer, frames, now)
+        self._settle_gathered()
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode (``wire.decode``) and take in one message; malformed frames close the link."""
@@ -100,7 +117,7 @@ class Node(Service):
         else:
             self.receive(peer, message, now)  # type: ignore[arg-type]
             return
-        self._settle()
+        self._settle_input()
 
     def configure(self, config: NodeConfig, now: float) -> None:
         """Take over what a running node can change (all but ``config.FIXED``).
@@ -191,7 +208,7 @@ class Node(Service):
         if len(self._links) >= most:
             raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
         self._welcome(peer, message)
-        self._settle()
+        self._settle_input()
 
     def _refuse_link(self, peer: Peer, hello: LinkHello) -> None:
         """Another broker greets this one, which works alone. It will go on trying."""

@@ -1,14 +1,14 @@
 """What drives the protocols: carries out their effects and calls their timers.
 
 Law: a host knows no protocol. It gives a machine what came and the time, sends what it wants sent,
-and calls ``handle_timer`` when ``next_timer`` is due. A broker's processor takes its messages in
-one after another; each costs what ``Pricing`` says, which is nothing unless a scenario asks for it.
+and calls ``handle_timer`` when ``next_timer`` is due. Each message costs a broker's processor what
+``Pricing`` says, which is nothing unless a scenario asks for it; what has come while it was busy is
+taken in together, as by the live host (broker.host, Law 1).
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -136,17 +136,17 @@ FREE = Costs()
 
 
 class Processor:
-    """Takes messages in, one after another; ``slowness`` multiplies what they cost.
+    """Takes messages in, all together that wait; ``slowness`` multiplies what they cost.
 
-    A message is taken in at the end of the time that it costs. What is sent then goes at once, and
-    what that costs comes before the next message. ``rules``: how many the broker evaluates.
+    They are taken in at the end of the time that they cost. What is sent then goes at once, and
+    what that costs comes before the next messages. ``rules``: how many the broker evaluates.
     """
 
     def __init__(
         self,
         simulation: Simulation,
         costs: Pricing,
-        take: Callable[[Peer, Frames], None],
+        take: Callable[[Sequence[tuple[Peer, Frames]]], None],
         rules: Callable[[], int],
     ) -> None:
         self.slowness = 1.0
@@ -157,7 +157,9 @@ class Processor:
         self._free_at = simulation.start
         """When all is done that is asked of the processor so far."""
         self._lives = 0
-        self._queue: deque[tuple[Peer, Frames]] = deque()
+        self._queue: list[tuple[Peer, Frames]] = []
+        self._taken = 0
+        """How many of these it is busy with."""
 
     @property
     def waiting(self) -> int:
@@ -176,8 +178,9 @@ class Processor:
         self._free_at = begins + self._costs.sent(frames) * self.slowness
 
     def _work(self) -> None:
-        now = self._simulation.now
-        delay = self._costs.of(self._queue[0][1], self._rules()) * self.slowness
+        now, rules = self._simulation.now, self._rules()
+        self._taken = len(self._queue)
+        delay = sum(self._costs.of(frames, rules) for _, frames in self._queue) * self.slowness
         if self._free_at > now:
             delay += self._free_at - now
         self._free_at = now + delay
@@ -186,7 +189,8 @@ class Processor:
     def _finish(self, event: Due) -> None:
         if event.what != self._lives:
             return  # the broker failed in between
-        self._take(*self._queue.popleft())
+        messages, self._queue = self._queue[: self._taken], self._queue[self._taken :]
+        self._take(messages)
         if self._queue:
             self._work()
 
@@ -240,7 +244,7 @@ class BrokerHost:
         self._on_close: dict[Peer, Callable[[], None]] = {}
         self._gone: tuple[Peer, ...] = ()
         """Those who were its clients when it last failed."""
-        self.processor = Processor(simulation, costs, self._take, self._count_rules)
+        self.processor = Processor(simulation, costs, self._take_together, self._count_rules)
         self._is_free = costs is FREE
         self._come = self._take if costs is FREE else self.processor.arrive
 
@@ -331,6 +335,10 @@ class BrokerHost:
 
     def _take(self, peer: Peer, frames: Frames) -> None:
         self.broker.receive_frames(peer, frames, self._simulation.now)
+        self._driver.settle()
+
+    def _take_together(self, messages: Sequence[tuple[Peer, Frames]]) -> None:
+        self.broker.receive_together(messages, self._simulation.now)
         self._driver.settle()
 
     # --- what is sent ---

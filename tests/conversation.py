@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from datadriven import Case
+from event_batches import batch_of_events
 
 import rules.engine
 from matcher.model import (
@@ -24,7 +25,6 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from matcher.rows import batch_of_events
 from matcher.times import seconds_text
 from routing import wire
 from routing.config import Late, NodeConfig, SessionConfig

@@ -145,7 +145,7 @@ def _forward(message: Forward) -> Iterator[str]:
 
 def _flow(message: Flow) -> Iterator[str]:
     yield from _events(message.batches)
-    yield from (f"source {name} has closed" for name, _ in message.promises)
+    yield from (f"source {name} has closed" for name, _ in message.closed)
     yield from _marks(message.marks)
 
 

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from engines import make
+from event_batches import batch_of_events
 
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventBatch, EventType
-from matcher.rows import batch_of_events
 from rules.engine.engine import Detector
 from rules.pattern import RuleSet
 

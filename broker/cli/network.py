@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import signal
 import socket
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,20 +42,19 @@ def command(
     from broker.errors import ConfigurationError
     from broker.keys import ENGINES, LEVELS
     from broker.network import BrokerNetwork, members
+    from simulator.blueprint import blueprint
 
-    # By name: the two hosts of the protocols know nothing of one another.
-    simulator: Any = importlib.import_module("simulator.blueprint")
-    blueprint = simulator.blueprint(file, refuse=ConfigurationError)
-    strategy, engine = strategy or blueprint.strategy, engine or blueprint.engine
+    read = blueprint(file, refuse=ConfigurationError)
+    strategy, engine = strategy or read.strategy, engine or read.engine
     strategy_of("--strategy", strategy)
     one_of("--engine", engine, ENGINES)
     one_of("--log-level", log_level, LEVELS)
     told: list[int] = []
     for number in _heeded(STOPS):  # a broker that is being started must not be left behind
         signal.signal(number, lambda number, frame: told.append(number))
-    flags = ["--strategy", strategy, "--ordering", blueprint.ordering]
+    flags = ["--strategy", strategy, "--ordering", read.ordering]
     flags += ["--engine", engine, "--log-level", log_level]
-    planned = members(blueprint.brokers, blueprint.links, blueprint.flags)
+    planned = members(read.brokers, read.links, read.flags)
     with BrokerNetwork(planned, *flags, log=None) as network:
         for number in _heeded(STOPS):
             signal.signal(number, _end)

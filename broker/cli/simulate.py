@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -75,18 +74,19 @@ def command(
     if scenario is None:
         if check or any(one is not None for one in (seed, deliveries, trace, replay, draw)):
             raise typer.BadParameter("--fuzz takes --seeds, --strategy and --out alone")
-        campaign = importlib.import_module("simulator.fuzzing.cli")
+        from simulator.fuzzing.cli import fuzz as run_campaign
+
         for name in strategy or ():
             strategy_of("--strategy", name)
-        if campaign.fuzz(_range(seeds or SEEDS), strategy or (), out or Path("fuzz")):
+        if run_campaign(_range(seeds or SEEDS), strategy or (), out or Path("fuzz")):
             raise typer.Exit(REFUSED)
         return
     if seeds is not None or strategy:
         raise typer.BadParameter("--seeds and --strategy go with --fuzz; a scenario has its own")
-    simulator = _simulator()
-    wanted = simulator.Wanted(seed, out, deliveries, trace, replay, draw, check)
-    found = simulator.simulate(scenario, wanted, refuse=ConfigurationError)
-    if found:
+    from simulator.cli import Wanted, simulate
+
+    wanted = Wanted(seed, out, deliveries, trace, replay, draw, check)
+    if simulate(scenario, wanted, refuse=ConfigurationError):
         raise typer.Exit(REFUSED)
 
 
@@ -96,9 +96,3 @@ def _range(text: str) -> range:
     if not dots or not (first.isdecimal() and last.isdecimal()) or int(first) >= int(last):
         raise typer.BadParameter(f"--seeds: expected A..B with A below B, found {text!r}")
     return range(int(first), int(last))
-
-
-def _simulator() -> Any:
-    # By name: the two hosts of the protocols know nothing of one another, but they are started
-    # by one command.
-    return importlib.import_module("simulator.cli")

@@ -54,11 +54,6 @@ class Vocabulary:
         """The tests of texts in use."""
         return self._texts.tests
 
-    @property
-    def texts_known(self) -> int:
-        """How many texts are remembered: at most texts.TEXTS_MAX, or those of one batch."""
-        return len(self._texts)
-
     # --- what filters use ---------------------------------------------------------------------
 
     def use_term(self, name: str, sort: int, times: int = 1) -> int:

@@ -118,11 +118,6 @@ class Device:
         """Work on a lane in a form that is cheap to do again: here, itself."""
         return work
 
-    @property
-    def bytes_in_use(self) -> int:
-        """Memory taken on the device; 0 where it cannot be told."""
-        return 0
-
 
 class CudaDevice(Device):
     """Memory, copies and launches on a GPU, through CuPy and numba."""
@@ -209,11 +204,6 @@ class CudaDevice(Device):
             graph.launch(stream=lane.stream)
 
         return again
-
-    @property
-    def bytes_in_use(self) -> int:
-        """Bytes that CuPy's pool holds."""
-        return int(self._cupy.get_default_memory_pool().used_bytes())
 
 
 @cache

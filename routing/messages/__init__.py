@@ -92,10 +92,15 @@ from routing.messages.values import (
 )
 
 Message: TypeAlias = FromClient | FromBroker | FromNeighbour | Routed
+GATHERED: frozenset[type] = frozenset(
+    {Publish, Promise, Credit, Heartbeat, Flow, Forward, Shared, Awakening, LinkAck}
+)
+"""Events, marks, credit and signs of life: what follows from several of them may be done once."""
 
 __all__ = [
     "ANY_TYPE",
     "ENTRIES_MAX",
+    "GATHERED",
     "TYPES_MAX",
     "VERSION",
     "Acknowledged",

@@ -12,16 +12,16 @@ from routing.messages.values import Name, Number, Sequence, Text, Time
 
 
 class Flow(Struct, frozen=True, eq=False, gc=False):
-    """Events on their way along a tree, and what is promised behind them.
+    """Events on their way along a tree, and what is said behind them.
 
-    ``order`` as in Delivery. ``promises``: sources and their promises; one beyond everything says
-    that the source has closed. ``marks``: rules, and up to where the receiver has all their
-    composite events that it wants.
+    ``order`` as in Delivery. ``closed``: sources that have closed, each with the number of its last
+    event. ``marks``: rules, and up to where the receiver has all their composite events that it
+    wants.
     """
 
     batches: tuple[EventBatch, ...] = ()
     order: Int64s | None = None
-    promises: tuple[tuple[Name, Time], ...] = ()
+    closed: tuple[tuple[Name, Sequence], ...] = ()
     marks: tuple[tuple[Name, Time], ...] = ()
 
 

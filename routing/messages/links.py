@@ -44,15 +44,14 @@ class LinkState(Struct, array_like=True, frozen=True, order=True):
     """What one broker says of itself to the whole network, by floods; the newest version counts.
 
     ``neighbours`` are pairs of name and delay, in order. ``epoch`` is that of the tree of which
-    the broker is the root (0: of none), ``central`` whether it is meant as the single tree.
-    ``broken`` are pairs of root and epoch: trees of which the broker has lost a link.
+    the broker, taking itself for the centre, is the root (0: of none). ``broken`` are pairs of root
+    and epoch: trees of which the broker has lost a link.
     """
 
     origin: Name
     version: Sequence
     neighbours: tuple[tuple[Name, Delay], ...] = ()
     epoch: Sequence = 0
-    central: bool = False
     broken: tuple[tuple[Name, Sequence], ...] = ()
 
 

@@ -70,9 +70,7 @@ class Floods:
     def say(self, state: LinkState) -> bool:
         """Say something else of this broker, whatever the version; whether it is news."""
         own = self.own
-        fresh = LinkState(
-            own.origin, own.version, state.neighbours, state.epoch, state.central, state.broken
-        )
+        fresh = LinkState(own.origin, own.version, state.neighbours, state.epoch, state.broken)
         if fresh == own:
             return False
         self._renew(fresh, own.version)
@@ -171,7 +169,7 @@ class Floods:
 
     def _renew(self, state: LinkState, above: int) -> None:
         self._states[state.origin] = LinkState(
-            state.origin, above + 1, state.neighbours, state.epoch, state.central, state.broken
+            state.origin, above + 1, state.neighbours, state.epoch, state.broken
         )
         self._spread(state.origin)
 

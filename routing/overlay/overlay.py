@@ -188,11 +188,6 @@ class Overlay:
             channel.send(message, now)
             self._collect(channel)
 
-    def want_tree(self, wanted: bool, now: float) -> None:
-        """Whether this broker is to be a root even where it is not the centre."""
-        self.awake(now)
-        self._surroundings.want_tree(wanted, now)
-
     def handle_timer(self, now: float) -> None:
         """Do what is due."""
         self.awake(now)

@@ -4,10 +4,10 @@ Law 1: everything is told by link states (:mod:`routing.overlay.floods`): who is
 is the root of a tree, and which trees have lost a link. Whoever has the same link states draws the
 same conclusions; ``settle_s`` after the first news they are drawn, all at once.
 
-Law 2: the centre of the own part of the network is the root of the single tree; a broker is also
-a root while it is told to be (``want_tree``). Only a root starts an epoch: when it has no tree
-yet, or when some broker says that this epoch's tree has lost a link. While two brokers take
-themselves for the centre, as their link states still differ, the first by name counts.
+Law 2: the centre of the own part of the network is the root of the single tree. Only a root starts
+an epoch: when it has no tree yet, or when some broker says that this epoch's tree has lost a link.
+While two brokers take themselves for the centre, as their link states still differ, the first by
+name counts.
 
 Law 3: an epoch is numbered by the version of the link state in which its root first told of it.
 So a broker knows whether what a root says is older than a tree that it heard of. A tree is
@@ -56,13 +56,11 @@ class Surroundings:
         self.floods = Floods(config)
         """The link states."""
         self._revision = -1
-        self._central: list[str] = []
-        """Who takes itself for the centre, as of that revision of the link states."""
+        self._roots: list[str] = []
+        """The brokers that take themselves for the centre, as of that revision."""
         self.trees = Trees(config.name)
         """The trees that this broker is in."""
         self._broken: dict[str, int] = {}
-        self.wanted = False
-        """Whether this broker is told to be a root (Law 2)."""
         self.flood_at: float | None = None
         """When news is told on."""
         self.settle_at: float | None = now
@@ -82,8 +80,8 @@ class Surroundings:
         """The tree of the centre (Law 2)."""
         if self._revision != self.floods.revision:
             self._revision = self.floods.revision
-            self._central = sorted(one.origin for one in self.floods if one.central)
-        trees = (self.trees.find(root) for root in self._central)
+            self._roots = sorted(one.origin for one in self.floods if one.epoch)
+        trees = (self.trees.find(root) for root in self._roots)
         return next((tree for tree in trees if tree is not None and not tree.orphan), None)
 
     @property
@@ -106,12 +104,6 @@ class Surroundings:
         for root, epoch in self.trees.leave(neighbour):
             self._broken[root] = epoch
         self._say(now)
-
-    def want_tree(self, wanted: bool, now: float) -> None:
-        """Whether this broker is to be a root even where it is not the centre."""
-        if wanted != self.wanted:
-            self.wanted = wanted
-            self._settle_soon(now)
 
     def hear(self, neighbour: str, message: LinkStates, now: float) -> bool:
         """A neighbour tells link states; gives whether some of them must be those of a broker that
@@ -163,7 +155,6 @@ class Surroundings:
             0,
             tuple(sorted(self._neighbours().items())),
             0 if own is None else own.epoch,
-            own is not None and self.part.centre == self._name,
             tuple(sorted(self._broken.items())[:BROKEN_MAX]),
         )
         if self.floods.say(state):
@@ -227,7 +218,7 @@ class Surroundings:
     def _keep_own_tree(self) -> None:
         """Law 2."""
         own = self.trees.find(self._name)
-        if not self.wanted and self.part.centre != self._name:
+        if self.part.centre != self._name:
             self.trees.drop(self._name)
         elif own is None or self._lost_a_link(own):
             self._broken.pop(self._name, None)

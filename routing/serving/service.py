@@ -116,8 +116,12 @@ class Service:
         """The names of brokers that have tried to link to this one, which works alone."""
         self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
         """In words, which rules have ended, and why; the last of them."""
-        self._unacknowledged: Link | None = None
-        """Whose Publish was taken in, while that is not yet said."""
+        self._unacknowledged: dict[Peer, Link] = {}
+        """Those of whom a Publish was taken in, while that is not yet said."""
+        self._gathers = False
+        """Whether what follows from inputs is done later, for several (routing.node, Law 3)."""
+        self._is_unsettled = False
+        """Whether it is still to be done for any."""
 
     def _make_detection(self, engine: Detector) -> Detection:
         return Detection(self._basis(engine))
@@ -233,7 +237,7 @@ class Service:
         if not (intake.ahead and ahead.refuses(message.promise)):
             self._take_promise(link, source, message.promise)
         if message.acks is Acks.BROKER:
-            self._unacknowledged = link
+            self._unacknowledged[link.peer] = link
 
     def _take_in(self, source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Intake:
         whole = source.whole
@@ -273,8 +277,8 @@ class Service:
         source.events += events
         self._rates.received += events
         self._offer(source, batches)
-        for sink in self._sinks.touched:
-            self._send_due(sink)
+        if not self._gathers:
+            self._send_all_due()
         given_up = self._detection.push(batches, self._horizon)
         if given_up:
             self._log("warning", "rules wait no longer", types=given_up)
@@ -421,8 +425,23 @@ class Service:
 
     # --- after every input ---
 
+    def _settle_input(self) -> None:
+        """Settle behind an input, or behind all that is gathered."""
+        if self._gathers:
+            self._is_unsettled = True
+        else:
+            self._settle()
+
+    def _settle_gathered(self) -> None:
+        """Settle for all that was gathered; published events, which are due at once, go first."""
+        self._gathers = False
+        if self._is_unsettled:
+            self._send_all_due()
+            self._settle()
+
     def _settle(self) -> None:
         """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
+        self._is_unsettled = False
         detections = self._detection.advance(self._moment.now)
         if detections is not None:
             self._rates.detected += len(detections)
@@ -434,8 +453,8 @@ class Service:
             self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
             self._deliver(sink)
-        if self._unacknowledged is not None:
-            self._acknowledge(self._unacknowledged)
+        if self._unacknowledged:
+            self._acknowledge()
         if self._credit.waiting and not self._is_held():
             for grant in self._credit.grants():
                 assert grant.source.peer is not None
@@ -446,16 +465,21 @@ class Service:
         """Whether no source gets credit for now."""
         return False
 
-    def _acknowledge(self, link: Link) -> None:
-        self._unacknowledged = None
-        # It may be a sink, too, that was just sent away.
-        if link.source is not None and self._links.by_peer.get(link.peer) is link:
-            self._send(link.peer, Acknowledged(link.source.last_sequence))
+    def _acknowledge(self) -> None:
+        links, self._unacknowledged = self._unacknowledged, {}
+        for peer, link in links.items():
+            # It may be a sink, too, that was just sent away.
+            if link.source is not None and self._links.by_peer.get(peer) is link:
+                self._send(peer, Acknowledged(link.source.last_sequence))
 
     def _follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""
         if self._sinks.follow_rules:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
+
+    def _send_all_due(self) -> None:
+        for sink in self._sinks.touched:
+            self._send_due(sink)
 
     def _send_due(self, sink: Sink) -> None:
         before = sink.delivered

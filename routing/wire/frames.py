@@ -12,6 +12,7 @@ import msgspec
 
 from routing.errors import VersionMismatch, WireError
 from routing.messages import (
+    GATHERED,
     VERSION,
     Answered,
     Asked,
@@ -116,6 +117,7 @@ _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
     **{codec.message: codec.encode for codec in CODECS},
 }
 _BY_KIND = {codec.kind: codec.decode for codec in CODECS}
+_GATHERED = frozenset(codec.kind for codec in CODECS if codec.message in GATHERED)
 
 
 def encode(message: Message) -> list[bytes]:
@@ -147,6 +149,12 @@ def decode(frames: Sequence[Buffer]) -> Message:
     except (ValueError, RecursionError, OverflowError) as error:
         # msgspec's errors, bad UTF-8 and nesting that is too deep: all are the sender's bytes.
         raise WireError(f"{type(error).__name__}: {error}") from None
+
+
+def is_gathered(frames: Sequence[Buffer]) -> bool:
+    """Whether frames are, by their looks, a message of ``GATHERED``, or a packet with one."""
+    first = frames[1 if len(frames) > 1 and frames[0][:PREFIX] == _PACKET_PREFIX else 0]
+    return len(first) >= PREFIX and first[3] in _GATHERED
 
 
 def _decode_one(first: Buffer, body: Buffer | None) -> Message:

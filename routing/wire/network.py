@@ -91,7 +91,7 @@ class _Paused(msgspec.Struct, array_like=True, frozen=True):
 class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     ordered: bool
-    promises: tuple[tuple[Name, Time], ...]
+    closed: tuple[tuple[Name, SequenceNumber], ...]
     marks: tuple[tuple[Name, Time], ...]
 
 
@@ -177,7 +177,7 @@ def _decode_paused(data: Buffer, body: Buffer | None) -> Paused:
 
 def _encode_flow(message: Flow) -> Frames:
     headers, body = encode_batches(message.batches, message.order)
-    plain = _Flow(headers, message.order is not None, message.promises, message.marks)
+    plain = _Flow(headers, message.order is not None, message.closed, message.marks)
     first = _FLOW_PREFIX + pack(plain)
     return [first, body] if headers else [first]
 
@@ -186,9 +186,9 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
     plain = _unpack_flow(data)
     if not plain.batches:
         no_body(body)
-        return Flow((), None, plain.promises, plain.marks)
+        return Flow((), None, plain.closed, plain.marks)
     batches, order = decode_batches(plain.batches, body, plain.ordered)
-    return Flow(batches, order, plain.promises, plain.marks)
+    return Flow(batches, order, plain.closed, plain.marks)
 
 
 def _encode_forward(message: Forward) -> Frames:

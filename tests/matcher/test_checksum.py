@@ -4,10 +4,10 @@ import random
 from dataclasses import replace
 
 import numpy as np
+from event_batches import batch_of_events
 
 from matcher.checksum import GOLDEN, checksum, event_hashes, text_number
 from matcher.model import Event, EventBatch, EventIds, EventType, StringColumn
-from matcher.rows import batch_of_events
 
 MIXED = EventType.of("Mixed", i="int", f="float", b="bool", s="string")
 EVENT = Event("Mixed", 5, "src", "x", {"i": -1, "f": 1.5, "b": True, "s": "é"}, 1)

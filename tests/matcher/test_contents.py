@@ -3,10 +3,11 @@
 import random
 
 import numpy as np
+from event_batches import batch_of_events
 
 from matcher.contents import contents_of, marked_time, marks_of
 from matcher.model import Event, EventType
-from matcher.rows import batch_of, batch_of_events
+from matcher.rows import batch_of
 from matcher.single import singles
 
 KINDS = EventType.of("Kinds", i="int", f="float", b="bool", s="string")

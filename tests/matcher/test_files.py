@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from event_batches import batch_of_events
 
 from matcher.errors import BadEvent, EventError, SchemaError
 from matcher.formats import csvfiles, jsonlines, pieces
@@ -15,7 +16,6 @@ from matcher.formats.files import EventFile, form_of, output_to, path_of_type
 from matcher.formats.intake import Intake
 from matcher.identity import RULE_SOURCE
 from matcher.model import Causes, Event, EventBatch, EventIds, EventType, StringColumn
-from matcher.rows import batch_of_events
 
 MIXED = EventType.of("Mixed", i="int", f="float", b="bool", s="string")
 ENDINGS = [

@@ -8,6 +8,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from event_batches import batch_of_events
 
 from matcher.contents import contents_of
 from matcher.errors import BadEvent, SchemaError
@@ -20,7 +21,7 @@ from matcher.formats.layout import Layout
 from matcher.formats.tabular import from_arrow, to_arrow
 from matcher.methods.choose import make
 from matcher.model import Attribute, Event, EventType, Kind
-from matcher.rows import batch_of, batch_of_events
+from matcher.rows import batch_of
 from matcher.single import singles
 
 SCHEMA = EventType.of("T", i="int?", n="int", f="float?", b="bool?", s="string?")

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from event_batches import batch_of_events
 
 from matcher.errors import BadEvent
 from matcher.model import Attribute, Event, EventType, Kind
-from matcher.rows import batch_of, batch_of_events, inferred_type, value_of, values_of
+from matcher.rows import batch_of, inferred_type, value_of, values_of
 
 TEMP = EventType.of("Temp", area="string", value="float", count="int", alarm="bool")
 ROW = {"area": "a1", "value": 46.5, "count": 3, "alarm": True}

@@ -5,12 +5,12 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from event_batches import batch_of_events
 
 from matcher.errors import BadEvent, SchemaError
 from matcher.formats.intake import Intake, Place
 from matcher.formats.tabular import from_arrow, to_arrow
 from matcher.model import Event, EventBatch, EventIds, EventType, StringColumn
-from matcher.rows import batch_of_events
 
 TEMP = EventType.of("Temp", area="string", value="float", count="int", alarm="bool")
 HERE = Place("temps.parquet", "temps")

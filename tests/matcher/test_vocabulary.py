@@ -64,7 +64,7 @@ def test_texts_are_forgotten_when_there_are_too_many(monkeypatch):
         found = matcher.match(MixedEvents.of([{"a": text} for text in texts]))
         expected = [[1] if text.startswith("t1") and text > "t11" else [] for text in texts]
         assert found.interface_lists() == expected
-        assert matcher.table.vocabulary.texts_known <= 8
+        assert len(matcher.table.vocabulary._texts) <= 8
 
 
 def test_a_long_text_is_held_against_the_operands_themselves():
@@ -139,4 +139,4 @@ def test_a_text_that_several_columns_bring_is_learnt_once():
     matcher.add(1, 1, Filter.of(("a", "prefix", "t"), ("b", "=", "tu")))
     matcher.add(2, 2, Filter.of(("b", "contains", "u"), ("n", ">", 1)))
     assert matcher.match(batch).interface_lists() == [[1], [], [2], [1, 2]]
-    assert matcher.table.vocabulary.texts_known == len({text for pair in PAIRS for text in pair})
+    assert len(matcher.table.vocabulary._texts) == len({text for pair in PAIRS for text in pair})

@@ -115,7 +115,7 @@ PLAIN: tuple[Message, ...] = (
     Goodbye("bye", Code.SILENT),
     LinkHello(VERSION, "b1", 2**62, 0, 7, True, 1.0),
     LinkAck(2**32 - 1, 2**63 - 1),
-    LinkStates((LinkState("b1", 3, (("b2", 5_000), ("b3", 0)), 4, True, (("b2", 9),)),)),
+    LinkStates((LinkState("b1", 3, (("b2", 5_000), ("b3", 0)), 4, (("b2", 9),)),)),
     CreateTree("b1", 3),
     TreeAck("b1", 3),
     TreeNack("b1", 3),
@@ -248,7 +248,7 @@ def test_plain_messages_cross_unchanged(message: Message) -> None:
 def facts(message: Message) -> object:
     """What compares equal, of messages whose columns do not."""
     if isinstance(message, Flow):
-        return (message.batches, message.order, message.promises, message.marks)
+        return (message.batches, message.order, message.closed, message.marks)
     if isinstance(message, Shared):
         return (message.first, message.batches, message.parts)
     if isinstance(message, Forward):
@@ -282,7 +282,7 @@ def test_events_cross_unchanged(seed: int) -> None:
     assert isinstance(flow, Packet)
     assert isinstance(flow.message, Flow)
     assert rows(flow.message.batches) == rows(sent.batches)
-    assert flow.message.promises == (("s", 4),)
+    assert flow.message.closed == (("s", 4),)
     forward = wire.decode(wire.encode(Packet(1, 2, 3, Forward(sent.batches, (("Temp", 4),)))))
     assert isinstance(forward, Packet)
     assert isinstance(forward.message, Forward)

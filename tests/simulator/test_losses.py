@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 from conversation import schema_of
+from event_batches import batch_of_events
 from networks import run
 
 from matcher.model import MICROSECONDS, Event
-from matcher.rows import batch_of_events
 from routing.messages import Delivery
 from routing.network import strategy
 from rules.language import load

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from routing.effects import Peer
-from routing.messages import Answered, Confirmed
+from routing.messages import Confirmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,7 @@ class Neighbour:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """At the root: a neighbour that waits for this answer, for itself or for one beyond it."""
-
-    name: str
-    answer: Answered
-
-
-Waiter = Client | Neighbour | Reply
+Waiter = Client | Neighbour
 
 
 @dataclass(slots=True)

@@ -42,10 +42,6 @@ class Petitions:
         self._sent[self._last_number] = peer, request, name
         return self._last_number
 
-    def find(self, number: int) -> Petition | None:
-        """The request of that number, if it waits for its answer."""
-        return self._sent.get(number)
-
     def answer(self, number: int) -> Petition | None:
         """An answer has come; None for one that nobody waits for any more."""
         return self._sent.pop(number, None)

@@ -24,6 +24,7 @@ from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import (
+    GATHERED,
     Asking,
     Code,
     Confirmed,
@@ -331,6 +332,8 @@ class Broker(Node):
         overlay, trees = self.overlay, self._trees
         if trees is not None:
             trees.look_at_links()
+        if overlay.has_moved:
+            self._settle_gathered()
         is_anew = overlay.has_moved and overlay.take_moved() and self._follow_tree()
         changes = overlay.take_changes() if overlay.changes else ()
         for change in changes:
@@ -342,9 +345,9 @@ class Broker(Node):
                     trees.note_link(change.name)
         if is_anew or self._router.has_untold:
             self._agenda.look_again()
-            self._settle()
+            self._settle_input()
         elif changes:  # else acknowledgements, mostly
-            self._settle()
+            self._settle_input()
         self._pausing.look()
 
     def _follow_tree(self) -> bool:
@@ -371,6 +374,8 @@ class Broker(Node):
 
     def _hear(self, heard: Heard) -> None:
         """Take in what a neighbour sent; what makes no sense is left out, and said."""
+        if type(heard.message) not in GATHERED:  # it may have come in a packet before its turn
+            self._settle_gathered()
         try:
             self._heard[type(heard.message)](heard.neighbour, heard.message)
         except (ProtocolError, RuleErrors) as error:

@@ -24,7 +24,6 @@ from routing.network.recovery.arrivals import Arrivals
 from routing.network.tables.moved import Moved
 from routing.order import in_sequence
 from routing.partition.asking import Asked
-from routing.serving.sources import FAR
 
 
 class Passing:
@@ -62,11 +61,11 @@ class Passing:
         return self._arrivals.news(batches)
 
     def hear_flow(self, neighbour: str, flow: Flow) -> None:
-        """Events, promises and marks have come along the tree."""
+        """Events, ends of sources and marks have come along the tree."""
         if neighbour not in self._router.branches:
             return  # of a tree that is no more
-        for name, mark in flow.promises:
-            self._visiting.hear_promise(name, mark)
+        for name, last_sequence in flow.closed:
+            self._visiting.hear_closed(name, last_sequence)
         if not self._agreed.is_planned or neighbour not in self._router.partners:
             return
         self._ground.check_schemas(flow.batches)
@@ -107,11 +106,9 @@ class Passing:
     # --- what goes ---
 
     def say_who_left(self) -> None:
-        """Tell the root which local sources have closed, behind the last of their events: by a
-        promise beyond all times, as far beyond as their numbers have come.
-        """
+        """Tell the root which local sources have closed, behind the last of their events."""
         for source in self._detection.take_leaving():
-            self._router.promise(source.name, FAR + min(source.last_sequence, FAR - 1))
+            self._router.tell_closed(source.name, source.last_sequence)
         self._ground.send_flows()
 
     def ask_below(self) -> None:

@@ -2,7 +2,7 @@
 
 Law 1: a source's events enter the network at its own broker, which checks, counts and acknowledges
 them. The root knows the source, as a visitor, so that its name is its own and that its types have
-somebody who publishes them; what it promises comes along the tree.
+somebody who publishes them; that it has closed comes along the tree.
 
 Law 2: only a source's own broker knows whether its client is still there. So when a name is refused
 that a source elsewhere bears, the root tells that broker that it is claimed. If that has lost the
@@ -22,13 +22,13 @@ from routing.messages import Advertise, Asked, Claimed, Code, Unadvertise
 from routing.network.agreement.visitors import name_taken, stand_in
 from routing.network.brokers.ground import Ground
 from routing.serving.link import Link
-from routing.serving.sources import FAR, Source, Standing
+from routing.serving.sources import Source, Standing
 
 GONE_ON = "the link to it is lost, and at another broker somebody would publish under its name"
 
 
 class Visiting:
-    """Who visits; what their promises are."""
+    """The visitors, until they close."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
@@ -91,7 +91,7 @@ class Visiting:
             ground.desk.close_source(source)
         elif not ground.detection.publishers.is_leaving(name):
             last = 0 if source is None else source.last_sequence
-            ground.router.promise(name, FAR + min(last, FAR - 1))
+            ground.router.tell_closed(name, last)
 
     def part_with_left_out(self, name: str) -> None:
         """Elsewhere than at the root: a source here is about to advertise its types. If it has been
@@ -99,7 +99,7 @@ class Visiting:
         """
         source = self._ground.sources.find(name)
         if source is not None and source.standing is Standing.LEFT_OUT:
-            self._ground.router.promise(name, FAR + min(source.last_sequence, FAR - 1))
+            self._ground.router.tell_closed(name, source.last_sequence)
             self._ground.send_flows()
 
     def _tell_claimed(self, claimed: Claimed) -> None:
@@ -157,23 +157,19 @@ class Visiting:
         for schema in types:
             self._ground.advertisements.advertise(source, schema, TIME_MIN)
 
-    def hear_promise(self, name: str, mark: int) -> None:
-        """A source at another broker promises; elsewhere than at the root this is told on."""
+    def hear_closed(self, name: str, last_sequence: int) -> None:
+        """A source at another broker has closed; elsewhere than at the root this is told on."""
         ground = self._ground
         if not ground.router.is_root:
-            ground.router.promise(name, mark)
+            ground.router.tell_closed(name, last_sequence)
             return
         source = self._visitors.find(name)
-        if source is None:
-            return
-        source.spoke_at = ground.moment.now
-        if mark >= FAR:
+        if source is not None:
+            source.spoke_at = ground.moment.now
+            source.last_sequence = max(source.last_sequence, last_sequence)
             self._goodbyes[name, source.home] += 1
-            source.last_sequence = max(source.last_sequence, mark - FAR)
             ground.send_flows()
             self._close(source)
-        else:
-            ground.detection.keep_promise(source, mark, ground.moment.now)
 
     def _close(self, source: Source) -> None:
         self._ground.sources.close(source)

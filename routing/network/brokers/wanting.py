@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from routing.messages import Confirmed, Want, Wanted
-from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Reply, Waiter
+from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Waiter
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.ground import Ground
 from routing.network.tables.branch import Branch
@@ -135,8 +135,6 @@ class Wanting:
             if isinstance(waiter, Client):
                 ground.answer(waiter.peer, waiter.answer)
                 has_begun = True
-            elif isinstance(waiter, Reply):
-                ground.send(waiter.name, waiter.answer)
             else:
                 ground.send(waiter.name, Wanted(waiter.number))
         if has_begun:

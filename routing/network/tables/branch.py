@@ -54,7 +54,8 @@ class Branch:
         self._many: dict[str, Demand] = {}
         """Those of types with MANY filters, which come and go."""
         self._flows: list[Flow] = []
-        self._promises: dict[str, int] = {}
+        self._closed: dict[str, int] = {}
+        """Sources that have closed, with the numbers of their last events."""
         self.has_flows = False
         """Whether ``take_flows`` has something to give."""
         self.owed = Owed()
@@ -239,22 +240,22 @@ class Branch:
         if marks:
             self._last_flow(marks=marks)
 
-    def promise(self, source: str, mark: int) -> None:
-        """Send a promise behind the events."""
-        self._promises[source] = mark
+    def add_closed(self, source: str, last_sequence: int) -> None:
+        """Send behind the events that a source has closed."""
+        self._closed[source] = last_sequence
         self.has_flows = True
 
     def take_flows(self) -> list[Flow]:
         """What is to be sent now."""
-        if self._promises:
-            self._last_flow(promises=tuple(self._promises.items()))
-            self._promises = {}
+        if self._closed:
+            self._last_flow(closed=tuple(self._closed.items()))
+            self._closed = {}
         flows, self._flows = self._flows, []
         self.has_flows = False
         return flows
 
-    def _last_flow(self, *, marks: Marks = (), promises: Marks = ()) -> None:
+    def _last_flow(self, *, marks: Marks = (), closed: Marks = ()) -> None:
         last = self._flows.pop() if self._flows else Flow()
-        told, promised = last.marks + marks, last.promises + promises
-        self._flows.append(Flow(last.batches, last.order, promised, told))
+        flow = Flow(last.batches, last.order, last.closed + closed, last.marks + marks)
+        self._flows.append(flow)
         self.has_flows = True

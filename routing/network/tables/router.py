@@ -6,8 +6,8 @@ wants of a neighbour is what its own sinks, its other neighbours and, at the roo
 want; it is told whenever it changes. A tree has one way between any two brokers, so every event
 arrives once.
 
-Law 2: promises go to the root behind the events that they follow, those of all sources of one
-input together in one message. Marks of rules come back behind the composite events.
+Law 2: that a source has closed goes to the root behind its events, of all sources of one input in
+one message. Marks of rules come back behind the composite events.
 """
 
 from __future__ import annotations
@@ -214,10 +214,10 @@ class Router:
 
     # --- events ---
 
-    def promise(self, source: str, mark: int) -> None:
-        """Tell the root what a source promises."""
+    def tell_closed(self, source: str, last_sequence: int) -> None:
+        """Tell the root that a source has closed, behind its events."""
         if self.father is not None:
-            self._branches[self.father].promise(source, mark)
+            self._branches[self.father].add_closed(source, last_sequence)
 
     def keep_detected(self, batches: tuple[EventBatch, ...], order: Int64s | None) -> None:
         """Keep composite events for ``take_detected``."""

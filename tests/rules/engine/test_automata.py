@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from event_batches import batch_of_events
 
 import rules
 from matcher.model import (
@@ -15,7 +16,6 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from matcher.rows import batch_of_events
 from rules.engine import growth, make
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from event_batches import batch_of_events
 
 import rules
 from matcher.errors import SchemaError
@@ -17,7 +18,6 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from matcher.rows import batch_of_events
 from matcher.single import Row
 from rules.engine import clock, duplicates, growth, interner, retention
 from rules.engine.cdp import CdpEngine

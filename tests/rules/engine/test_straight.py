@@ -3,10 +3,10 @@
 import random
 
 import pytest
+from event_batches import batch_of_events
 
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType
-from matcher.rows import batch_of_events
 from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detector
 from rules.engine.kernels import layout

@@ -1,0 +1,64 @@
+"""What the house rules measure, on a small package."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import house
+from tools.calls import calls_of_an_event
+from tools.house import Bound, Found
+
+MODULES = {
+    "one": (
+        '"""A module.\n\nLaw 1: nothing.\n\nLawful: no law.\n"""\n\n'
+        "from inner import two\n\nFAR = 1\n"
+    ),
+    "two": (
+        "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from inner.one import FAR\n\n\n"
+        'class Link:\n    """Law: everything."""\n\n\ndef _own() -> None: ...\n'
+    ),
+    "three": "FAR: float = 0.1\n\n\ndef Link() -> None: ...\n\n\ndef _own() -> None: ...\n",
+    "__init__": '"""A package, which is no part of a circle."""\n\nfrom inner.three import FAR\n',
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    for name, text in MODULES.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def test_lines_and_laws_of_all_modules_are_counted(package: Path) -> None:
+    assert house.lines_of(package) == sum(text.count("\n") for text in MODULES.values())
+    assert house.laws_of(package) == 2
+
+
+def test_names_that_several_modules_define_are_found_but_for_private_ones(package: Path) -> None:
+    assert house.shared_names(package) == [
+        "FAR: inner.one, inner.three",
+        "Link: inner.three, inner.two",
+    ]
+
+
+def test_an_import_for_annotations_alone_closes_a_circle(package: Path) -> None:
+    assert house.cycles_in(package.parent, ["inner"]) == ["inner.one, inner.two"]
+
+
+def test_what_passes_its_bound_is_told_with_places(monkeypatch, capsys) -> None:
+    found = [("a", Found(3, ["x", "y"])), ("b", Found(7, list("1234567")))]
+    monkeypatch.setattr(house, "measured", lambda: iter(found))
+    monkeypatch.setattr(house, "BOUNDS", {"a": Bound(3, 0), "b": Bound(6, 6)})
+    assert house.main() == 1
+    first, second, *places = capsys.readouterr().out.splitlines()
+    assert first == "      3  a: 3 at most; goal 0"
+    assert second == "      7  b: 6 at most; goal 6: TOO MANY"
+    assert [one.strip() for one in places] == ["1", "2", "3", "4", "5", "and 2 more"]
+
+
+def test_calls_are_counted_from_the_frame_to_the_delivery() -> None:
+    first, *_, last = calls_of_an_event(house.PACKAGES)
+    assert first == "routing/node.py: Node.receive_frames"
+    assert last == "routing/wire/singles.py: SingleForm.encode"

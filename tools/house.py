@@ -1,0 +1,197 @@
+"""House rules as numbers: how large the network's part is, and what makes code hard to follow.
+
+Prints one line a measure, and ends with status 1 where a bound is passed. A bound is what was
+reached when it was written: whoever makes a measure smaller lowers its bound with it, and nobody
+raises one. The goal stands beside it.
+
+Law 1: a law is a paragraph of a docstring that begins with ``Law:`` or ``Law 3:``.
+
+Law 2: a name counts as defined where a class, a function or a variable of a module bears it; names
+that begin with an underscore are a module's own business.
+
+Law 3: an import counts wherever it stands in a module, under TYPE_CHECKING and in functions, too.
+An import of a package's module is none of the package.
+
+::
+
+    python tools/house.py
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import networkx
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("matcher", "rules", "routing", "broker", "simulator")
+NETWORK = Path("routing/network")
+SHOWN_MAX = 5
+"""Places that are named of what passes a bound."""
+
+
+class Bound(NamedTuple):
+    """How much there may be of something, and how much there is to be."""
+
+    most: int
+    goal: int
+
+
+BOUNDS: Mapping[str, Bound] = {
+    "lines of routing/network": Bound(12_100, 9_000),
+    "laws of routing/network": Bound(149, 90),
+    "names of several modules of routing": Bound(32, 0),
+    "modules in import cycles": Bound(0, 0),
+    "calls from the frame that comes in to the delivery that leaves": Bound(57, 60),
+}
+
+
+class Found(NamedTuple):
+    """A measure, and the places that it counts, where these help."""
+
+    value: int
+    places: Sequence[str] = ()
+
+
+def modules_of(folder: Path) -> Iterator[Path]:
+    """The Python files of a folder."""
+    return iter(sorted(folder.rglob("*.py")))
+
+
+# --- sizes ---
+
+
+def lines_of(folder: Path) -> int:
+    """Lines of all modules together."""
+    return sum(len(path.read_text("utf-8").splitlines()) for path in modules_of(folder))
+
+
+def laws_of(folder: Path) -> int:
+    """Laws in all docstrings together (Law 1)."""
+    return sum(_laws_in(path.read_text("utf-8")) for path in modules_of(folder))
+
+
+def _laws_in(text: str) -> int:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = (node for node in ast.walk(ast.parse(text)) if isinstance(node, documented))
+    lines = [line for node in found for line in (ast.get_docstring(node) or "").splitlines()]
+    return sum(_is_law(line) for line in lines)
+
+
+def _is_law(line: str) -> bool:
+    head, colon, _ = line.partition(":")
+    word, _, number = head.partition(" ")
+    return bool(colon) and word == "Law" and (not number or number.isdigit())
+
+
+# --- names (Law 2) ---
+
+
+def shared_names(folder: Path) -> list[str]:
+    """The names that several modules define, each with these."""
+    found = defaultdict(list)
+    for path in modules_of(folder):
+        module = _name_of(path, folder.parent)
+        for name in sorted(set(_defined(ast.parse(path.read_text("utf-8"))))):
+            found[name].append(module)
+    shared = {name: modules for name, modules in found.items() if len(modules) > 1}
+    return [f"{name}: {', '.join(modules)}" for name, modules in sorted(shared.items())]
+
+
+def _defined(module: ast.Module) -> Iterator[str]:
+    for node in module.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [one.id for one in targets if isinstance(one, ast.Name)]
+        else:
+            continue
+        yield from (name for name in names if not name.startswith("_"))
+
+
+# --- imports (Law 3) ---
+
+
+def cycles_in(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
+    """Modules that import one another by whatever way, a line for each such circle."""
+    paths = [path for package in packages for path in modules_of(root / package)]
+    trees = {_name_of(path, root): ast.parse(path.read_text("utf-8")) for path in paths}
+    graph = networkx.DiGraph()
+    for name, tree in trees.items():
+        graph.add_edges_from((name, other) for other in _imported(tree, trees) if other != name)
+    circles = [sorted(one) for one in networkx.strongly_connected_components(graph) if len(one) > 1]
+    return [", ".join(one) for one in sorted(circles)]
+
+
+def _imported(tree: ast.Module, known: Mapping[str, ast.Module]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if one.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for one in node.names:
+                inner = f"{node.module}.{one.name}"
+                if inner in known:
+                    yield inner
+                elif node.module in known:
+                    yield node.module
+
+
+def _name_of(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+# --- all of them ---
+
+
+def measured() -> Iterator[tuple[str, Found]]:
+    """Every measure of this checkout, by its name in ``BOUNDS``."""
+    network, cycles = ROOT / NETWORK, cycles_in(ROOT)
+    names, calls = shared_names(ROOT / "routing"), calls_of_an_event()
+    found: Sequence[Callable[[], Found]] = (
+        lambda: Found(lines_of(network)),
+        lambda: Found(laws_of(network)),
+        lambda: Found(len(names), names),
+        lambda: Found(sum(len(one.split(", ")) for one in cycles), cycles),
+        lambda: Found(len(calls), calls),
+    )
+    yield from ((name, measure()) for name, measure in zip(BOUNDS, found, strict=True))
+
+
+def calls_of_an_event() -> Sequence[str]:
+    """The calls by which a broker takes in an event, and delivers it."""
+    sys.path.insert(0, str(ROOT))
+    from tools.calls import calls_of_an_event
+
+    return calls_of_an_event(PACKAGES)
+
+
+def told(name: str, found: Found, bound: Bound) -> str:
+    """A line for a measure, and what passes its bound."""
+    line = f"{found.value:>7,}  {name}: {bound.most:,} at most; goal {bound.goal:,}"
+    if found.value <= bound.most:
+        return line
+    shown = [f"         {place}" for place in found.places[:SHOWN_MAX]]
+    more = len(found.places) - len(shown)
+    return "\n".join(
+        [f"{line}: TOO MANY", *shown, *([f"         and {more} more"] if more > 0 else [])]
+    )
+
+
+def main() -> int:
+    """Print all measures; 1 where one passes its bound."""
+    status = 0
+    for name, found in measured():
+        print(told(name, found, BOUNDS[name]))
+        status |= found.value > BOUNDS[name].most
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
