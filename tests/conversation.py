@@ -472,7 +472,9 @@ def _detail(detail: Mapping[str, Any]) -> str:
     floors = {name: mark for name, mark in detail.get("from", {}).items() if mark is not None}
     if floors:
         return " from " + ", ".join(f"{name}@{seconds(mark)}" for name, mark in floors.items())
-    return " waits for the type" if detail.get("waits") else ""
+    missing = detail.get("waits_for")
+    waits = f" waits for {', '.join(missing)}" if missing else ""
+    return " waits for the type" if detail.get("waits") else waits
 
 
 def _rule(facts: Mapping[str, Any]) -> str:

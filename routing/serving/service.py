@@ -349,8 +349,22 @@ class Service:
         self._follow()
         if added.problem is not None:
             self._send(link.peer, SubscriptionPaused(added.number, added.problem))
-        detail = {"type": added.type_name, "waits": added.filter is None}
+        detail = {
+            "type": added.type_name,
+            "waits": added.filter is None,
+            "waits_for": self._missing_below(added.type_name),
+        }
         self._confirm_subscription(link, Confirmed(message.request, detail))
+
+    def _missing_below(self, name: str) -> list[str]:
+        """The types that all rules which define a type wait for, since nobody has advertised them;
+        none if somebody has advertised the type itself.
+        """
+        waits = [self._overview.absent(one) for one in self._deployments.defining(name)]
+        known = self._advertisements.find(name)
+        if not all(waits) or (known is not None and known.was_advertised):
+            return []
+        return sorted(set[str]().union(*waits))
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         self._send(link.peer, answer)
