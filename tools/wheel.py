@@ -34,12 +34,12 @@ EVENTS = [
     for second, data in enumerate(({"area": "a1", "value": 20.5}, {"area": "a2", "value": 46.5}))
 ]
 ON_SPARK = """
-from broker.spark import detect, local_session
+from broker.spark import detect, local_session, of_type
 
 spark = local_session(cores=1)
 rows = [(1.0, "a1", 20.5), (2.0, "a2", 46.5)]
 events = spark.createDataFrame(rows, "time double, area string, value double")
-found = detect({"Temp": events}, rules=open("hot.tesla").read())["Hot"].collect()
+found = of_type(detect({"Temp": events}, rules=open("hot.tesla").read()), "Hot").collect()
 assert [row.area for row in found] == ["a2"], found
 """
 
