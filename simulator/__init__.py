@@ -4,7 +4,8 @@ It drives the very same :class:`routing.node.Node`, :class:`routing.session.Sess
 :class:`routing.overlay.overlay.Overlay` as live brokers do, through real bytes. ``simulation`` is
 clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols and ``clients`` what
 uses them; ``processing`` is what messages cost them; ``topology`` and ``faults`` (``mishaps`` draws
-some) are what is done to them; ``scenario`` is the file that says so, ``network`` what it says, built, and ``experiment`` runs it, in
+some) are what is done to them; ``scenario`` is the file that says so, ``network`` what it says,
+built, and ``experiment`` runs it, in
 large pages of memory (``paging``). ``oracle`` and ``checkers`` say whether the results are right,
 for which ``dues``, ``losses`` and ``partings`` say what a sink may lack; ``watching`` and
 ``agreement`` whether brokers are as they must be meanwhile; ``report``, ``figures`` and ``drawing``

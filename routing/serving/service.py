@@ -270,7 +270,8 @@ class Service:
         self._rates.received += events
         self._offer(source, batches)
         if not self._gathers:
-            self._send_all_due()
+            for sink in self._sinks.touched:
+                self._send_due(sink)
         given_up = self._detection.push(batches, self._horizon)
         if given_up:
             self._log("warning", "rules wait no longer", types=given_up)
@@ -412,7 +413,8 @@ class Service:
         """Settle for all that was gathered; published events, which are due at once, go first."""
         self._gathers = False
         if self._is_unsettled:
-            self._send_all_due()
+            for sink in self._sinks.touched:
+                self._send_due(sink)
             self._settle()
 
     def _settle(self) -> None:
@@ -450,10 +452,6 @@ class Service:
         """Rules or subscriptions have changed: what is held back may be due."""
         if self._sinks.follow_rules:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
-
-    def _send_all_due(self) -> None:
-        for sink in self._sinks.touched:
-            self._send_due(sink)
 
     def _send_due(self, sink: Sink) -> None:
         before = sink.delivered
