@@ -99,6 +99,8 @@ class Planning:
         self._learn(found, homes)
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, absent)
+        for rule, until in sorted(found.ended.items()):
+            self._detection.end(rule, until)
         due = self._due_in(found)
         self._go_on_without(forgotten, homes, absent, due)
         self._drop_over(due, absent)
@@ -111,8 +113,8 @@ class Planning:
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
         )
         tree = found.pause.root, found.pause.epoch, found.pause.number
-        rates, ways = agreed.choice.rates, agreed.choice.ways
-        plan = Plan(*tree, nodes, absent, rates=rates, ways=ways, front=found.front)
+        rates, candidate = agreed.choice.rates, agreed.choice.candidate
+        plan = Plan(*tree, nodes, absent, rates=rates, candidate=candidate, front=found.front)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         rerouted = () if self._trees is None else self._trees.rerouted
