@@ -28,10 +28,11 @@ demo: $(VENV)/.runs
 	$(BIN)/rexmq demo
 
 # The kernels are compiled first, by one process, so that two workers do not do it side by side.
-# The tests of Spark have a target of their own, whatever is installed.
+# The tests of Spark have a target of their own, whatever is installed. Files go to the workers in
+# the order of tests/conftest.py, the longest first.
 test: $(VENV)/.ready
 	$(BIN)/python -c "from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
-	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/spark
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/spark
 
 # The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
 # which they are skipped.

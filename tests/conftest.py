@@ -1,8 +1,23 @@
 import gc
 import os
 import signal
+from pathlib import Path
 
 import pytest
+
+LONGEST = (
+    "conformance/test_engines.py",
+    "matcher/test_gpu.py",
+    "broker/test_demo.py",
+    "simulator/test_parting.py",
+    "simulator/test_law.py",
+    "broker/test_commands.py",
+    "broker/cli/test_reproduce.py",
+    "broker/test_faults.py",
+    "broker/cli/test_network.py",
+    "broker/cli/test_files_of_commands.py",
+)
+"""Files of tests that take half a minute of CPU and more, the longest first."""
 
 
 def pytest_configure() -> None:
@@ -11,6 +26,15 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Workers that take one file after another begin with the longest, so that none begins one of
+    these when the others have nothing left to do.
+    """
+    if hasattr(config, "workerinput"):
+        ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 def pytest_collection_finish() -> None:

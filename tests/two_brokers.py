@@ -11,7 +11,7 @@ from broker.process import BrokerProcess
 @contextmanager
 def two_brokers() -> Iterator[tuple[BrokerProcess, BrokerProcess]]:
     """The first is linked to the second; both know it."""
-    common = ("--heartbeat-s", "0.5")
+    common = ("--heartbeat-s", "0.5", "--engine", "naive")
     with (
         BrokerProcess("--name", "second", *common, "--strategy", "centralized") as second,
         BrokerProcess("--name", "first", *common, "--link", second.endpoint) as first,

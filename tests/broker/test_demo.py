@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 
+import command
 import numpy as np
 import pytest
 from live_hosts import Hosts
@@ -202,16 +203,14 @@ def test_five_brokers_find_what_one_finds_line_by_line(tmp_path, storm_lines, na
 
 def test_the_command_with_five_brokers_prints_what_detect_does(tmp_path, storm_lines) -> None:
     """Brokers that are processes of their own, and a recording of the same two days."""
-    rexmq, days = [sys.executable, "-m", "broker"], ["--from", "2013-02-08", "--days", "2"]
+    demo = ["demo", "--from", "2013-02-08", "--days", "2"]
     out, records = tmp_path / "five.jsonl", tmp_path / "records"
-    five = [*rexmq, "demo", *days, "--brokers", "5", "--strategy", "distributed-mt"]
-    subprocess.run([*five, "--output", str(out)], capture_output=True, check=True, timeout=100)
-    subprocess.run([*rexmq, "demo", *days, "--record", str(records)], check=True, timeout=100)
-    files = [word for file in sorted(records.iterdir()) for word in ("--events", str(file))]
-    rules = ["--rules", str(ROOT / "examples" / "flights.tesla")]
-    detect = [*rexmq, "detect", *rules, *files]
-    recorded = subprocess.run(detect, capture_output=True, check=True, timeout=100)
-    assert out.read_bytes() == recorded.stdout == storm_lines
+    five = command.run(*demo, "--brokers", 5, "--strategy", "distributed-mt", "--output", out)
+    assert five.returncode == 0, five.stderr
+    assert command.run(*demo, "--record", records).returncode == 0
+    files = [word for file in sorted(records.iterdir()) for word in ("--events", file)]
+    recorded = command.run("detect", "--rules", ROOT / "examples" / "flights.tesla", *files)
+    assert out.read_bytes() == recorded.stdout.encode() == storm_lines
 
 
 @pytest.fixture(scope="module")

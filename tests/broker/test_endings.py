@@ -91,7 +91,7 @@ def test_a_child_closes_nothing_of_its_parents(endpoint: str) -> None:
 
 
 def test_without_a_broker_the_end_comes_in_seconds_and_says_what_is_lost() -> None:
-    with BrokerProcess() as broker:
+    with BrokerProcess("--engine", "naive") as broker:
         words = [sys.executable, "-c", SETTING + THREADED + WAIT, broker.endpoint, "alone"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         script = subprocess.Popen(words, text=True, **pipes)  # type: ignore[call-overload]

@@ -296,7 +296,7 @@ def test_a_taken_address_is_a_clear_error_and_its_owner_stays(endpoint, tmp_path
             first = stack.enter_context(naive_broker(tmp_path))
             endpoint = first.endpoint
         done = subprocess.run(
-            [sys.executable, "-m", "broker", "broker", "--listen", endpoint],
+            [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--listen", endpoint],
             capture_output=True,
             text=True,
             check=False,

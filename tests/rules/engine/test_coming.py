@@ -5,7 +5,7 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from random import Random
 
 import pytest
@@ -124,18 +124,25 @@ Maker = Callable[[], Detector]
 MAKERS: dict[str, Maker] = {name: partial(make, name) for name in NAMES} | {"parted": parted}
 
 
+@cache
+def found_one_by_one(seed: int) -> list[Event] | None:
+    """What the oracle finds, for all engines; None where the rules are refused together."""
+    try:
+        return Coming(seed).one_by_one(make("naive"))
+    except RuleErrors:
+        return None
+
+
 @pytest.mark.parametrize("type_by_type", [False, True])
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_is_strict_follows_from_the_rules_that_hold_at_an_instant(
     name: str, type_by_type: bool
 ) -> None:
     for seed in range(FIRST, FIRST + COUNT):
-        case = Coming(seed)
-        try:
-            expected = case.one_by_one(make("naive"))
-        except RuleErrors:
+        expected = found_one_by_one(seed)
+        if expected is None:
             continue
-        got = case.at_once(Intervals(MAKERS[name]()), type_by_type=type_by_type)
+        got = Coming(seed).at_once(Intervals(MAKERS[name]()), type_by_type=type_by_type)
         if type_by_type:  # what each advance gives is in order, and no more
             got, expected = in_order(got), in_order(expected)
         assert [*map(row, got)] == [*map(row, expected)], f"seed {seed}"

@@ -20,7 +20,7 @@ from rules.engine.part import Part
 from rules.engine.parts import AtOnce, PartedEngine
 from rules.errors import RuleErrors
 
-CASES = 300
+CASES = 150
 JOINING_CASES = 60
 
 

@@ -12,7 +12,7 @@ from rules.engine.engine import Detections
 from rules.engine.naive import NaiveEngine
 
 PARTS = 8
-CASES = 160
+CASES = 80
 
 
 class Switching(CdpEngine):
