@@ -21,9 +21,7 @@ from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarder
 from routing.partition.placement import (
     NOTHING_PULLED,
-    NOWHERE_PUSHED,
     Partition,
-    Pushing,
     Tree,
     partition,
 )
@@ -126,7 +124,6 @@ class ProcessingTree:
         end: int,
         forwarder: Callable[[], Forwarder] = Forwarder,
         masters: Mapping[str, int] = NOTHING_PULLED,
-        pushing: Pushing = NOWHERE_PUSHED,
     ):
         self.random = random
         self.tree = tree
@@ -135,7 +132,6 @@ class ProcessingTree:
         self.schemas = schemas
         self.end = end
         self.masters = masters
-        self.pushing = pushing
         self.partition = self.divided()
         self.nodes = {
             name: Node(name, rules, self.partition, engine, since) for name in tree.depths
@@ -177,7 +173,7 @@ class ProcessingTree:
         for source in self.sources:
             advertised[source.node] = advertised.get(source.node, frozenset()) | source.types
         rules = self.rules.rules
-        return partition(self.tree, advertised, rules, self.masters, pushing=self.pushing)
+        return partition(self.tree, advertised, rules, self.masters)
 
     def _follow(self, divided: Partition) -> int:
         """Divide the rules so from now on; gives how many fragments are new or others."""

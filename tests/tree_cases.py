@@ -14,7 +14,7 @@ from timeline import batches
 import rules
 from matcher.model import MICROSECONDS, Event
 from routing.partition.forwarder import Forwarder
-from routing.partition.placement import NOTHING_PULLED, NOWHERE_PUSHED, Pushing, Tree
+from routing.partition.placement import NOTHING_PULLED, Tree
 from routing.partition.pulling import masters_of
 from rules.pattern import RuleSet
 
@@ -95,17 +95,7 @@ class TreeCase:
             end=self.end,
             forwarder=forwarder,
             masters=self.masters() if pulled else NOTHING_PULLED,
-            pushing=self.pushing() if pulled else NOWHERE_PUSHED,
         )
-
-    def pushing(self) -> Pushing:
-        """In half of the cases, nodes at which rules are pushed though they are pulled."""
-        random = Random(f"pushing {self}")
-        often = random.choice([0.0, 0.0, 0.2, 0.5])
-        return {
-            rule.name: [node for node in self.tree.depths if random.random() < often]
-            for rule in self.rules.rules
-        }
 
     def masters(self) -> dict[str, int]:
         """A master for most of the rules, any that may be."""

@@ -59,7 +59,9 @@ the seeds that this is the mean of.
 
 Strategies are compared seed by seed, since all get the same networks, events, rules and
 subscriptions of a seed; of several ratios the figures told are the middles of their intervals.
-`adaptive` is not the thesis's, and no sentence of the thesis is judged by it.
+`adaptive` is not the thesis's, and no sentence of the thesis is judged by it. Its rows were
+measured when it chose a way for each type of composite events, and pushed rules over single links
+([what it does now, and what that costs](../decisions/0015-adaptive-ways.md)).
 
 **What is not as in the thesis.**
 

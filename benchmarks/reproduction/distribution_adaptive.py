@@ -160,7 +160,8 @@ EXPERIMENTS = (
         "The ways that cost least",
         "`adaptive` beside whichever other strategy has the least traffic there, and its delay"
         " beside the longest of those over a single tree. It is told nothing: it measures during"
-        " the warm-up of 30 seconds, and may change its ways later.",
+        " the warm-up of 30 seconds, and may choose again later. The rows were measured when it"
+        " still chose for each type.",
         Comparison(_of_the_figures),
         ASKED,
     ),

@@ -68,8 +68,8 @@ CHOSEN: Mapping[str, Any] = {
         "aggregates": 0.0,
     },
 }
-"""A second one, of strategies by which ways are chosen: so long, and with so many composite events,
-that they are, twice, and rules that are pulled are pushed over some links."""
+"""A second one, of what chooses among strategies: so long, and with so many composite events, that
+it does."""
 CPU_US = 40.0
 """A guess at what a published event costs at each broker, while there is no row to go by."""
 
@@ -77,8 +77,8 @@ CPU_US = 40.0
 @lru_cache
 def traffic(strategy: str, ordering: str = "watermark") -> str:
     """What the code sends with a strategy, as 16 hexadecimal digits for each run (Law 2)."""
-    chooses_ways = chosen_by(type(make(strategy))) is Chosen.WAYS
-    runs = (SMALL, CHOSEN) if chooses_ways else (SMALL,)
+    chooses = chosen_by(type(make(strategy))) is Chosen.STRATEGY
+    runs = (SMALL, CHOSEN) if chooses else (SMALL,)
     return "".join(_digest({**run, "strategy": strategy, "ordering": ordering}) for run in runs)
 
 

@@ -55,7 +55,6 @@ from routing.messages.plans import (
     SinkTree,
     Survey,
     Surveyed,
-    Ways,
 )
 from routing.messages.telling import (
     ANY_TYPE,
@@ -177,7 +176,6 @@ __all__ = [
     "Unsubscribe",
     "Want",
     "Wanted",
-    "Ways",
     "Welcome",
     "WhenFull",
 ]

@@ -91,30 +91,6 @@ class SinkTree(Struct, array_like=True, frozen=True):
     mixed: bool = False
 
 
-class Ways(Struct, array_like=True, frozen=True):
-    """Which way rules go that may go several, with the strategy ``adaptive``.
-
-    ``own``: the types that sinks find along their own trees; all others come along the single one.
-    ``deep``: those whose rules are evaluated there as deep as may be, where the others' are at the
-    root. ``masters``: rules that are pulled, of types in either of them, and the numbers of their
-    masters (7.3.7). ``pushed``: rules among these, the root of a tree, and a broker: over the link
-    above the broker in trees of that root, and those below it, they are pushed all the same.
-    """
-
-    own: tuple[Name, ...] = ()
-    deep: tuple[Name, ...] = ()
-    masters: tuple[tuple[Name, Sequence], ...] = ()
-    pushed: tuple[tuple[Name, Name, Name], ...] = ()
-
-    def pushed_along(self, root: str) -> dict[str, list[str]]:
-        """Of trees with this root, the brokers that ``pushed`` names, by rule."""
-        found: dict[str, list[str]] = {}
-        for rule, of_root, broker in self.pushed:
-            if of_root == root:
-                found.setdefault(rule, []).append(broker)
-        return found
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The rules are divided over these brokers from now on; local sources are held no longer.
@@ -125,8 +101,8 @@ class Plan:
     ``absent``: brokers that are out of reach, and their types. ``trees``: those of brokers with
     sinks, by root; ``links``: two brokers and the delay between them in us, of which they consist.
     ``rates``: types, and how many events of each come in 1,000 s, where masters are chosen by it.
-    ``ways``: what the root has chosen, where it chooses. ``front``: the greatest mark of a rule
-    that was given anywhere before; what sinks still hold lies before it.
+    ``candidate``: the strategy by which ``adaptive`` divides, "" with any other. ``front``: the
+    greatest mark of a rule that was given anywhere before; what sinks still hold lies before it.
     """
 
     root: Name
@@ -139,7 +115,7 @@ class Plan:
     trees: tuple[SinkTree, ...] = ()
     links: tuple[tuple[Name, Name, Delay], ...] = ()
     rates: tuple[tuple[Name, Sequence], ...] = ()
-    ways: Ways | None = None
+    candidate: Name = ""
     front: Time = TIME_MIN
 
 
@@ -154,7 +130,7 @@ class Survey:
 class Surveyed:
     """For the sender and all below: ``due`` as in Paused. ``counts``: types, how many events of
     each were published there so far, and the greatest time of one; where masters are chosen by it.
-    Where ways are: ``found``: the sources of rules, and how many bytes of composite events were
+    With ``adaptive``: ``found``: the sources of rules, and how many bytes of composite events were
     found, in how many batches; of brokers that have a rule, the most. ``wants`` as in Paused.
     """
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from matcher.model import EventType
-from routing.messages import Ways
 from routing.partition.choosing import Weights
 from routing.partition.fragment import Fragment, Plain
 from routing.partition.placement import Partition, Tree, partition
@@ -45,29 +44,24 @@ class Chosen(enum.Enum):
     """What the root of a network chooses by what it measures."""
 
     MASTERS = "masters"  # how often events of each type come is what they follow from (masters)
-    WAYS = "ways"  # which way each rule goes, and its master (adaptive)
+    STRATEGY = "strategy"  # by which of CANDIDATES rules are divided (adaptive)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What a plan says of what the root has measured and chosen.
 
-    ``rates``: types, and how many events of each come in RATES_S seconds; ``ways``: which way rules
-    go, None where nobody chooses.
+    ``rates``: types, and how many events of each come in RATES_S seconds; ``candidate``: by which
+    of CANDIDATES ``adaptive`` divides, "" with any other strategy.
     """
 
     rates: tuple[tuple[str, int], ...] = ()
-    ways: Ways | None = None
+    candidate: str = ""
 
     @property
     def often(self) -> dict[str, float]:
         """Events a second, by type."""
         return {name: count / RATES_S for name, count in self.rates}
-
-    @property
-    def own(self) -> tuple[str, ...] | None:
-        """The types that are own by choice; None where nobody chooses."""
-        return None if self.ways is None else self.ways.own
 
 
 class Strategy(Protocol):
@@ -171,34 +165,41 @@ class PushPullMultipleTrees(PushPullSingleTree):
     sink_trees: ClassVar[bool] = True
 
 
-class Adaptive(DistributedSingleTree):
-    """Each rule as costs least by what was measured: which tree, how deep, over which links pulled.
+class Centre:
+    """Every rule at the root, which is sent what satisfies static conditions of some rule.
 
-    The root chooses (routing.network.ways.preferring), its plan says what.
+    It takes the place of Centralized among the CANDIDATES: it never sends more.
+    """
+
+    name: ClassVar[str] = "centre"
+
+    def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
+        """As if the root published every type, too: so no other broker sees all of any type."""
+        names = _names(published)
+        names[tree.root] = frozenset[str]().union(*names.values())
+        return partition(tree, names, rules)
+
+
+class Adaptive(DistributedSingleTree):
+    """The one of CANDIDATES that costs least by what was measured, for all rules.
+
+    The root chooses (routing.network.brokers.adaptive), its plan says which.
     """
 
     name: ClassVar[str] = "adaptive"
     sink_trees: ClassVar[bool] = True
-    chooses: ClassVar[Chosen] = Chosen.WAYS
+    chooses: ClassVar[Chosen] = Chosen.STRATEGY
 
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
     ) -> Partition:
-        """Rules of types that are not in ``ways.deep`` are at the root, sent what satisfies their
-        conditions. In a tree for sinks all are deep.
-        """
-        ways = choice.ways
-        if ways is None:
+        """As the candidate that was chosen."""
+        if not choice.candidate:
             return self.divide(tree, published, rules)
-        shallow = [rule.name for rule in rules if rule.defines.name not in ways.deep]
-        said, defined = dict(ways.masters), {rule.defines.name for rule in rules}
-        masters = {  # a rule that was replaced may have another event of that number, or none
-            rule.name: said[rule.name]
-            for rule in rules
-            if rule.name in said and said[rule.name] in masters_of(rule, defined)
-        }
-        pushing = ways.pushed_along(tree.root)
-        return partition(tree, _names(published), rules, masters, frozenset(shallow), pushing)
+        candidate = CANDIDATES[choice.candidate]()
+        if isinstance(candidate, Choosing):
+            return candidate.divide_by(tree, published, rules, choice)
+        return candidate.divide(tree, published, rules)
 
 
 def _names(published: Published) -> dict[str, frozenset[str]]:
@@ -228,8 +229,27 @@ def chosen_by(strategy: type[Strategy]) -> Chosen | None:
 
 
 def has_sink_trees(strategy: type[Strategy]) -> bool:
-    """Whether brokers with sinks have processing trees of their own."""
+    """Whether brokers with sinks have processing trees of their own, or may have."""
     return getattr(strategy, "sink_trees", False)
+
+
+def has_sink_trees_by(strategy: type[Strategy], choice: Choice) -> bool:
+    """Whether they have with what was chosen."""
+    chosen = CANDIDATES[choice.candidate] if choice.candidate else strategy
+    return has_sink_trees(chosen)
+
+
+CANDIDATES: Mapping[str, type[Strategy]] = {
+    one.name: one
+    for one in (
+        DistributedSingleTree,
+        Centre,
+        DistributedMultipleTrees,
+        PushPullSingleTree,
+        PushPullMultipleTrees,
+    )
+}
+"""The strategies among which ``adaptive`` chooses, by name; it begins with the first."""
 
 
 _STRATEGIES: dict[str, type[Strategy]] = {}
@@ -238,10 +258,11 @@ _STRATEGIES: dict[str, type[Strategy]] = {}
 def register(strategy: type[Strategy]) -> None:
     """Make a strategy known by its name.
 
-    ValueError when another one has that name, or when it chooses ways without trees for sinks.
+    ValueError when another one has that name, or when it chooses among CANDIDATES and has no trees
+    for sinks, as some of these have.
     """
-    if chosen_by(strategy) is Chosen.WAYS and not has_sink_trees(strategy):
-        raise ValueError(f"the strategy {strategy.name!r} chooses ways, and has no sink_trees")
+    if chosen_by(strategy) is Chosen.STRATEGY and not has_sink_trees(strategy):
+        raise ValueError(f"the strategy {strategy.name!r} chooses one, and has no sink_trees")
     if _STRATEGIES.setdefault(strategy.name, strategy) is not strategy:
         raise ValueError(f"a strategy named {strategy.name!r} is registered already")
 

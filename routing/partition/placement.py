@@ -11,16 +11,12 @@ sources nor rules that come and go can move them; and so do the rules above them
 Law 3: all of this is a function of the tree, of what is advertised where, and of the rules in the
 order of their deployment. Who follows one partition after another does something about what differs
 between them, and about nothing else (stations.station, forwarder).
-
-Law 4: a rule that is pulled may be pushed over some links: over one, and over all below it, since
-what is sent unasked over a link has to come there unasked. The node above keeps it until it is
-asked for, as if it were published there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,9 +28,6 @@ from rules.pattern import TIMER, Rule, uses_of
 
 NOTHING_PULLED: Mapping[str, int] = {}
 """The masters of no rule: all is sent as it comes."""
-Pushing = Mapping[str, Collection[str]]
-"""By rule that is pulled, nodes at which, and below which, it is pushed all the same."""
-NOWHERE_PUSHED: Pushing = {}
 
 
 @dataclass(frozen=True)
@@ -68,16 +61,15 @@ class Tree:
             path.append(self.fathers[path[-1]])
         return tuple(path)
 
-    def within(self, nodes: Iterable[str]) -> frozenset[str]:
-        """These nodes, and all below them; those that are not of the tree do not count."""
-        found: set[str] = set()
-        waiting = [node for node in nodes if node in self.depths]
+    def below(self, node: str) -> list[str]:
+        """All nodes below one, in order."""
+        found: list[str] = []
+        waiting = list(self.children.get(node, ()))
         while waiting:
             node = waiting.pop()
-            if node not in found:
-                found.add(node)
-                waiting.extend(self.children.get(node, ()))
-        return frozenset(found)
+            found.append(node)
+            waiting.extend(self.children.get(node, ()))
+        return sorted(found)
 
     def meeting(self, nodes: Iterable[str]) -> str:
         """The deepest node that has all the given ones in its subtree; the root for none."""
@@ -115,10 +107,7 @@ class Partition:
         """
         pulls = {name: one for name, was in self.pulls.items() if (one := was.without(defined))}
         fragments = {
-            node: {
-                name: one.whole(None if one.pull is None else pulls.get(name))
-                for name, one in own.items()
-            }
+            node: {name: one.whole(pulls.get(name)) for name, one in own.items()}
             for node, own in self.fragments.items()
         }
         return Partition(self.places, fragments, self.waiting, pulls)
@@ -129,15 +118,11 @@ def partition(
     advertised: Mapping[str, frozenset[str]],
     rules: Sequence[Rule],
     masters: Mapping[str, int] = NOTHING_PULLED,
-    shallow: frozenset[str] = frozenset(),
-    pushing: Pushing = NOWHERE_PUSHED,
 ) -> Partition:
     """Divide rules over a tree.
 
     ``advertised``: for each node, the types that its local sources publish; ``masters``: of each
-    rule that is to be pulled, the number of its master (pulling.masters_of); ``shallow``: rules
-    that are to be evaluated at the root, with all others that define their types, and are sent all
-    that satisfies static conditions; ``pushing``: where rules that are pulled are not (Law 4).
+    rule that is to be pulled, the number of its master (pulling.masters_of).
     Raises RuleErrors for rules that cannot be deployed together (S12).
     """
     advertisers = _Advertisers(tree, advertised)
@@ -146,7 +131,7 @@ def partition(
     for group in _by_type(arranged.rules, arranged.ranks):
         needs = frozenset().union(*(_needs(rule) for rule in group))
         place = tree.root
-        if not any(is_unbounded(rule) or rule.name in shallow for rule in group):
+        if not any(map(is_unbounded, group)):
             place = tree.meeting(node for name in sorted(needs) for node in advertisers.of(name))
         for rule in group:
             places[rule.name] = place
@@ -154,7 +139,7 @@ def partition(
     pulls = {
         rule.name: pull
         for rule in arranged.rules
-        if rule.name in masters.keys() - shallow
+        if rule.name in masters
         and (pull := pull_of(rule, masters[rule.name])) is not None
         and advertisers.of(pull.master.type.name)  # else others would wait for what it is sent
     }
@@ -167,15 +152,11 @@ def partition(
         needs, own = _needs(rule), pulls[rule.name].slaves if rule.name in pulls else frozenset()
         asked = frozenset(name for name in needs if asking[name] > (name in own))
         pull = pulls.get(rule.name)
-        pushers = tree.within(pushing.get(rule.name, ()))
-        for node in _below(tree, places[rule.name]):
+        for node in tree.below(places[rule.name]):
             present, sole = advertisers.seen(node, needs)
-            fragment = fragment_of(rule, present, sole, None if node in pushers else pull, asked)
+            fragment = fragment_of(rule, present, sole, pull, asked)
             if fragment is not None:
-                is_whole = rule.name in shallow
-                fragments.setdefault(node, {})[rule.name] = (
-                    fragment.whole(None) if is_whole else fragment
-                )
+                fragments.setdefault(node, {})[rule.name] = fragment
     return Partition(places, fragments, waiting, pulls)
 
 
@@ -226,14 +207,3 @@ def _needs(rule: Rule) -> frozenset[str]:
 def is_unbounded(rule: Rule) -> bool:
     """Whether no window bounds what the rule remembers."""
     return bool(rule.consuming) or any(use.strict for use in uses_of(rule))
-
-
-def _below(tree: Tree, place: str) -> list[str]:
-    """The nodes below a place, in order."""
-    found: list[str] = []
-    waiting = list(tree.children.get(place, ()))
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting.extend(tree.children.get(node, ()))
-    return sorted(found)

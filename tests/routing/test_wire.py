@@ -78,7 +78,6 @@ from routing.messages import (
     Unsubscribe,
     Want,
     Wanted,
-    Ways,
     Welcome,
     WhenFull,
 )
@@ -143,8 +142,7 @@ PLAIN: tuple[Message, ...] = (
     Paused("b1", 7, 3, (), (), (), (("fire", 7),), (("fire", 6),), (("s", "b3", ("Temp",)),)),
     Paused("b1", 7, 3, (), known=(Known((TEMP,), ()), Known((), (), (("gone", 3),)))),
     Plan("b1", 7, 3, (("b1", "", ("Temp",)), ("b2", "b1", ()))),
-    Plan("b1", 7, 3, (("b1", "", ()),), ways=Ways(("Fire",), ("Fire", "Hot"), (("fire", 1),))),
-    Plan("b1", 7, 3, (), ways=Ways((), (), (("fire", 1),), (("fire", "b1", "b2"),))),
+    Plan("b1", 7, 3, (("b1", "", ()),), candidate="distributed-mt"),
     Plan("b1", 7, 3, (("b1", "", ()),), (("b9", ("Temp",)),), True, (("fire", -9),)),
     Plan(
         *("b1", 7, 3, (("b1", "", ()),)),

@@ -1,63 +1,44 @@
-"""Rules that go another way in mid-stream: nothing is lost or doubled, whatever the root chooses.
+"""Rules are divided by another strategy in mid-stream: nothing is lost or doubled by that.
 
-Here it chooses by chance, and every second or so: which types go along the trees of sinks, which as
-deep as may be, which rules are pulled by which master, and over which links they are pushed all the
-same. Then by what it measures.
+Here the root chooses by chance, every second or so. Then by what it measures.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
 import pytest
 from networks import apart, faulty, local, run, sharp, usable, write
 
-from routing.messages import Ways
 from routing.network.brokers import adaptive, measuring
 from routing.network.recovery import ledger
-from routing.network.ways import preferring
-from routing.network.ways.weighing import Weighing
-from routing.partition.pulling import masters_of
+from routing.network.strategy import Choice
 from simulator.checkers import check
 from simulator.experiment import Outcome
 
 
 class Chance:
-    """Chooses ways by chance; ``changes`` counts them."""
+    """Chooses strategies by chance; ``chosen`` has what they were."""
 
     def __init__(self, seed: int) -> None:
-        self.random = Random(f"ways {seed}")
-        self.changes = 0
+        self.random = Random(f"strategies {seed}")
+        self.chosen: set[str] = set()
 
-    def prefer(self, weighing: Weighing, now: Ways) -> Ways:
-        preferring.prefer(weighing, now)  # which is not heeded, but must work
-        own, deep = self.some(weighing.ownable), self.some(weighing.movable)
-        masters = [
-            (rule.name, self.random.choice(numbers))
-            for rule in weighing.facts.rules
-            if self.random.random() < 0.5
-            if (numbers := masters_of(rule, weighing.types))
-        ]
-        pushed = [
-            (name, tree.root, self.random.choice(list(tree.depths)))
-            for name, _ in masters
-            for tree in (weighing.facts.single, *weighing.facts.trees.values())
-            for _ in range(self.random.randint(0, 2))
-        ]
-        self.changes += 1
-        return Ways(own, deep, tuple(sorted(masters)), tuple(sorted(set(pushed))))
-
-    def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name for name in names if self.random.random() < 0.5)
+    def prefer(self, costs: Mapping[Choice, float], now: Choice) -> Choice:
+        assert all(cost >= 0 for cost in costs.values())
+        found = self.random.choice([one for one in costs if one.candidate != now.candidate])
+        self.chosen.add(found.candidate)
+        return found
 
 
 def but_for_rest(told: list[str]) -> list[str]:
-    """With other ways every other second, by chance, a network need never come to rest."""
+    """With another strategy every other second a network need never come to rest."""
     return [line for line in told if not line.endswith("it does not come to rest")]
 
 
 def by_chance(monkeypatch: pytest.MonkeyPatch, seed: int) -> Chance:
     chance = Chance(seed)
-    monkeypatch.setattr(adaptive, "prefer", chance.prefer)
+    monkeypatch.setattr(adaptive, "preferred", chance.prefer)
     monkeypatch.setattr(measuring, "ADAPT_AFTER_S", 0.7)
     monkeypatch.setattr(measuring, "ADAPT_EVERY_S", 1.5)
     monkeypatch.setattr(ledger, "LEAST", 3 if seed % 2 else 4_096)
@@ -84,7 +65,7 @@ def test_every_sink_gets_what_one_engine_finds_whatever_is_chosen(
     outcome = run(path)
     assert outcome.settled, path.read_text()
     assert but_for_rest(check(outcome)) == [], f"seed {seed}\n{path.read_text()}\n{text}"
-    assert chance.changes
+    assert chance.chosen
 
 
 @pytest.mark.parametrize("seed", [2, 5])

@@ -8,8 +8,6 @@ import networkx as nx
 import pytest
 
 from broker.cli import main
-from routing.messages import Ways
-from routing.network.brokers import adaptive, measuring
 from simulator import scenario
 from simulator.drawing import SINKS, TREES, Sketch, draw, sketch_of
 from simulator.experiment import Experiment, Outcome
@@ -102,18 +100,6 @@ def test_a_sketch_has_the_trees_of_sinks_as_far_as_something_comes_along(
     }
     assert sketch.evaluated == {"b1": 2, "b4": 1}
     assert sketch.forwarding == dict.fromkeys(("b1", "b2", "b3", "b4", "b5"), 1)
-
-
-def test_a_sketch_has_what_adaptive_has_chosen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One type comes along the tree of its sinks, the other along the single one."""
-    monkeypatch.setattr(adaptive, "prefer", lambda weighing, now: Ways(("Y",)))
-    monkeypatch.setattr(measuring, "ADAPT_AFTER_S", 1)
-    sketch = sketch_of(run(tmp_path, "adaptive", [("b5", "Y")]))
-    assert sketch.sink_trees == {"b1": WHOLE_LINE, "b5": WHOLE_LINE}
-    assert sketch.evaluated == {"b1": 1, "b3": 1, "b5": 1}
-    assert sketch.forwarding == {"b1": 2, "b2": 2, "b3": 1, "b4": 1, "b5": 1}
 
 
 @pytest.mark.parametrize("strategy", ["distributed-mt", "push-pull-mt"])

@@ -19,13 +19,12 @@ from datadriven import Case
 
 import rules.engine
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
-from routing.messages import Ways
 from routing.network import strategy
 from routing.network.brokers import adaptive, measuring
 from routing.network.stations import station
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.station import Station
-from routing.network.strategy import WHOLE
+from routing.network.strategy import WHOLE, Choice
 from routing.partition.forwarder import Forwarder
 from routing.partition.fragment import Fragment
 from rules.engine.engine import Detections, Detector
@@ -98,7 +97,7 @@ STEPS = {
     "a source of B comes to n4": {"near"},
 }
 """What happens, and the rules that have to do with that."""
-WAYS = Ways(own=("Y",), deep=("X", "Y", "Z"))
+CHOSEN = Choice(candidate="distributed-mt")
 Trees = Mapping[str, Mapping[str, tuple["NotingEngine", "NotingForwarder"]]]
 """By the roots of trees, "" for the single one, and by brokers."""
 
@@ -232,15 +231,15 @@ def written(folder: Path, name: str) -> Experiment:
 
 
 def noted(folder: Path, name: str, *, chosen: bool) -> tuple[Outcome, list[str]]:
-    """What comes of it, and what was written down. ``chosen``: ``adaptive`` has chosen WAYS, and
-    stays with them; else nobody adapts to rates.
+    """What comes of it, and what was written down. ``chosen``: ``adaptive`` has made its CHOSEN,
+    and stays with it; else nobody adapts to rates.
     """
     make = rules.engine.make
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rules.engine, "make", lambda kind, **more: NotingEngine(make(kind, **more)))
         patch.setattr(station, "Forwarder", NotingForwarder)
         patch.setattr(measuring, "ADAPT_AFTER_S", 0.5 if chosen else 1e6)
-        patch.setattr(adaptive, "prefer", lambda weighing, now: WAYS)
+        patch.setattr(adaptive, "preferred", lambda costs, now: CHOSEN)
         experiment = written(folder, name)
         notes = Notes(experiment)
         return experiment.run(), notes.lines

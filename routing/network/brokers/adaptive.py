@@ -1,50 +1,56 @@
-"""A broker of a network whose root chooses which way each rule goes, by what was measured.
+"""A broker of a network whose root chooses the strategy, by what was measured.
 
-Law 1: a rule goes one of three ways: along the trees of the brokers whose sinks want it, or along
-the single tree, to its root or as deep as may be. But at the root it may be pulled, too, and over
-some links be pushed all the same. All begin at the root of the single tree, which asks for no plan
-when sinks want something else.
+Law 1: a network begins with the first of the candidates. At each survey the root works out how each
+would divide the rules, as every broker would follow it, and what that costs (cost_model).
 
-Law 2: with what a survey says of rates, of composite events and of what sinks want, the root weighs
-what ways cost (weighing), and prefers others only where they clearly cost less (preferring). Its
-plan says what it has chosen, so all change at one instant, and what moves begins anew as it does
-when the network changes: nothing is lost, and nothing comes twice.
+Law 2: the first time the cheapest is taken; later on it has to save the share ``SAVING`` of what
+the present one costs. For a change is a pause, and what rules reach back is sent once more, which
+is little in the beginning. The plan says which it is, so all change at one instant.
 
-Law 3: it stays at that in networks that are too large to weigh, of 250 brokers with sinks say.
+Law 3: no trees of sinks are weighed in networks where they have more than ``PATHS_MAX`` brokers
+together, which is so with 250 brokers with sinks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from matcher.identity import RULE_SOURCE
 from routing.config import Ordering
-from routing.messages import Plan, Ways
+from routing.messages import Plan
 from routing.network.agreement.rounds import Tally
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.trees import SinkTrees
-from routing.network.strategy import Choice
+from routing.network.strategy import CANDIDATES, RATES_S, Choice, has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
-from routing.network.ways.preferring import PATHS_MAX, prefer
-from routing.network.ways.sink_trees import fathers_of
-from routing.network.ways.terrain import Facts
-from routing.network.ways.weighing import Weighing
-from routing.partition.placement import tree_of
+from routing.network.ways.cost_model import CostModel, DividedTree, Measured
+from routing.network.ways.sink_trees import trees_wanted
+
+SAVING = 0.1
+PATHS_MAX = 60_000
 
 
-class CheapestWays:
-    """A Chooser of the way that each rule goes."""
+def preferred(costs: Mapping[Choice, float], now: Choice) -> Choice:
+    """The choice to go by from now on (Law 2). ``costs``: bytes a second, of ``now`` as well."""
+    cheapest = min(costs, key=costs.__getitem__)
+    saving = SAVING if now.rates else 0.0
+    return cheapest if costs[cheapest] < (1 - saving) * costs[now] else now
+
+
+class CheapestStrategy:
+    """A Chooser of one of CANDIDATES."""
 
     def __init__(self, ground: Ground, agreed: Agreed, trees: SinkTrees) -> None:
         self._ground = ground
         self._agreed = agreed
         self._trees = trees
-        self._chosen: Ways | None = None
+        self._chosen: Choice | None = None
         """At the root: what the next plan is to say."""
         self._found_before: Mapping[str, tuple[int, int]] = {}
-        agreed.choice = Choice(ways=Ways())
+        agreed.choice = Choice(candidate=next(iter(CANDIDATES)))
 
     def add_to(self, tally: Tally) -> None:
         """What was found of composite events, and what sinks here want."""
@@ -56,7 +62,7 @@ class CheapestWays:
             tally.wants.append((ground.name, wanted))
 
     def follow(self, plan: Plan) -> bool:
-        """Rules may go other ways: all is measured anew."""
+        """Rules may be elsewhere: all is measured anew."""
         self._found_before = {}
         for station in self._ground.detection.stations:
             station.found.clear()
@@ -65,7 +71,7 @@ class CheapestWays:
     def choose(self) -> None:
         """As Chooser."""
         if self._chosen is not None:
-            self._agreed.choice, self._chosen = Choice(ways=self._chosen), None
+            self._agreed.choice, self._chosen = self._chosen, None
 
     def note(self, tally: Tally) -> None:
         """As Chooser."""
@@ -73,43 +79,69 @@ class CheapestWays:
 
     def would_pay(self, rates: Mapping[str, float], seconds: float, tally: Tally) -> bool:
         """As Chooser."""
-        plan, now = self._agreed.plan, self._agreed.choice.ways
-        if plan is None or now is None or self._ground.config.ordering is Ordering.ARRIVAL:
+        plan = self._agreed.plan
+        if plan is None or self._ground.config.ordering is Ordering.ARRIVAL:
             return False  # by arrival, what moves would begin with nothing
-        if len(plan.nodes) * (1 + len(tally.wants)) > PATHS_MAX or not any(rates.values()):
+        if not any(rates.values()):
             return False
-        self._chosen = prefer(Weighing(self._facts(plan, rates, seconds, tally)), now)
-        return self._chosen != now
+        model = self._model(plan, rates, seconds, tally)
+        said = tuple((name, round(rate * RATES_S)) for name, rate in rates.items())
+        is_small = len(plan.nodes) * (1 + len(tally.wants)) <= PATHS_MAX
+        choices = [
+            Choice(said, name)
+            for name, strategy in CANDIDATES.items()
+            if is_small or not has_sink_trees(strategy)
+        ]
+        now = self._agreed.choice
+        costs = {one: self._cost(model, plan, one, tally) for one in (now, *choices)}
+        chosen = preferred(costs, now)
+        self._chosen = None if chosen == now else chosen
+        return chosen != now
 
-    def _facts(self, plan: Plan, rates: Mapping[str, float], seconds: float, tally: Tally) -> Facts:
-        names = tuple(name for name, _, _ in plan.nodes)
-        (root,) = (name for name, father, _ in plan.nodes if not father)
-        links = self._trees.standing_links(plan)
-        wants = {
-            broker: frozenset(name for text in texts if (name := type_named(text)) is not None)
-            for broker, texts in tally.wants
-        }
-        rules = [one.rule for one in self._ground.deployments.in_force]
-        defined = {rule.defines.name for rule in rules}
+    def _model(
+        self, plan: Plan, rates: Mapping[str, float], seconds: float, tally: Tally
+    ) -> CostModel:
         found = {}
         for source, (size, batches) in tally.found.items():
             before = self._found_before.get(source, (0, 0))
             more = max(0, size - before[0]) / seconds, max(0, batches - before[1]) / seconds
             found[source.removeprefix(RULE_SOURCE)] = more
-        return Facts(
-            single=tree_of(root, {name: father for name, father, _ in plan.nodes if father}),
-            trees={
-                broker: tree_of(broker, fathers_of(broker, names, links))
-                for broker, wanted in sorted(wants.items())
-                if wanted & defined and broker in names
-            },
-            published={name: frozenset(types) for name, _, types in plan.nodes},
-            schemas=self._ground.advertisements.schemas,
-            rules=rules,
-            rates=rates,
-            found=found,
-            wants=wants,
-            seconds=seconds,
-            age=sum(count for count, _ in tally.counts.values()) / sum(rates.values()),
-            time=max(front for _, front in tally.counts.values()),
+        time = max(front for _, front in tally.counts.values())
+        age = sum(count for count, _ in tally.counts.values()) / sum(rates.values())
+        return CostModel(
+            Measured(seconds, age, rates, found, time),
+            {name: frozenset(types) for name, _, types in plan.nodes},
+            self._ground.advertisements.schemas,
+            [one.rule for one in self._ground.deployments.in_force],
         )
+
+    def _cost(self, model: CostModel, plan: Plan, choice: Choice, tally: Tally) -> float:
+        """What a choice costs in the network of the present plan, with what sinks want by now."""
+        agreed, kinds = self._agreed, self._agreed.kinds(choice)
+        schemas = self._ground.advertisements.schemas
+        trees = tuple(trees_wanted(tally.wants, kinds, schemas, plan.number))
+        links = self._trees.standing_links(plan)
+        plan = replace(
+            plan, rates=choice.rates, candidate=choice.candidate, trees=trees, links=links
+        )
+        wants = {
+            broker: frozenset(name for text in texts if (name := type_named(text)) is not None)
+            for broker, texts in tally.wants
+        }
+        own = []
+        for tree in trees:
+            division = agreed.divided_for(tree, plan)
+            mixed = frozenset({tree.root} if tree.mixed else ())
+            laid = DividedTree(division.tree(tree.root), division, {}, mixed)
+            wanted = wants[tree.root] & kinds.own & laid.places.keys()
+            own.append(replace(laid, wants={tree.root: wanted}))
+        division = agreed.divided(plan)
+        mixed = frozenset(one.root for one in trees if one.mixed)
+        single = DividedTree(division.tree(plan.root), division, {}, mixed)
+        routed = kinds.routed & single.places.keys()
+        by_broker = {
+            broker: names & routed
+            for broker, names in wants.items()
+            if broker in single.tree.depths and names & routed
+        }
+        return model.cost(replace(single, wants=by_broker), own)

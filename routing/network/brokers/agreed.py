@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from routing.config import Ordering
 from routing.messages import Known, Plan, SinkTree
 from routing.network.agreement.rounds import Absent
-from routing.network.strategy import Strategy
+from routing.network.strategy import Choice, Strategy, has_sink_trees_by
 from routing.network.tables.router import Router
 from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
 from routing.network.ways.places import Division
+from routing.network.ways.sink_trees import Kinds, kinds_of
 
 
 class Agreed:
@@ -79,6 +80,10 @@ class Agreed:
         """How a plan divides rules over the single tree."""
         kind, ordering, choice = self.strategy, self._ordering, choice_of(plan)
         return divided(kind, ordering, plan.nodes, plan.absent, self.known, choice)
+
+    def kinds(self, choice: Choice) -> Kinds:
+        """Which types come along which trees by a choice."""
+        return kinds_of(self.known, has_sink_trees_by(self.strategy, choice))
 
     def divided_for(self, tree: SinkTree, plan: Plan) -> Division:
         """How a plan divides over a tree for sinks what these want."""

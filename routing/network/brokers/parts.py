@@ -34,7 +34,7 @@ from routing.messages import (
     Want,
     Wanted,
 )
-from routing.network.brokers.adaptive import CheapestWays
+from routing.network.brokers.adaptive import CheapestStrategy
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
@@ -142,9 +142,9 @@ def _chooser_of(
 ) -> Chooser | None:
     if chosen is Chosen.MASTERS:
         return Masters(agreed)
-    if chosen is Chosen.WAYS:
-        assert trees is not None, "a strategy that chooses ways has trees for sinks"
-        return CheapestWays(ground, agreed, trees)
+    if chosen is Chosen.STRATEGY:
+        assert trees is not None, "who chooses a strategy has trees for sinks"
+        return CheapestStrategy(ground, agreed, trees)
     return None
 
 

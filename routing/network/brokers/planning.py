@@ -113,8 +113,8 @@ class Planning:
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
         )
         tree = found.pause.root, found.pause.epoch, found.pause.number
-        rates, ways = agreed.choice.rates, agreed.choice.ways
-        plan = Plan(*tree, nodes, absent, rates=rates, ways=ways, front=found.front)
+        rates, candidate = agreed.choice.rates, agreed.choice.candidate
+        plan = Plan(*tree, nodes, absent, rates=rates, candidate=candidate, front=found.front)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         rerouted = () if self._trees is None else self._trees.rerouted

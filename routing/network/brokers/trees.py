@@ -51,7 +51,7 @@ from routing.network.stations.processing import Generation
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
-from routing.network.ways.sink_trees import Kinds, Link, kinds_of
+from routing.network.ways.sink_trees import Kinds, Link, trees_wanted
 from routing.overlay.graph import Part
 from routing.serving.link import Link as ClientLink
 
@@ -102,7 +102,7 @@ class SinkTrees:
 
     @property
     def _kinds(self) -> Kinds:
-        return kinds_of(self._agreed.known, self._agreed.choice.own)
+        return self._agreed.kinds(self._agreed.choice)
 
     @property
     def _wanted(self) -> tuple[str, ...]:
@@ -252,17 +252,12 @@ class SinkTrees:
         if before is not None and _pairs(links) == _pairs(before.links):
             links = before.links  # delays that are measured a little otherwise move no tree
         plan = replace(plan, links=links, due=due)
-        schemas, kinds = self._ground.advertisements.schemas, self._kinds
-        trees = []
-        for root, texts in sorted(found.wants):
-            filters = kinds.own_filters(texts, schemas)
-            if filters:
-                mixed = any(type_named(text) in kinds.routed for text in texts)
-                tree = SinkTree(root, plan.number, filters, mixed)
-                if before is not None and self._goes_on(tree, plan):
-                    number = self._detection.trees[root].generation.number
-                    tree = SinkTree(root, number, filters, mixed)
-                trees.append(tree)
+        schemas, trees = self._ground.advertisements.schemas, []
+        for tree in trees_wanted(found.wants, self._kinds, schemas, plan.number):
+            if before is not None and self._goes_on(tree, plan):
+                number = self._detection.trees[tree.root].generation.number
+                tree = SinkTree(tree.root, number, tree.filters, tree.mixed)
+            trees.append(tree)
         self._lost.clear()
         return replace(plan, trees=tuple(trees))
 

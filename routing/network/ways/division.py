@@ -7,17 +7,20 @@ functions of both and of nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
-
-from msgspec.structs import replace as changed
 
 from matcher.model import EventType
 from routing.config import Ordering
 from routing.messages import Known, Plan
 from routing.network.agreement.knowledge import rules_of
 from routing.network.agreement.rounds import Absent, Node
-from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees
+from routing.network.strategy import (
+    Choice,
+    Choosing,
+    Strategy,
+    has_sink_trees,
+    has_sink_trees_by,
+)
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of, rules_for
 from routing.partition.placement import Partition, Tree, tree_of
@@ -45,7 +48,8 @@ def divided(
     """
     deployed = rules_of(known)
     if has_sink_trees(strategy):
-        deployed = below(kinds_of(known, choice.own).routed, deployed)
+        kinds = kinds_of(known, has_sink_trees_by(strategy, choice))
+        deployed = below(kinds.routed, deployed)
     fathers = {name: father for name, father, _ in nodes if father}
     (root,) = (name for name, father, _ in nodes if not father)
     published = _published(nodes, absent)
@@ -82,16 +86,13 @@ def divided_for_sinks(
     }
     mentioned = used | {one.rule.defines.name for one in deployed}
     schemas = {schema.name: schema for schema in known.types if schema.name in mentioned}
-    if choice.ways is not None:
-        deep = tuple(one.rule.defines.name for one in deployed)
-        choice = replace(choice, ways=changed(choice.ways, deep=deep))
     divide = _divide_of(strategy(), choice)
     return _division(divide, ordering, root, fathers, published, deployed, schemas)
 
 
 def choice_of(plan: Plan) -> Choice:
     """What a plan says of what was chosen."""
-    return Choice(plan.rates, plan.ways)
+    return Choice(plan.rates, plan.candidate)
 
 
 def _divide_of(strategy: Strategy, choice: Choice) -> Divide:

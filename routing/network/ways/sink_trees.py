@@ -3,7 +3,7 @@
 Law 1: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
 sources publish events of the type, too. Its composite events come from one place, along the single
 tree (protocol.md section 9). All other defined types are *own*: who wants them finds them itself.
-Where the root chooses (``adaptive``) only those are own that it has chosen, of those that can be.
+Where no trees of sinks stand (``adaptive`` may choose so) all are routed.
 
 Law 2: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones,
 those over the neighbour that is the first by name.
@@ -11,14 +11,14 @@ those over the neighbour that is the first by name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from types import MappingProxyType
 
 from matcher.model import EventType
-from routing.messages import Known
+from routing.messages import Known, SinkTree
 from routing.network.agreement.knowledge import rules_of
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
@@ -45,8 +45,8 @@ class Kinds:
 
 
 @lru_cache(maxsize=64)
-def kinds_of(known: Known, chosen: tuple[str, ...] | None = None) -> Kinds:
-    """Which types are routed and which are own. ``chosen``: those that can be own; None for all."""
+def kinds_of(known: Known, sink_trees: bool = True) -> Kinds:
+    """Which types are routed and which are own. ``sink_trees``: whether such trees stand."""
     rules = arrange([one.rule for one in rules_of(known)]).rules
     published = {name for _, types in known.homes for name in types}
     uses: dict[str, set[str]] = {}
@@ -54,8 +54,8 @@ def kinds_of(known: Known, chosen: tuple[str, ...] | None = None) -> Kinds:
         used = uses.setdefault(rule.defines.name, set())
         used.update(one.name for one in rule.used_types)
     routed = {rule.defines.name for rule in rules if is_unbounded(rule)} | (published & uses.keys())
-    if chosen is not None:
-        routed |= uses.keys() - set(chosen)
+    if not sink_trees:
+        routed |= uses.keys()
     while more := {name for name, used in uses.items() if used & routed} - routed:
         routed |= more
     return Kinds(frozenset(routed), frozenset(uses.keys() - routed))
@@ -74,6 +74,20 @@ def below(types: Collection[str], rules: Sequence[Deployed]) -> tuple[Deployed, 
             for used in one.rule.used_types
         } - found
     return tuple(one for one in rules if one.rule.defines.name in found)
+
+
+def trees_wanted(
+    wants: Iterable[tuple[str, Iterable[str]]],
+    kinds: Kinds,
+    schemas: Mapping[str, EventType],
+    number: int,
+) -> Iterator[SinkTree]:
+    """The trees of the brokers whose sinks want this, as a plan of that number would have them."""
+    for root, texts in sorted(wants):
+        filters = kinds.own_filters(texts, schemas)
+        if filters:
+            mixed = any(type_named(text) in kinds.routed for text in texts)
+            yield SinkTree(root, number, filters, mixed)
 
 
 def rules_for(filters: Iterable[str], known: Known) -> tuple[Deployed, ...]:

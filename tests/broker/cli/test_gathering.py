@@ -97,7 +97,7 @@ def test_traffic_is_what_is_sent() -> None:
     assert one == again != other
 
 
-def test_what_chooses_ways_is_run_where_it_does() -> None:
+def test_what_chooses_is_run_where_it_does() -> None:
     assert len(gathering.traffic("adaptive")) == 2 * len(gathering.traffic("centralized"))
     document = {**gathering.CHOSEN, "strategy": "adaptive"}
     experiment = Experiment(scenario.of(document, Path("traffic.toml")))

@@ -833,7 +833,7 @@ def test_strategies_are_known_by_name() -> None:
     assert isinstance(make("mine"), Mine)
     with pytest.raises(ValueError, match="a strategy named 'mine' is registered already"):
         register(Another)
-    with pytest.raises(ValueError, match="'treeless' chooses ways, and has no sink_trees"):
+    with pytest.raises(ValueError, match="'treeless' chooses one, and has no sink_trees"):
         register(Treeless)
     with pytest.raises(ValueError, match="no strategy is called 'best'"):
         make("best")

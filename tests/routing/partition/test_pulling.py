@@ -53,9 +53,7 @@ def test_a_tree_that_pulls_detects_what_one_engine_does(forwarder: type, kind: t
 
 
 class ChangingMasters(ProcessingTree):
-    """A tree whose rules get other masters now and then, or none, or are pushed over other links,
-    while nothing is under way.
-    """
+    """A tree whose rules get other masters now and then, or none, while nothing is under way."""
 
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
@@ -76,10 +74,6 @@ class ChangingMasters(ProcessingTree):
             rule.name: self.random.choice(numbers)
             for rule in self.rules.rules
             if (numbers := masters_of(rule, defined)) and self.random.random() < 0.8
-        }
-        self.pushing = {
-            rule: [node for node in self.nodes if self.random.random() < 0.2]
-            for rule in sorted(self.masters)
         }
         self.changed += self._follow(self.divided())
         for name, node in self.nodes.items():
