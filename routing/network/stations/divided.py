@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
+from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
@@ -43,6 +44,8 @@ from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
 """What a refusal by Law 3 says of a broker; nothing has been done then."""
+PACKED_MAX = 8_192
+"""Batches that are packed together when they are sent again, so that sources keep their order."""
 
 
 class DividedDetection(Detection):
@@ -313,7 +316,7 @@ class DividedDetection(Detection):
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on."""
         self._follow(division)
-        self._release(self._held or ())
+        self._release(_parts(self._held or ()))
 
     def _follow(self, division: Division) -> None:
         self.lags.keep(station.lagging for station in self.stations)
@@ -512,5 +515,14 @@ class DividedDetection(Detection):
 
 
 def _parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
-    """What is kept of several messages, in parts that fit into one."""
-    return list(parts_of(batch for batches in kept for batch in batches))
+    """What is kept of several messages, in parts that fit into one; events that came one by one
+    are packed, for a second's worth of them would take as long again as they took then.
+    """
+    parts: list[tuple[EventBatch, ...]] = []
+    some: list[EventBatch] = []
+    for batches in kept:
+        some += batches
+        if len(some) >= PACKED_MAX:
+            parts += parts_of(packed(some))
+            some = []
+    return parts + list(parts_of(packed(some)))
