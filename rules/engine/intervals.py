@@ -11,6 +11,9 @@ it.
 
 Law 3: two versions of a rule are two rules, by their ids (matcher.identity.rule_id). Among causes
 they bear their plain name, as clients know it; as sources, only when they are told (:func:`told`).
+
+Law 4: which rules have ended by themselves (:mod:`rules.engine.overrun`) every engine of a host
+says, of itself and of those that were made of it by ``fresh``, and of those that it was made of.
 """
 
 from __future__ import annotations
@@ -31,8 +34,10 @@ from rules.pattern import RuleSet
 class Intervals:
     """A Detector whose rules may end. Owner of the ends of its rules."""
 
-    def __init__(self, engine: Detector) -> None:
+    def __init__(self, engine: Detector, overruns: list[Overrun] | None = None) -> None:
         self._engine = engine
+        self._overruns = [] if overruns is None else overruns
+        """The rules that have ended by themselves, in any engine of the host's (Law 4)."""
         self._until: dict[str, int] = {}
         """The ends of rules that are evaluated."""
         self._over: dict[str, int] = {}
@@ -66,6 +71,8 @@ class Intervals:
             detections = _one_by_one([*found, self._engine.advance(marks)])
         else:
             detections = self._engine.advance(marks)
+        if len(detections):
+            self._overruns += self._engine.take_overruns()
         if self._has_versions and len(detections):
             batches = tuple(map(_with_told_causes, detections.batches))
             return Detections(batches, detections.order)
@@ -110,8 +117,10 @@ class Intervals:
         return self._engine.take_conflict()
 
     def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended by themselves since the last call."""
-        return self._engine.take_overruns()
+        """The rules that have ended by themselves since the last call (Law 4)."""
+        overruns = tuple(self._overruns)
+        self._overruns.clear()
+        return overruns
 
     @property
     def parts(self) -> Sequence[Collection[str]]:
@@ -128,7 +137,7 @@ class Intervals:
 
     def fresh(self) -> Intervals:
         """A new engine of the same kind and choices, without rules or events."""
-        return Intervals(self._engine.fresh())
+        return Intervals(self._engine.fresh(), self._overruns)
 
     def push(self, batch: EventBatch) -> None:
         """Add events."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
-from matcher.model import EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
@@ -475,10 +475,9 @@ class Broker(Node):
         self._agenda.tell_soon()
 
     def _end(self, overrun: Overrun) -> None:
-        """Tell the root, with the next pause: wherever the rule is evaluated it ends here, but who
-        has to evaluate it anew must know.
-        """
-        self._divided.ended[overrun.rule] = overrun.until
+        """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
+        until = TIME_MIN if self._agreed.by_arrival else overrun.until
+        self._divided.ended[overrun.rule] = until
         self._needs.say(Need(Needed.END, (overrun.rule,)))
 
     def _is_held(self) -> bool:

@@ -77,8 +77,8 @@ class Pausing:
         """Whether the last pause was in another tree than the plan before it, or with others."""
         self._needs_plan = False
         """At the root: whether brokers have joined the tree."""
-        self._has_ended = False
-        """At the root: whether a rule has ended by itself since the last pause."""
+        self._is_asked = False
+        """At the root: whether anybody needs a pause."""
         self._newcomers: Sequence[str] = ()
 
     # --- what a plan is for ---
@@ -86,7 +86,7 @@ class Pausing:
     @property
     def has_work(self) -> bool:
         """At the root: whether there is a reason to divide the rules anew."""
-        if self._needs_plan or self._has_ended or (self._agreed.absent and self._has_forgotten()):
+        if self._is_asked or (self._agreed.absent and self._has_forgotten()):
             return True
         for one in self._reasons:  # noqa: SIM110 (a generator has a step for each)
             if one.has_work:
@@ -105,13 +105,9 @@ class Pausing:
         return tree is not None and tree.is_complete
 
     def meet(self, need: Need) -> None:
-        """At the root: somebody needs a plan."""
-        self._needs_plan = True
-        self._agenda.tell_soon()
-
-    def meet_end(self, need: Need) -> None:
-        """At the root: a rule has ended by itself, which all have to know."""
-        self._has_ended = True
+        """At the root: somebody needs a plan, or says in a pause which rule has ended by itself."""
+        self._is_asked = True
+        self._needs_plan |= need.what is not Needed.END
         self._agenda.tell_soon()
 
     def meet_survey(self, need: Need) -> None:
@@ -172,7 +168,7 @@ class Pausing:
         epoch = self._router.epoch
         if is_idle and self._has_whole_tree and epoch is not None:
             introduce = self._needs_plan or not self._agreed.is_planned
-            self._needs_plan = self._has_ended = False
+            self._needs_plan = self._is_asked = False
             if self._trees is not None:
                 self._trees.begin_round()
             number, digest = self._agreed.next_number(), digest_of(self._agreed.known)

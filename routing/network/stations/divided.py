@@ -40,7 +40,6 @@ from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, Standing
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, kept_by_all
-from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
@@ -61,10 +60,8 @@ class DividedDetection(Detection):
         self._router = router
         self.lags = Lags(self._config.lead_max_us)
         """What lags here, in all trees."""
-        self._overruns: list[Overrun] = []
-        """The rules that have ended by themselves in some tree here, which nobody has taken."""
         self.ended: dict[str, int] = {}
-        """All of them that are there, with the instants up to which they hold."""
+        """The rules that have ended by themselves in some tree here, and up to when they hold."""
         self.station = self._new_station()
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
@@ -89,9 +86,7 @@ class DividedDetection(Detection):
     def _new_station(self) -> Station:
         kind = ArrivalStation if self._by_arrival else Station
         engine, most = self._engine.fresh(), self._config.waiting_events_max
-        station = kind(self._name, engine, most, self.lags)
-        station.overruns = self._overruns
-        return station
+        return kind(self._name, engine, most, self.lags)
 
     @property
     def branches(self) -> Mapping[str, Branch]:
@@ -132,12 +127,6 @@ class DividedDetection(Detection):
         """The first event, since the last call, that one dropped since its id is another's."""
         found = [station.take_conflict() for station in self._fed]
         return next((one for one in found if one is not None), None)
-
-    def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended here since the last call, having too many composite events."""
-        overruns = tuple(self._overruns)
-        self._overruns.clear()
-        return overruns
 
     @property
     def memory(self) -> Mapping[str, int]:
@@ -439,12 +428,6 @@ class DividedDetection(Detection):
     def _beyond_fronts(self, names: Iterable[str]) -> int | None:
         fronts = [self.fronts[name] for name in names if name in self.fronts]
         return max(fronts) + 1 if fronts else None
-
-    def end(self, rule: str, until: int) -> Deployed | None:
-        """Let a rule in force hold up to an instant; by arrival, which has no common ones, to none
-        that lies ahead.
-        """
-        return super().end(rule, TIME_MIN if self._by_arrival else until)
 
     def _ends(self, gone: Iterable[Deployed], now: float) -> Mapping[Deployed, int]:
         if self._by_arrival:
