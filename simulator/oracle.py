@@ -7,16 +7,17 @@ events as they come, so those are compared as a set, and each source's in its or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 import rules.engine
-from matcher.identity import RULE_SOURCE
+from matcher.identity import RULE_SOURCE, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Event, EventBatch, EventType
 from routing.messages import Delivery
 from routing.network.tables.filters import type_named
+from rules.engine.intervals import Intervals, told
 from rules.pattern import RuleSet
 from rules.subscription import Subscription, parse_subscription
 from simulator.changes import Held
@@ -52,7 +53,7 @@ class Oracle:
         self._published = batches
         self._schemas: dict[str, EventType] = {batch.type.name: batch.type for batch in batches}
         self._schemas.update((one.rule.defines.name, one.rule.defines) for one in held)
-        self._detector = rules.engine.make(engine)
+        self._detector = Intervals(rules.engine.make(engine))
         self._detected = list(self._detect(held))
 
     def _detect(self, held: Sequence[Held]) -> Iterator[EventBatch]:
@@ -68,19 +69,19 @@ class Oracle:
         for when, one, begins in sorted(turns, key=lambda turn: (_time(turn[0]), turn[2])):
             yield from self._advance(_time(when))
             if begins:
-                ruleset = RuleSet((one.rule,), self._schemas)
+                ruleset = RuleSet((replace(one.rule, name=_id(one)),), self._schemas)
                 self._detector.deploy(ruleset, since=when, version=one.version)
                 for batch in self._published:  # which this rule may be the first to use
                     self._detector.push(batch)
             else:
-                self._detector.remove(one.rule.name)
+                self._detector.remove(_id(one))
         yield from self._advance(TIME_MAX)
 
     def _advance(self, mark: int) -> Iterator[EventBatch]:
         found = self._detector.advance(mark)
         rows = [
             batch.take(slice(place, place + 1))
-            for batch in found.batches
+            for batch in told(found.batches)
             for place in range(len(batch))
         ]
         yield from (rows[place] for place in found.order.tolist())
@@ -109,6 +110,10 @@ class Oracle:
 def _parsed(text: str, schema: EventType) -> Subscription:
     """A filter of a type; deliveries are held against the same ones time and again."""
     return parse_subscription(text, {schema.name: schema})
+
+
+def _id(held: Held) -> str:
+    return rule_id(held.rule.name, held.version)
 
 
 def _time(when: int | None) -> int:

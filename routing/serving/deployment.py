@@ -8,16 +8,16 @@ beginning, when that is nothing yet, so that a live run equals a recorded one. O
 clock holds from now at the earliest: where the input begins is known in a recording alone (S13),
 and a broker that has seen an old event must not tick through all the years since.
 
-Law 3: a rule holds up to an instant that is chosen as that from which it holds: beyond all that has
-been published of what it needs. What was published before is still found. Both instants are told to
-who removes or replaces. Until everybody has what it found it is a rule as any other, only that
-nobody can name it; then it is dropped.
+Law 3: a rule holds up to an instant that is chosen when it is removed: beyond all that has been
+published of what it needs, and not before any that it has been evaluated at. What was published
+before is still found. Both instants are told to who removes or replaces. Until everybody has what
+it found it is a rule as any other, only that nobody can name it; then it is dropped.
 
 Law 4: a name's versions count up for ever, so that no two deployments share composite ids (S15).
 Each is a rule of its own, with an id (matcher.identity.rule_id) for name.
 
-Law 5: of a name, one version holds at an instant at most: one that replaces another holds from no
-earlier than where that ends, whatever they need.
+Law 5: a version that replaces another holds from no earlier than where that ends, whatever they
+need: of both, one holds at an instant at most.
 
 Law 6: what sinks hold of rules outlasts the counting of these, which begins anew where others are
 gone (Deployed.serial). So for their order a rule has a *turn*, which stays as it is for as long as

@@ -267,14 +267,15 @@ class Detection:
         }
 
     def _ends(self, gone: Iterable[Deployed], now: float) -> Mapping[Deployed, int]:
-        """The instants up to which rules hold that are removed, or replaced (Law 3 there). One that
-        waits for the first source of a type, and has not been evaluated, has held for nothing.
+        """The instants up to which rules hold that are removed, or replaced (Law 3 there): beyond
+        what has been published, and not before any that they have been evaluated at. One that waits
+        for the first source of a type, and has not been evaluated, has held for nothing.
         """
         ends = {}
         for one in gone:
             name = one.rule.name
             needs, mark = self._deployments.needs(name), self._mark_at_end(name)
-            until = self._instant(one.rule, needs, self._beyond(needs - {TIMER.name}), now)
+            until = self._instant(one.rule, needs, self._beyond_fronts(needs - {TIMER.name}), now)
             if mark <= one.begin and any(map(self.watermarks.is_absent, needs)):
                 until = None
             ends[one] = max(mark, TIME_MIN if until is None else until)
@@ -317,6 +318,13 @@ class Detection:
                 since = found[one.name]
                 found[one.name] = until if since is None else max(since, until)
         return found
+
+    def _beyond_fronts(self, names: Iterable[str]) -> int | None:
+        """An instant beyond all events of these types; None when there is none."""
+        fronts = [
+            front for name in names if (front := self._advertisements.front(name)) is not None
+        ]
+        return max(fronts) + 1 if fronts else None
 
     def _end(self, ends: Mapping[Deployed, int], rules: RuleSet) -> Sequence[Deployed]:
         """Let rules hold up to these instants, for new ones whose types stay known in between; what

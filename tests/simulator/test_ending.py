@@ -124,7 +124,7 @@ def test_what_a_rule_found_before_its_end_comes_to_all(
 
 
 @pytest.mark.parametrize("name", strategy.names())
-def test_a_rule_that_lingers_is_seen_by_nobody(tmp_path, name: str) -> None:
+def test_a_rule_that_ends_is_seen_by_nobody(tmp_path, name: str) -> None:
     """Composite events bear its name, and its version in their ids; lists have what is in force."""
     outcome = run(tmp_path, name, SLOW)
     experiment = outcome.experiment

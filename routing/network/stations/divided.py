@@ -410,7 +410,19 @@ class DividedDetection(Detection):
         """The root does, with a plan (brokers.planning, Law 6)."""
 
     def _mark_at_end(self, name: str) -> int:
-        return self.rule_marks.get(name, TIME_MIN)
+        """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
+        what it needs was promised by those who publish it, who are all here (Law 3).
+        """
+        mark = self.rule_marks.get(name, TIME_MIN)
+        if not self.out_of_reach:
+            return mark
+        needs = self._deployments.needs(name)
+        promised = min((self.type_marks.get(one, TIME_MIN) for one in needs), default=TIME_MIN)
+        return max(mark, promised if promised != CLOSED else self._beyond(needs) or TIME_MIN)
+
+    def _beyond_fronts(self, names: Iterable[str]) -> int | None:
+        fronts = [self.fronts[name] for name in names if name in self.fronts]
+        return max(fronts) + 1 if fronts else None
 
     def _ends(self, gone: Iterable[Deployed], now: float) -> Mapping[Deployed, int]:
         if self._by_arrival:

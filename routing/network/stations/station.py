@@ -67,6 +67,8 @@ class Station:
         self._progress = Progress()
         self._until: Mapping[str, int] = {}
         """Where rules here end, of those that do."""
+        self._ending: frozenset[str] = frozenset()
+        """The rules of the tree that end: all that they may see has been published."""
         self.lagging = Lagging(lags)
         """Which rules wait here while others run ahead."""
         self.outbox = Outbox()
@@ -204,6 +206,7 @@ class Station:
         self._until = {rule: one.end for rule, one in here.items() if one.until is not None}
         for rule, until in self._until.items():
             self._engine.end(rule, until)
+        self._ending = frozenset(one.rule.name for one in division.rules if one.until is not None)
         self._engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
         self.missing.arrange(here.values(), division)
@@ -324,11 +327,14 @@ class Station:
 
     @property
     def _companies(self) -> Iterator[Company]:
-        """What waits for one another here (lagging)."""
+        """What waits for one another here (lagging), but for rules that end."""
         for name, one in self._duties.rules.items():
-            yield Together(name, self._duties.uses[name] - {TIMER.name}, one.begin)
+            if name not in self._ending:
+                yield Together(name, self._duties.uses[name] - {TIMER.name}, one.begin)
         for name, evaluation in self._forwarder.evaluations.items():
             fragment, gate = evaluation.fragment, evaluation.gate
+            if name in self._ending:
+                continue
             if evaluation.binds:
                 yield Together(name, evaluation.binds, evaluation.since)
             if gate is not None and fragment.pull is not None:

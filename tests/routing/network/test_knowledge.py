@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 from conversation import schema_of
 
@@ -50,6 +51,18 @@ def test_what_has_ended_stays_so_unless_it_was_deployed_again() -> None:
     assert merged(ended, [old]).known.ended == (("r", 1),)
     again = Known((A, X), (rule("r", 2),), (("r", 1),))
     assert names(merged(ended, [again]).known) == ["r"]
+
+
+def test_a_rule_that_ends_does_so_for_all_and_is_gone_where_somebody_dropped_it() -> None:
+    ending = msgspec.structs.replace(rule("r"), until=9)
+    before, after = Known((A, X), (rule("r"),)), Known((A, X), (ending, rule("r", 1, since=9)))
+    assert merged(before, [after]).known.rules == after.rules
+    assert set(merged(after, [before]).known.rules) == set(after.rules)
+    dropped = Known((A, X), (rule("r", 1, since=9),))
+    assert merged(after, [dropped]).known.rules == dropped.rules
+    assert merged(dropped, [before]).known.rules == dropped.rules
+    removed = Known((A, X), (ending,), (("r", 0),))
+    assert merged(before, [removed]).known == removed
 
 
 def test_where_they_differ_the_own_counts_and_the_rest_is_named() -> None:

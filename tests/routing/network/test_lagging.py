@@ -249,7 +249,7 @@ def test_a_rule_that_waits_through_another_holds_nobody_up() -> None:
 
 
 def test_a_rule_that_has_ended_holds_nobody_up() -> None:
-    """Also while somebody is out of reach, for whom it lingers."""
+    """Also while somebody is out of reach, and it is not dropped."""
     network = Uneven(4)
     network.connect("s", "b3").advertise([SMOKE])
     network.sink()
