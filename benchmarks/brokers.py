@@ -88,7 +88,7 @@ def _rate(endpoint: str, count: int, publish: Callable[[Publisher, int], None]) 
     """Events a second from the first call of ``publish`` to the last delivery."""
     count = count // BATCH_SIZE * BATCH_SIZE
     with (
-        _child(_count_events, endpoint, count) as sink,
+        child(_count_events, endpoint, count) as sink,
         Publisher(endpoint, name=f"rate {count}", types=[READING]) as publisher,
     ):
         sink.recv()
@@ -102,7 +102,7 @@ def _rate(endpoint: str, count: int, publish: Callable[[Publisher, int], None]) 
 def _latencies(endpoint: str, subscription: str, count: int) -> list[float]:
     """Seconds from ``publish`` to the event in the subscriber's hands, at a steady pace."""
     with (
-        _child(_stamp_events, endpoint, subscription, count) as sink,
+        child(_stamp_events, endpoint, subscription, count) as sink,
         Publisher(endpoint, name=subscription, types=[READING], increasing=True) as publisher,
     ):
         sink.recv()
@@ -142,7 +142,7 @@ def _stamp_events(pipe: Connection, endpoint: str, subscription: str, count: int
 
 
 @contextmanager
-def _child(target: Callable[..., None], *arguments: Any) -> Iterator[Connection]:
+def child(target: Callable[..., None], *arguments: Any) -> Iterator[Connection]:
     """A process of its own and a pipe to it; it ends when it is told to."""
     pipe, far = _SPAWN.Pipe()
     process = _SPAWN.Process(target=target, args=(far, *arguments))
@@ -161,7 +161,7 @@ def _child(target: Callable[..., None], *arguments: Any) -> Iterator[Connection]
 
 def _relay_figures(sizes: Sizes) -> tuple[float, float, list[float]]:
     """Messages a second, events a second in batches' bytes, and latencies in seconds."""
-    with _child(_relay) as pipe:
+    with child(_relay) as pipe:
         endpoint = pipe.recv()
         single = _relay_rate(endpoint, sizes.singles, bytes(ECHO_SIZE))
         batch_bytes = bytes(BATCH_SIZE * 28)  # a time, a code and two numbers an event
@@ -193,7 +193,7 @@ def _relay(pipe: Connection) -> None:
 
 
 def _relay_rate(endpoint: str, count: int, body: bytes) -> float:
-    with _child(_relay_sink, endpoint, count) as sink, _dealer(endpoint) as dealer:
+    with child(_relay_sink, endpoint, count) as sink, _dealer(endpoint) as dealer:
         sink.recv()
         started_at = time.time()
         for _ in range(count):
@@ -204,7 +204,7 @@ def _relay_rate(endpoint: str, count: int, body: bytes) -> float:
 
 
 def _relay_latencies(endpoint: str, count: int) -> list[float]:
-    with _child(_relay_sink, endpoint, count) as sink, _dealer(endpoint) as dealer:
+    with child(_relay_sink, endpoint, count) as sink, _dealer(endpoint) as dealer:
         sink.recv()
         sent = []
         for _ in _paced(count):

@@ -22,6 +22,7 @@ from typing import Any
 from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, Key
+from broker.transport import CONNECTED_MISSED_MAX
 from matcher.matching import ON_PROCESSOR, Matching
 from routing.config import Late, NodeConfig, Ordering
 from routing.overlay.config import FORGET_S, OverlayConfig
@@ -39,6 +40,7 @@ _OWN = {
     "link": (),
     "strategy": None,
     "forget_s": FORGET_S,
+    "heartbeats_missed_max": CONNECTED_MISSED_MAX,
 }
 _NODE = {field.name: field.default for field in dataclasses.fields(NodeConfig)}
 

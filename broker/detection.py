@@ -19,7 +19,7 @@ from matcher.checksum import checksum
 from matcher.formats.files import EventOutput
 from matcher.formats.inputs import bytes_of, name_of
 from matcher.model import EventBatch, EventType
-from rules.engine import Detections
+from rules.engine import Detections, InPieces
 from rules.engine.conflict import Conflict
 from rules.errors import RuleErrors
 from rules.pattern import RuleSet
@@ -127,12 +127,18 @@ class Progress:
     composites: int = 0
     engine_s: float = 0.0
     paces: list[tuple[int, float]] = field(default_factory=list)
+    _printing_s: float = 0.0
 
-    def add(self, step: Step, detections: Detections, seconds: float) -> None:
-        """Count one step."""
+    def take(self, detections: Detections, seconds: float) -> None:
+        """Count some of a step's composite events, and the seconds in which they were printed."""
+        self.composites += len(detections)
+        self._printing_s += seconds
+
+    def add(self, step: Step, seconds: float) -> None:
+        """Count one step, and the seconds that it took, printing included."""
+        seconds, self._printing_s = seconds - self._printing_s, 0.0
         events = sum(map(len, step.batches))
         self.events += events
-        self.composites += len(detections)
         self.engine_s += seconds
         if events:
             self.paces.append((events, seconds))
@@ -183,15 +189,23 @@ def detect(
     id of another one.
     """
     progress = Progress()
+
+    def take(detections: Detections) -> None:
+        if len(detections):
+            begun = clock()
+            sink.take(only(detections, names))
+            progress.take(detections, clock() - begun)
+
     for step in events.steps():
         begun = clock()
         for batch in step.batches:
             engine.push(batch)
         events.refuse(engine.take_conflict())
-        detections = engine.advance(step.mark)
-        progress.add(step, detections, clock() - begun)
-        if len(detections):
-            sink.take(only(detections, names))
+        if isinstance(engine, InPieces):
+            engine.advance_in_pieces(step.mark, take)
+        else:
+            take(engine.advance(step.mark))
+        progress.add(step, clock() - begun)
     events.count_conflicts(engine.conflicts)
     sink.finish()
     return progress

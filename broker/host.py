@@ -31,7 +31,7 @@ Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
 """A message: the peer that it is from, and its frames."""
 GOODBYE_S = 2.0
 """How long, in seconds, a stopping broker waits for its last messages to leave."""
-TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**22, 0.005
+TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**22, 0.02
 """Messages that are taken in together, their bytes, and the seconds after which no more is read."""
 
 
@@ -46,6 +46,8 @@ class Host:
         node.emit = self._carry_out
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
+        self._has_read_all = True
+        """Whether the last time everything was read that had come."""
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         transport.watch(self._wake_read)
         self._lookout = Lookout(self._wake_read)
@@ -76,16 +78,18 @@ class Host:
         while not self._stopping:
             timer = node.next_timer()
             pause = LOOK_S if timer is None else min(LOOK_S, timer - clock.now())
-            woken = transport.wait(0 if self._unreachable else pause)
+            unreachable, self._unreachable = self._unreachable, {}
+            woken = transport.wait(0 if unreachable else pause)
             message = transport.receive()
             now = clock.now()
-            if message is None:  # those that were unreachable before the wait
-                self._lose_unreachable(now)
-            elif transport.wait(0) or transport.is_readable:
-                woken = True
-                node.receive_together(self._read(message, now), now)
-            else:
-                node.receive_frames(*message, now)
+            self._has_read_all = True
+            if message is not None:
+                woken = transport.wait(0) or woken
+                if transport.is_readable:
+                    node.receive_together(self._read(message, now), now)
+                else:
+                    node.receive_frames(*message, now)
+            self._lose(unreachable, now)
             if woken:
                 self._take_wakes()
             self._lookout.look(now)
@@ -103,6 +107,7 @@ class Host:
             size += sum(map(len, message[1]))
             late = self._clock.now() - begun > TOGETHER_S_MAX
             if late or count == TOGETHER_MAX or size > TOGETHER_BYTES_MAX:
+                self._has_read_all = False
                 return
             if count > 1:
                 self._transport.wait(0)
@@ -124,10 +129,16 @@ class Host:
         if woken:
             self.when_woken()
 
-    def _lose_unreachable(self, now: float) -> None:
-        self._unreachable.update(dict.fromkeys(self._transport.take_ended()))
-        unreachable, self._unreachable = self._unreachable, {}
-        for peer in unreachable:
+    def _lose(self, unreachable: dict[bytes, None], now: float) -> None:
+        """Lose the links that have ended, and those who were unreachable before all that had come
+        was read; if not all of it was, these later (Law 2).
+        """
+        lost = list(self._transport.take_ended())
+        if self._has_read_all:
+            lost += unreachable
+        else:
+            self._unreachable = {**unreachable, **self._unreachable}
+        for peer in lost:
             self._node.lose(peer, now)
 
     def _carry_out_rest(self) -> None:

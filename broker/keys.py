@@ -243,5 +243,11 @@ KEYS = (
     Key("types_max", "limits", TYPES, "event types at a time"),
     Key("rules_max", "limits", COUNT, "rules at a time"),
     Key("subscriptions_max", "limits", COUNT, "subscriptions of one sink"),
+    Key(
+        "composites_per_instant_max",
+        "limits",
+        COUNT,
+        "composite events of a rule at one instant; one that has more ends there",
+    ),
 )
 BY_NAME = {key.name: key for key in KEYS}

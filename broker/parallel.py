@@ -27,16 +27,24 @@ def engine_of(
     costs: Costs | None = None,
     device: str = "cpu",
     tell: Told = nobody,
+    composites_max: int | None = None,
 ) -> Detector:
     """An engine on so many threads; ``naive`` takes one, whatever is asked for.
 
-    ``device`` and ``tell``: see :func:`rules.engine.make`. Beside a device there is one thread:
-    with more ``gpu`` is refused by ValueError, and ``auto`` is the processor.
+    ``device``, ``tell`` and ``composites_max``: see :func:`rules.engine.make`. Beside a device
+    there is one thread: with more ``gpu`` is refused by ValueError, and ``auto`` is the processor.
     """
     verify(name, device, threads)
     if threads == 1:
-        return make(name, costs, device=device, clock=perf_counter, tell=tell)
-    engines = [make(name, costs) for _ in range(threads)]
+        return make(
+            name,
+            costs,
+            device=device,
+            clock=perf_counter,
+            tell=tell,
+            composites_max=composites_max,
+        )
+    engines = [make(name, costs, composites_max=composites_max) for _ in range(threads)]
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
     if not compiled:
         return engines[0]

@@ -34,7 +34,16 @@ from routing.network.making import make_broker
 from routing.node import Node
 from rules.engine import Detector, settled
 
-OWN_FIXED = ("listen", "engine", "threads", "link", "strategy", "forget_s", "matcher", "device")
+OWN_FIXED = (
+    "listen",
+    "engine",
+    "threads",
+    "link",
+    "strategy",
+    "forget_s",
+    "matcher",
+    "device",
+)
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
 
@@ -183,12 +192,19 @@ def make_host(
     except ValueError as error:
         raise ConfigurationError(str(error)) from None
 
+    node = node or configuration.node
+
     def engine() -> Detector:
         known = costs.of_this_machine(os.environ)
-        threads, device = configuration.threads, configuration.device
-        return engine_of(configuration.engine, threads, known, device, _log_instead)
+        return engine_of(
+            configuration.engine,
+            configuration.threads,
+            known,
+            configuration.device,
+            _log_instead,
+            node.composites_per_instant_max,
+        )
 
-    node = node or configuration.node
     by_arrival = node.ordering is Ordering.ARRIVAL
     if configuration.strategy is None and not configuration.links and not by_arrival:
         return Host(Node(node, engine(), now), transport, clock)

@@ -38,6 +38,10 @@ KEEPALIVE_S = 2
 """How often the system probes an idle connection, and thus notices a vanished host."""
 KEEPALIVE_PROBES = 3
 """So many probes without an answer end a connection."""
+CONNECTED_MISSED_MAX = 15
+"""Heartbeat intervals in silence after which a peer is lost whose connection stands. A process that
+has ended, or a host that has vanished, is noticed without: one that is busy is not taken for dead.
+"""
 
 
 class Transport:

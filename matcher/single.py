@@ -11,7 +11,7 @@ order, an int already a float where a float is declared (tesla.md E1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,41 @@ def singles(batch: EventBatch) -> list[Single]:
     values = zip(*columns, strict=True) if columns else [()] * len(batch)
     names = batch.time.tolist(), ids.source.tolist(), ids.sequence.tolist(), texts
     return [Single(batch.type, Row(*row)) for row in zip(*names, values, strict=True)]
+
+
+def packed(batches: Iterable[EventBatch]) -> list[EventBatch]:
+    """The same events in fewer batches: singles of one type and source in columns, in their order,
+    before batches of several events, which stay as they are.
+    """
+    rows: dict[tuple[EventType, str, bool], list[Row]] = {}
+    others = []
+    for batch in batches:
+        if isinstance(batch, Single):
+            row = batch.row
+            rows.setdefault((batch.type, row.source, row.text is None), []).append(row)
+        else:
+            others.append(batch)
+    return [_columns_of(kind, alike) for (kind, _, _), alike in rows.items()] + others
+
+
+def _columns_of(event_type: EventType, rows: list[Row]) -> EventBatch:
+    if len(rows) == 1:
+        return Single(event_type, rows[0])
+    first = rows[0]
+    texts = [row.text for row in rows if row.text is not None]
+    ids = EventIds(
+        StringColumn.constant(first.source, len(rows)),
+        np.array([row.sequence for row in rows], _NUMBERS[Kind.INT]),
+        StringColumn.from_strings(texts) if texts else None,
+    )
+    values = zip(*(row.values for row in rows), strict=True)
+    columns = tuple(
+        StringColumn.from_strings(column)
+        if one.kind is Kind.STRING
+        else np.array(column, _NUMBERS[one.kind])
+        for one, column in zip(event_type.attributes, values, strict=True)
+    )
+    return EventBatch(event_type, np.array([row.time for row in rows], np.int64), ids, columns)
 
 
 _set = object.__setattr__

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import MICROSECONDS
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX
+from rules.engine.overrun import COMPOSITES_MAX
 
 SILENCE_MAX_S = 3_600.0
 """How long rules wait for a source whose link is lost, in seconds, unless a broker is told."""
@@ -87,6 +88,9 @@ class NodeConfig:
     """Rules deployed at a time."""
     subscriptions_max: int = 1_000
     """Subscriptions of one sink."""
+    composites_per_instant_max: int = COMPOSITES_MAX
+    """Composite events of a rule at one instant; one that has more ends there. All brokers of a
+    network have the same."""
 
     def __post_init__(self) -> None:
         _require(bool(self.name), "name must not be empty")
@@ -119,7 +123,7 @@ OPERATORS = 4
 """So many links of clients that do not publish are kept beside ``clients_max``: whoever looks after
 a broker must reach it when it is full."""
 
-FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "matching")
+FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "matching", "composites_per_instant_max")
 """The fields of NodeConfig that hold as long as a node: clients or marks have been told of them, or
 what is in use was made by them."""
 
@@ -136,6 +140,7 @@ NODE_BOUNDS = (
     "types_max",
     "rules_max",
     "subscriptions_max",
+    "composites_per_instant_max",
 )
 """The fields of NodeConfig that count something."""
 

@@ -14,7 +14,7 @@ from rules.explaining.explainer import explain
 from rules.explaining.explanation import Explanation, Summary
 from rules.explaining.survey import summarise
 from rules.language import load
-from rules.local import Engine
+from rules.local import Engine, TooManyComposites
 from rules.pattern import Rule, RuleSet
 from rules.syntax.parser import parse
 from rules.syntax.printer import print_file
@@ -28,6 +28,7 @@ __all__ = [
     "RuleSet",
     "Span",
     "Summary",
+    "TooManyComposites",
     "check",
     "explain",
     "load",

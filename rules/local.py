@@ -28,7 +28,7 @@ from datetime import datetime
 from typing import Any
 
 from matcher.errors import BadEvent
-from matcher.identity import rule_id
+from matcher.identity import plain_name, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, Datum, Event, EventBatch, EventType
 from matcher.rows import batch_of, refuse_taken
 from matcher.times import time_of, verify_range
@@ -36,6 +36,7 @@ from rules.checking.dependencies import arrange
 from rules.engine import Detections, Placement, make
 from rules.engine.conflict import refuse
 from rules.engine.intervals import Intervals, told
+from rules.engine.overrun import COMPOSITES_MAX, Overrun
 from rules.errors import Problem, RuleErrors
 from rules.language import load
 from rules.pattern import Rule, RuleSet
@@ -44,15 +45,30 @@ SOURCE = "local"
 """The source of events that name none."""
 
 
+class TooManyComposites(RuntimeError):
+    """Rules have ended, each since it has more composite events at one instant than it may.
+
+    ``overruns`` says which rules, and where; ``detections`` are what was detected all the same, by
+    them and by others.
+    """
+
+    def __init__(self, overruns: Sequence[Overrun], detections: Detections) -> None:
+        hint = "narrow what 'each' selects, or raise composites_per_instant_max"
+        super().__init__(f"{'; '.join(map(str, overruns))}; {hint}")
+        self.overruns = tuple(overruns)
+        self.detections = detections
+
+
 class Engine:
     """Rules and their detection, in the caller's thread.
 
     ``rules`` is TESLA text that declares the types it uses; ``engine`` a name of
     ``rules.engine.ENGINES``; ``device`` says where it computes: ``cpu``, ``gpu``, or ``auto``,
     where each rule costs less (docs/gpu.md); ``time_unit`` (s, ms, us or ns) says what times that
-    are numbers count. Raises RuleErrors for a text that is refused, ValueError for names that do
-    not go together and NoDevice for ``gpu`` without one. An engine is no more thread-safe than a
-    list.
+    are numbers count. A rule that has more than ``composites_per_instant_max`` composite events at
+    one instant ends there (None: it may have any number). Raises RuleErrors for a text that is
+    refused, ValueError for names that do not go together and NoDevice for ``gpu`` without one. An
+    engine is no more thread-safe than a list.
 
     Events come either one by one and in order of time (``publish``), or in batches of any order
     (``push``), evaluated when ``advance`` says up to where they are complete.
@@ -65,8 +81,12 @@ class Engine:
         engine: str = "auto",
         device: str = "cpu",
         time_unit: str = "s",
+        composites_per_instant_max: int | None = COMPOSITES_MAX,
     ) -> None:
-        self._detector = Intervals(make(engine, device=device))
+        most = composites_per_instant_max
+        if most is not None and most < 1:
+            raise ValueError(f"composites_per_instant_max must be at least 1, not {most}")
+        self._detector = Intervals(make(engine, device=device, composites_max=most))
         self._schemas: dict[str, EventType] = {}
         self._rules: dict[str, tuple[Rule, int]] = {}  # with their versions
         self._versions: dict[str, int] = {}  # of names that were ever in use
@@ -155,9 +175,23 @@ class Engine:
             if self._detector.mark(rule) >= end:
                 self._detector.remove(rule)
                 del self._ending[rule]
-        if not any(self._versions.values()):
-            return found
-        return Detections(told(found.batches), found.order)
+        overruns = self._detector.take_overruns()
+        for one in overruns:
+            self._forget(one.rule)
+        if any(self._versions.values()):
+            found = Detections(told(found.batches), found.order)
+        if overruns:
+            raise TooManyComposites(overruns, found)
+        return found
+
+    def _forget(self, rule: str) -> None:
+        """Forget a rule that has ended, be it in force or not."""
+        name = plain_name(rule)
+        if name in self._rules and self._id(name) == rule:
+            del self._rules[name]
+        elif self._ending.pop(rule, None) is None:
+            return  # it came to its end besides
+        self._detector.remove(rule)
 
     def publish(
         self,
@@ -177,7 +211,8 @@ class Engine:
         ``time``, ``source`` or ``id``, go into ``data``. An ``id`` names an event of its source:
         the same event again is a duplicate, and is dropped (``duplicates`` counts it). Raises
         BadEvent for an event that does not fit its schema, that is earlier than one before it, or
-        whose id names another event already, and takes none of it then.
+        whose id names another event already, and takes none of it then; TooManyComposites as
+        ``advance``.
         """
         event_type, values = self.schema(type), {**(data or {}), **attributes}
         words = (("time", time, None), ("source", source, SOURCE), ("id", id, None))
@@ -234,14 +269,18 @@ class Engine:
     def advance(self, mark: int) -> Detections:
         """Evaluate every instant before ``mark`` (microseconds); nothing earlier may follow.
 
-        Raises ValueError for a mark beyond 64 bits, and changes nothing then.
+        Raises ValueError for a mark beyond 64 bits, and changes nothing then; and
+        TooManyComposites, which has what was detected, when a rule has ended since it has more
+        composite events at one instant than it may. That rule is removed.
         """
         if not TIME_MIN <= mark <= TIME_MAX:
             raise ValueError(f"mark {mark} is beyond 64 bits")
         return self._advance(mark)
 
     def finish(self) -> list[Event]:
-        """End the input: the composite events of everything not yet evaluated."""
+        """End the input: the composite events of everything not yet evaluated. Raises
+        TooManyComposites as ``advance``.
+        """
         return list(self._advance(TIME_MAX).events())
 
     def schema(self, name: str) -> EventType:

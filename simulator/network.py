@@ -251,7 +251,12 @@ class Network:
                 overlay = replace(overlay, window_max=scenario.window_max)
             if scenario.buffer_max is not None:
                 overlay = replace(overlay, buffer_max=scenario.buffer_max)
-            engine = rules.engine.make(scenario.engine, device=matching.device, tell=tell)
+            engine = rules.engine.make(
+                scenario.engine,
+                device=matching.device,
+                tell=tell,
+                composites_max=config.composites_per_instant_max,
+            )
             return make_broker(config, overlay, engine, strategy.make(scenario.strategy), now)
 
         return make

@@ -40,10 +40,11 @@ class Network:
         self.lines: list[str] = []
         for number in range(1, count + 1):
             name = f"b{number}"
+            config = NodeConfig(**{"name": name, "wall_clock": False, **options})  # type: ignore[arg-type]
             broker = make_broker(
-                NodeConfig(**{"name": name, "wall_clock": False, **options}),  # type: ignore[arg-type]
+                config,
                 OverlayConfig(name, **self.overlay),  # type: ignore[arg-type]
-                rules.engine.make("naive"),
+                rules.engine.make("naive", composites_max=config.composites_per_instant_max),
                 make(self.strategy),
             )
             self.brokers[name] = self.mesh.parties[name] = broker  # type: ignore[assignment]

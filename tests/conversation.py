@@ -111,7 +111,8 @@ class Conversation:
 
     def new_node(self, **options: Any) -> Node:
         config = NodeConfig(**{"wall_clock": False, **options})
-        return Node(config, rules.engine.make(self.engine), self.now)
+        most = config.composites_per_instant_max
+        return Node(config, rules.engine.make(self.engine, composites_max=most), self.now)
 
     # --- driving ---
 
@@ -471,7 +472,9 @@ def _detail(detail: Mapping[str, Any]) -> str:
     floors = {name: mark for name, mark in detail.get("from", {}).items() if mark is not None}
     if floors:
         return " from " + ", ".join(f"{name}@{seconds(mark)}" for name, mark in floors.items())
-    return " waits for the type" if detail.get("waits") else ""
+    missing = detail.get("waits_for")
+    waits = f" waits for {', '.join(missing)}" if missing else ""
+    return " waits for the type" if detail.get("waits") else waits
 
 
 def _rule(facts: Mapping[str, Any]) -> str:

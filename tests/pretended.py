@@ -1,6 +1,6 @@
 """The engine of a device where there is no device: the same calls, answered by the processor."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -12,13 +12,15 @@ from rules.engine.engine import Detections, kept_by_all
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine
 from rules.engine.gpu.ordering import merged
 from rules.engine.gpu.placed import PlacedEngine
+from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
 
 
 class Pretended:
     """Stands for a GpuEngine, and refuses what that refuses: an engine for each rule."""
 
-    def __init__(self) -> None:
+    def __init__(self, composites_max: int | None = None) -> None:
+        self._composites_max = composites_max
         self._engines: dict[str, CdpEngine] = {}
         self._catalogue = Catalogue()
         self._marks: int | Mapping[str, int] = {}
@@ -35,7 +37,8 @@ class Pretended:
         assert GpuEngine.refuse([*(one.rule for one in self._catalogue.rules), *rules.rules]) == []
         self._catalogue.deploy(rules, since, version, marks)
         for rule in rules.rules:
-            engine = self._engines[rule.name] = CdpEngine()
+            engine = CdpEngine(composites_max=self._composites_max)
+            self._engines[rule.name] = engine
             engine._catalogue.follow(self._catalogue)
             engine._deploy(replace(rules, rules=(rule,)), since, version, marks)
 
@@ -67,6 +70,12 @@ class Pretended:
         self._catalogue.forget_named()
         for engine in self._engines.values():
             engine.forget_marks()
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        overruns = [one for engine in self._engines.values() for one in engine.take_overruns()]
+        for one in overruns:
+            self._catalogue.end(one.rule)
+        return overruns
 
     def memory(self) -> Mapping[str, int]:
         return kept_by_all(one.memory() for one in self._engines.values())

@@ -86,6 +86,7 @@ def page(status: Mapping[str, Any]) -> str:
         lines.append(f"rules by threads: {', '.join(map(str, parts))}")
     kept = {name: count for name, count in status["memory"].items() if "/" not in name}
     lines.append(f"kept: {', '.join(f'{name} {count:,}' for name, count in kept.items())}")
+    lines += [f"ended: {text}" for text in status.get("overruns", ())]
     network = status["network"]
     is_alone = len(network["brokers"]) <= 1
     for section, columns in SECTIONS.items():

@@ -13,6 +13,7 @@ from broker.client.looped import Looped
 from broker.client.scope import AsyncScoped, Scoped
 from broker.client.threaded import Threaded
 from broker.errors import RefusedError
+from broker.transport import CONNECTED_MISSED_MAX
 from routing.config import SessionConfig
 
 TIMEOUT_S = 30.0
@@ -20,7 +21,9 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 def _connection(endpoint: str | None) -> Connection:
-    config = SessionConfig(instance=random.getrandbits(63))
+    config = SessionConfig(
+        instance=random.getrandbits(63), heartbeats_missed_max=CONNECTED_MISSED_MAX
+    )
     return Connection(endpoint_or_default(endpoint), config, lambda result: None)
 
 

@@ -17,6 +17,7 @@ from broker.client.scope import Scoped
 from broker.client.source import OnRefusal, Source
 from broker.client.threaded import Threaded
 from broker.errors import ClientClosed, PublishBlocked, RefusedError
+from broker.transport import CONNECTED_MISSED_MAX
 from matcher.model import Event, EventType
 from matcher.times import UNITS, time_of
 from routing.config import SessionConfig
@@ -61,6 +62,7 @@ def new_source(
         replay=replay,
         acknowledged=acks == "broker",
         unacknowledged_max=unacknowledged_max,
+        heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
     return Source(
         endpoint_or_default(endpoint), config, batch_events, delay_s, on_refusal, time_unit

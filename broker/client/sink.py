@@ -55,6 +55,9 @@ class Sink:
         """Take the broker's answer; gives the number of the subscription that was asked for."""
         if detail["waits"]:
             log("warning", "subscription waits: its type is not known yet", {"filter": text})
+        elif missing := detail.get("waits_for"):
+            fields = {"filter": text, "types": ",".join(missing)}
+            log("warning", "subscription waits: nobody publishes what its rules need", fields)
         return self._numbers.pop(request)
 
     def has_something(self) -> bool:

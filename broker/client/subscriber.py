@@ -11,6 +11,7 @@ from broker.client.looped import Looped
 from broker.client.scope import AsyncScoped, Scoped, until_closed, until_closed_async
 from broker.client.sink import Sink, WhenFullName
 from broker.client.threaded import Threaded
+from broker.transport import CONNECTED_MISSED_MAX
 from matcher.model import Event
 from routing.config import SessionConfig
 from routing.messages import Delivery
@@ -22,7 +23,12 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 def _sink(endpoint: str | None, name: str, when_full: str, queue: int, credit: int) -> Sink:
-    config = SessionConfig(name=name, instance=random.getrandbits(63), delivery_credit=credit)
+    config = SessionConfig(
+        name=name,
+        instance=random.getrandbits(63),
+        delivery_credit=credit,
+        heartbeats_missed_max=CONNECTED_MISSED_MAX,
+    )
     return Sink(endpoint_or_default(endpoint), config, when_full, queue)
 
 

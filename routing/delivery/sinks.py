@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -293,6 +294,20 @@ class Sinks:
                     self._enter(sink, interest_in(number, schema))
         self.index()
         return news
+
+    def pause(self, name: str, problem: str) -> list[tuple[Sink, Interest]]:
+        """Subscriptions to a type that is known no more are paused, and go on when it is known.
+
+        Gives them; those to all types wait as they do for any type.
+        """
+        paused = []
+        for sink in self._sinks.values():
+            for one in list(sink.interests.to(name)):
+                if one.schema is None and one.number not in sink.interests.of_all:
+                    now = replace(one, problem=problem)
+                    sink.interests.add(now)
+                    paused.append((sink, now))
+        return paused
 
     def remove(self, peer: Peer) -> None:
         """The link is gone, or its last subscription."""

@@ -18,6 +18,7 @@ class Needed(enum.Enum):
     PLAN = "plan"  # brokers have joined the tree that are not in the plan
     SURVEY = "survey"  # it keeps many events, and might let some of them go
     RELEASE = "release"  # rules here wait in vain, and too many events wait with them
+    END = "end"  # a rule there has ended by itself
     TREES = "trees"  # what sinks want of their own tree is another, or a link of a tree was lost
 
 
@@ -25,8 +26,8 @@ class Needed(enum.Enum):
 class Need:
     """The sender, or a broker below it, needs something of the root.
 
-    ``names``: for PLAN the brokers that have none, for RELEASE the types to be given up, for TREES
-    the two ends of the link, if one was lost.
+    ``names``: for PLAN the brokers that have none, for RELEASE the types to be given up, for END
+    the rule, for TREES the two ends of the link, if one was lost.
     """
 
     what: Needed
@@ -58,7 +59,8 @@ class Paused:
     rules, and the least mark up to which those there who want a rule's composite events have
     them. ``sources``: names, homes and types of the open sources there. ``known``: what brokers
     there know otherwise than the root. ``wants``: brokers, and what their own sinks want.
-    ``front``: the greatest mark of a rule that was given or told there.
+    ``front``: the greatest mark of a rule that was given or told there. ``ended``: rules that have
+    ended there by themselves, and up to when they hold.
     """
 
     root: Name
@@ -73,6 +75,7 @@ class Paused:
     known: tuple[Known, ...] = ()
     wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
     front: Time = TIME_MIN
+    ended: tuple[tuple[Name, Time], ...] = ()
 
 
 class SinkTree(Struct, array_like=True, frozen=True):

@@ -25,6 +25,7 @@ from routing.serving.watermark import Watermarks
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Detector, Placement
 from rules.engine.intervals import Intervals
+from rules.engine.overrun import Overrun
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
 from rules.language import load
@@ -88,6 +89,10 @@ class Detection:
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that it dropped since its id is another's."""
         return self._engine.take_conflict()
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call, having too many composite events."""
+        return self._engine.take_overruns()
 
     @property
     def memory(self) -> Mapping[str, int]:
@@ -201,6 +206,15 @@ class Detection:
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
         (ended,) = self._end(self._ends([deployed], now), NO_RULES)
+        self._rules_changed()
+        return ended
+
+    def end(self, rule: str, until: int) -> Deployed | None:
+        """Let a rule in force hold up to an instant, by its id; None where it is not in force."""
+        deployed = self._deployments.find(rule)
+        if deployed is None or deployed.until is not None:
+            return None
+        (ended,) = self._end({deployed: until}, NO_RULES)
         self._rules_changed()
         return ended
 

@@ -9,9 +9,11 @@ are due at once, are on their way before the engine gets to work on them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig
@@ -64,11 +66,14 @@ from routing.serving.status import (
 )
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
+from rules.engine.overrun import Overrun
 
 LEFT_OUT = "source left out"
 """What the log says of a source that rules wait for no longer."""
 NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
+OVERRUNS_TOLD = 20
+"""Rules that have ended, having too many composite events, that the status names."""
 CREDIT_MAX = 2**31 - 1
 """The most credit that a sink is remembered to have given."""
 
@@ -109,6 +114,8 @@ class Service:
         self._rates = Rates(now)
         self._refused: set[str] = set()
         """The names of brokers that have tried to link to this one, which works alone."""
+        self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
+        """In words, which rules have ended, and why; the last of them."""
         self._unacknowledged: dict[Peer, Link] = {}
         """Those of whom a Publish was taken in, while that is not yet said."""
         self._gathers = False
@@ -150,6 +157,7 @@ class Service:
             ],
             "parts": list(self._detection.parts),
             "memory": dict(self._detection.memory),
+            "overruns": list(self._overruns),
             "totals": {
                 **self._rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,
@@ -342,8 +350,22 @@ class Service:
         self._follow()
         if added.problem is not None:
             self._send(link.peer, SubscriptionPaused(added.number, added.problem))
-        detail = {"type": added.type_name, "waits": added.filter is None}
+        detail = {
+            "type": added.type_name,
+            "waits": added.filter is None,
+            "waits_for": self._missing_below(added.type_name),
+        }
         self._confirm_subscription(link, Confirmed(message.request, detail))
+
+    def _missing_below(self, name: str) -> list[str]:
+        """The types that all rules which define a type wait for, since nobody has advertised them;
+        none if somebody has advertised the type itself.
+        """
+        waits = [self._overview.absent(one) for one in self._deployments.defining(name)]
+        known = self._advertisements.find(name)
+        if not all(waits) or (known is not None and known.was_advertised):
+            return []
+        return sorted(set[str]().union(*waits))
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         self._send(link.peer, answer)
@@ -400,6 +422,22 @@ class Service:
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
         self._send(link.peer, Confirmed(message.request, self.status(self._moment.now)))
 
+    def _take_overrun(self, overrun: Overrun) -> None:
+        """A rule has ended, having more composite events at an instant than it may: say so."""
+        self._overruns.append(str(overrun))
+        name = plain_name(overrun.rule)
+        self._log("error", "a rule has ended", rule=name, reason=str(overrun))
+        self._end(overrun)
+
+    def _end(self, overrun: Overrun) -> None:
+        """Take a rule that has ended out of force; who waits for what no rule names now is told."""
+        ended = self._detection.end(overrun.rule, overrun.until)
+        if ended is None:
+            return
+        self._follow()
+        for sink, interest in self._sinks.pause(ended.rule.defines.name, str(overrun)):
+            self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
+
     # --- after every input ---
 
     def _settle_input(self) -> None:
@@ -427,6 +465,8 @@ class Service:
                 self._sinks.offer_detected(detections, self._detection.due_mark)
             if (conflict := self._detection.take_conflict()) is not None:
                 self._report(conflict)
+        for overrun in self._detection.take_overruns():
+            self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
             self._deliver(sink)
         if self._unacknowledged:

@@ -85,6 +85,7 @@ class _Paused(msgspec.Struct, array_like=True, frozen=True):
     known: Annotated[tuple[_Known, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     wants: tuple[tuple[Name, tuple[Text, ...]], ...]
     front: Time
+    ended: tuple[tuple[Name, Time], ...] = ()
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):

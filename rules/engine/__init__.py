@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from matcher.matching import DEVICES, Told, nobody
 from rules.engine.costs import Costs
-from rules.engine.engine import NOTHING, Detections, Detector, Placement
+from rules.engine.engine import NOTHING, Detections, Detector, InPieces, Placement
 
 __all__ = [
     "DEVICES",
@@ -15,6 +16,7 @@ __all__ = [
     "Costs",
     "Detections",
     "Detector",
+    "InPieces",
     "Placement",
     "make",
     "settled",
@@ -32,6 +34,7 @@ def make(
     device: str = "cpu",
     clock: Callable[[], float] | None = None,
     tell: Told = nobody,
+    composites_max: int | None = None,
 ) -> Detector:
     """A new engine without rules.
 
@@ -39,8 +42,9 @@ def make(
     of them that cost less there, if there is one. ``costs`` are those by which ``auto`` chooses,
     by default the ones that are shipped; ``clock`` gives seconds, by which it learns what the
     device really takes. ``tell`` is called with what the engine does otherwise from now on, and
-    why: when a device fails. Raises ValueError for names that there are not, or do not go
-    together, and NoDevice for ``gpu`` where there is none.
+    why: when a device fails. A rule that has more than ``composites_max`` composite events at one
+    instant ends there (:mod:`rules.engine.overrun`). Raises ValueError for names that there are
+    not, or do not go together, and NoDevice for ``gpu`` where there is none.
 
     Engines are imported when they are made: the kernels of ``cdp`` bring numba with them.
     """
@@ -48,20 +52,22 @@ def make(
     if name == "naive":
         from rules.engine.naive import NaiveEngine
 
-        return NaiveEngine()
+        return NaiveEngine(composites_max)
     from rules.engine.cdp import CdpEngine
     from rules.engine.chooser import Chooser
 
     chooser = Chooser(costs) if name == "auto" else None
-    engine = CdpEngine(incremental=name == "aip", chooser=chooser)
+    engine = CdpEngine(incremental=name == "aip", chooser=chooser, composites_max=composites_max)
     place = settled(device)
     if place == "cpu":
         return engine
+    from rules.engine.gpu.engine import GpuEngine
     from rules.engine.gpu.placed import PlacedEngine
     from rules.engine.gpu.placing import Placer
 
     placer = Placer(costs, clock=clock, automata=name != "cdp") if place == "auto" else None
-    return PlacedEngine(engine, placer=placer, tell=tell)
+    on_device = partial(GpuEngine, composites_max=composites_max)
+    return PlacedEngine(engine, on_device, placer, tell)
 
 
 def verify(name: str, device: str = "cpu", threads: int = 1) -> None:

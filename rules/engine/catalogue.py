@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,8 @@ class Deployed:
     ``since`` is the first instant that the rule sees (S15; TIME_MIN: from the beginning);
     ``position`` counts all rules ever deployed; ``rank`` see ``dependencies.arrange``. ``group``
     holds the types whose marks bind the rule; every instant before ``floor`` is done with,
-    whatever they say.
+    whatever they say. One that ``has_ended`` (:mod:`rules.engine.overrun`) is evaluated no more,
+    and its marks go on.
     """
 
     rule: Rule
@@ -67,6 +69,7 @@ class Deployed:
     version: int
     floor: int
     group: frozenset[str] = frozenset()
+    has_ended: bool = False
 
     @property
     def key(self) -> Key:
@@ -118,6 +121,12 @@ class Catalogue:
     def rules(self) -> tuple[Deployed, ...]:
         """The deployed rules in the order in which they run at one instant (Law 2)."""
         return tuple(sorted(self._rules.values(), key=lambda one: (one.rank, one.place)))
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether rules run at one instant in the order of their places (E4)."""
+        rules = self.rules
+        return all(one.place < other.place for one, other in pairwise(rules))
 
     def take_changed(self) -> tuple[Deployed, ...]:
         """The rules that are new, or stand elsewhere, since this was last asked."""
@@ -198,6 +207,15 @@ class Catalogue:
         self._changed.pop(name, None)
         return removed
 
+    def end(self, name: str) -> Deployed:
+        """Evaluate a rule no more; gives it so."""
+        ended = self._rules[name] = replace(self._rules[name], has_ended=True)
+        return ended
+
+    def has_ended(self, name: str) -> bool:
+        """Whether a rule is evaluated no more."""
+        return self._rules[name].has_ended
+
     def is_above_timers(self, rule: Rule) -> bool:
         """Whether events that a rule uses may be composite ones that come of a Timer's ticks."""
         return any(self._standings.is_made_of(use.type.name, TIMER.name) for use in uses_of(rule))
@@ -232,7 +250,7 @@ class Catalogue:
         for name, one in self._rules.items():
             group = self.groups.numbers[one.group]
             start, end = max(int(old[group]), one.floor), int(self.groups.marks[group])
-            if end > start:
+            if end > start and not one.has_ended:
                 due[name] = (start, end)
         return due
 

@@ -10,11 +10,16 @@ older ones, and those of a rule that lags behind, are put in their places. While
 type and those of rules stay, it may wait, for nothing can come of it.
 
 Law 2: what no rule can use any more goes away (:mod:`rules.engine.retention`).
+
+Law 3: what an advance finds may be given in pieces, in the common order, so that it never stands in
+memory whole. An evaluation halts when its outlet is full, and goes on with what was written taken.
+Not in pieces come composite events that other rules use, which stand in columns whole, and those of
+an advance in which some rule runs before one whose place is earlier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -39,6 +44,7 @@ from rules.engine.linker import Linker
 from rules.engine.merged import Merged
 from rules.engine.moving import Holding, Move
 from rules.engine.outlets import Outlets
+from rules.engine.overrun import Overrun
 from rules.engine.pending import Pending, times_of
 from rules.engine.retention import Retention
 from rules.engine.rows import RowWriter, row_of
@@ -57,14 +63,22 @@ WAITING_MAX = 1024
 class CdpEngine:
     """A Detector; see :class:`rules.engine.engine.Detector`."""
 
-    def __init__(self, *, incremental: bool = False, chooser: Chooser | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        incremental: bool = False,
+        chooser: Chooser | None = None,
+        composites_max: int | None = None,
+    ) -> None:
         self._incremental = incremental
         self._chooser = chooser
+        self._yield_max = growth.UNBOUNDED if composites_max is None else composites_max
+        self._overruns: list[Overrun] = []
         self._catalogue = Catalogue()
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
         self._linker = Linker(self._strings)
-        self._arrays = growth.new_arrays()
+        self._arrays = growth.new_arrays(self._yield_max)
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._pending = Pending(self._arrays, self._linker.tables, self._writer)
         self._retention = Retention(self._linker, self._pending, self._strings, self._writer.texts)
@@ -73,6 +87,7 @@ class CdpEngine:
         self._deferred = Deferred()
         self._clock: list[str] = []  # rules whose terminator is the Timer
         self._ticking = Ticking()
+        self._give: Callable[[Detections], None] | None = None
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -106,6 +121,11 @@ class CdpEngine:
     def take_conflict(self) -> Conflict | None:
         """The first conflict since the last call, if there was one."""
         return self._pending.repeats.take_conflict()
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call, each with its last instant."""
+        overruns, self._overruns = self._overruns, []
+        return overruns
 
     @property
     def entered(self) -> int:
@@ -183,7 +203,8 @@ class CdpEngine:
     def fresh(self) -> CdpEngine:
         """A new engine of the same kind and choices."""
         chooser = None if self._chooser is None else self._chooser.fresh()
-        return CdpEngine(incremental=self._incremental, chooser=chooser)
+        most = None if self._yield_max == growth.UNBOUNDED else self._yield_max
+        return CdpEngine(incremental=self._incremental, chooser=chooser, composites_max=most)
 
     def joined(self, others: Sequence[CdpEngine], rules: Iterable[Deployed]) -> CdpEngine:
         """A new engine that evaluates rules, given in the order of E4, as this one and others
@@ -193,9 +214,7 @@ class CdpEngine:
         marks = {name: mark for one in olds for name, mark in one.marks.items()}
         engine = self.fresh()
         engine._catalogue.follow(self._catalogue)
-        for (since, version), some in groupby(rules, lambda one: (one.since, one.version)):
-            together = RuleSet(tuple(one.rule for one in some), {})
-            engine._deploy(together, since, version, marks)
+        engine._deploy_as(rules, marks)
         for old in olds:
             engine._pending.note(old._pending.times)
         move = Move([old._holding for old in olds], engine._holding)
@@ -207,6 +226,7 @@ class CdpEngine:
         engine._deferred = Deferred(move.deferred())
         move.consume(growth.grow)
         engine._ticking.assume(engine._greatest)
+        engine._overruns = [one for old in olds for one in old._overruns]
         return engine
 
     def take_over(
@@ -221,13 +241,21 @@ class CdpEngine:
         they may still see them. No rule is deployed here yet; ``others`` knows the types' marks.
         """
         self._catalogue.follow(others)
-        for (since, version), some in groupby(rules, lambda one: (one.since, one.version)):
-            self._deploy(RuleSet(tuple(one.rule for one in some), {}), since, version, marks)
+        self._deploy_as(rules, marks)
         for batch in past:
             self.push(batch)
         self._pending.let_arrive(TIME_MAX, None)
         self.evaluate()
         self._deferred.keep(self._arrays)
+
+    def _deploy_as(self, rules: Iterable[Deployed], marks: Mapping[str, int]) -> None:
+        """Have rules as another engine has, which has evaluated them up to their marks."""
+        for (since, version), group in groupby(rules, lambda one: (one.since, one.version)):
+            some = tuple(group)
+            self._deploy(RuleSet(tuple(one.rule for one in some), {}), since, version, marks)
+            for one in some:
+                if one.has_ended:
+                    self._linker.end(self._catalogue.end(one.rule.name))
 
     @property
     def _holding(self) -> Holding:
@@ -271,7 +299,7 @@ class CdpEngine:
             self._outlets.forget(number)
             self._equal.clear()
         if not self._linker.linked:
-            self._arrays = growth.new_arrays()
+            self._arrays = growth.new_arrays(self._yield_max)
             self._pending.move_to(self._arrays)
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
 
@@ -376,6 +404,19 @@ class CdpEngine:
         self.evaluate()
         return self.finish()
 
+    def advance_in_pieces(
+        self, marks: int | Mapping[str, int], give: Callable[[Detections], None]
+    ) -> None:
+        """The same, but what is detected is given in pieces, each as soon as there is one (Law 3).
+
+        ``give`` asks nothing of the engine.
+        """
+        self._give = None if self._catalogue.has_turns else give
+        try:
+            give(self.advance(marks))
+        finally:
+            self._give = None
+
     def _advance_by_turns(self, marks: int | Mapping[str, int]) -> Detections:
         """The same, turn by turn (catalogue, Law 5)."""
         pieces = []
@@ -448,7 +489,10 @@ class CdpEngine:
         arrays = self._arrays
         while (status := process(arrays.state)) != layout.DONE:
             if status == layout.GROW_OUT:
+                self._give_piece()
                 self._outlets.grow()
+            elif status == layout.TOO_MANY:
+                self._end_rule()
             elif status == layout.GROW_TAKEN:
                 self._outlets.begin_anew()
             elif status in loading.LOADING:
@@ -457,6 +501,24 @@ class CdpEngine:
                 growth.grow(arrays, status)
             else:
                 self._pending.grow(status)
+
+    def _give_piece(self) -> None:
+        """Give what was written so far, if that is enough and may be given."""
+        if self._give is None or (full := self._outlets.full) is None:
+            return
+        if full.name in self._catalogue.used or not self._catalogue.is_in_order:
+            return
+        self._arrays.counters[layout.PIECE] = 1
+        while process(self._arrays.state) != layout.DONE:
+            self._outlets.begin_anew()
+        self._give(self._outlets.piece())
+
+    def _end_rule(self) -> None:
+        """Let a rule yield no more that has yielded all it may."""
+        counters = self._arrays.counters
+        name = self._linker.by_number[counters[layout.ENDED_RULE]].deployed.rule.name
+        self._linker.end(self._catalogue.end(name))
+        self._overruns.append(Overrun(name, counters[layout.INSTANT], self._yield_max))
 
     def finish(self) -> Detections:
         """The third step: what was detected."""

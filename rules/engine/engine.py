@@ -13,14 +13,15 @@ Law 3 (S15): a rule sees, in every role, only events from its ``since`` on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from matcher.model import Event, EventBatch, Int64s
 from rules.engine.conflict import Conflict
+from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
 
 
@@ -62,6 +63,17 @@ def kept_by_all(memories: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
     for one in memories:
         total.update(one)
     return dict(sorted(total.items()))
+
+
+@runtime_checkable
+class InPieces(Protocol):
+    """An engine that need not have what one advance finds in memory whole."""
+
+    def advance_in_pieces(
+        self, marks: int | Mapping[str, int], give: Callable[[Detections], None]
+    ) -> None:
+        """Advance; what is detected is given in pieces, in the common order."""
+        ...
 
 
 class Detector(Protocol):
@@ -145,6 +157,10 @@ class Detector(Protocol):
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark."""
+        ...
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call (:mod:`rules.engine.overrun`)."""
         ...
 
     def forget_marks(self) -> None:

@@ -17,6 +17,8 @@ from rules.engine.linker import Linker
 
 SCAN_MAX = 32
 """A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
+UNBOUNDED = 2**62
+"""More composite events than any rule yields."""
 LOOK_MIN = 512
 """With so many lists it pays to look ahead at events; fewer fit the nearest caches."""
 GROWING = {
@@ -31,8 +33,10 @@ GROWING = {
 """The arrays that a status asks to grow."""
 
 
-def new_arrays() -> Arrays:
-    """Arrays for no events at all; everything in them grows."""
+def new_arrays(yield_max: int = UNBOUNDED) -> Arrays:
+    """Arrays for no events at all; everything in them grows. ``yield_max``: composite events that a
+    rule may yield at one instant.
+    """
     arrays = Arrays()
     arrays["free"] = np.full(layout.SIZE_CLASSES, -1, np.int64)
     arrays["buckets"] = np.full(128, -1, np.int64)
@@ -40,6 +44,7 @@ def new_arrays() -> Arrays:
     arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
     arrays["counters"][layout.LOOK_MIN] = LOOK_MIN
     arrays["counters"][layout.LEVEL] = TIME_MIN
+    arrays["counters"][layout.YIELD_MAX] = yield_max
     arrays["accesses"]["list"] = -1
     arrays.grow("walked", WALKED_KINDS * WALKED_MAX)
     arrays["stored"] = np.empty(0, layout.DEFERRED_TRIGGER)

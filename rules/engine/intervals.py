@@ -24,6 +24,7 @@ from matcher.identity import RULE_SOURCE, VERSION, plain_name
 from matcher.model import EventBatch, EventIds, StringColumn
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Detector, Placement
+from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
 
 
@@ -107,6 +108,10 @@ class Intervals:
     def take_conflict(self) -> Conflict | None:
         """The first conflict since the last call, if there was one."""
         return self._engine.take_conflict()
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended by themselves since the last call."""
+        return self._engine.take_overruns()
 
     @property
     def parts(self) -> Sequence[Collection[str]]:

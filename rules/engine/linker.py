@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import AnyArray, Int64s
+from matcher.model import TIME_MAX, AnyArray, Int64s
 from rules.engine.assembler import Assembler, loaded
 from rules.engine.automata import AutomatonTables, LinkedAutomaton
 from rules.engine.catalogue import Deployed
@@ -286,11 +286,17 @@ class Linker:
         record["since"] = deployed.since
         if linked.straight is not None:
             self._straight.array[linked.straight[0] + layout.STRAIGHT_SINCE] = deployed.since
-        record["floor"] = max(deployed.floor, deployed.since)
+        record["floor"] = _floor(deployed)
         record["group"] = self._group_numbers[deployed.group]
         self._lookbacks.place(
             linked.number, deployed.rank, deployed.since, deployed.position, variant
         )
+
+    def end(self, deployed: Deployed) -> None:
+        """Take over from the catalogue that a rule has ended."""
+        for linked in self.linked[deployed.rule.name]:
+            linked.deployed = deployed
+            self.rules.array[linked.number]["floor"] = _floor(deployed)
 
     def _decide_stores(self, used: Collection[str]) -> None:
         """Which rules' composite events enter columns: those of types that some rule uses."""
@@ -336,6 +342,11 @@ def _value(program: Program, assembler: Assembler) -> _Value:
     if (attribute := loaded(program)) is not None:
         return _Value(*attribute, 0)
     return _Value(-1, 0, assembler.program(program))
+
+
+def _floor(deployed: Deployed) -> int:
+    """Every instant before it is done with."""
+    return TIME_MAX if deployed.has_ended else max(deployed.floor, deployed.since)
 
 
 def _ends_in_each(plan: RulePlan) -> bool:

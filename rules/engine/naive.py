@@ -25,6 +25,7 @@ from rules.engine.engine import Detections
 from rules.engine.naive_events import COMPOSITE, Occurrence, Order, detections, occurrences
 from rules.engine.naive_match import matches, matches_together
 from rules.engine.naive_values import Scope, value_of
+from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, Rule, RuleSet
 from rules.zones import zone_of
 
@@ -60,7 +61,9 @@ of its composite event.
 class NaiveEngine:
     """A Detector that is right rather than fast; see :class:`rules.engine.engine.Detector`."""
 
-    def __init__(self) -> None:
+    def __init__(self, composites_max: int | None = None) -> None:
+        self._composites_max = composites_max
+        self._overruns: list[Overrun] = []
         self._catalogue = Catalogue()
         self._history: dict[str, list[Occurrence]] = {}  # by type
         self._at: dict[int, list[Occurrence]] = {}  # the same by time
@@ -95,6 +98,11 @@ class NaiveEngine:
         conflict, self._conflict = self._conflict, None
         return conflict
 
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call, each with its last instant."""
+        overruns, self._overruns = self._overruns, []
+        return overruns
+
     @property
     def parts(self) -> Sequence[Collection[str]]:
         """The names of the rules: it is all of one part."""
@@ -109,7 +117,7 @@ class NaiveEngine:
 
     def fresh(self) -> NaiveEngine:
         """A new engine of the same kind."""
-        return NaiveEngine()
+        return NaiveEngine(self._composites_max)
 
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
@@ -164,7 +172,7 @@ class NaiveEngine:
         for instant in sorted(instants):
             for rule in rules:  # S12: in order of rank
                 start, end = due[rule.rule.name]
-                if start <= instant < end:
+                if start <= instant < end and not self._catalogue.has_ended(rule.rule.name):
                     tick = ticks[rule.rule.name].get(instant)
                     events = self._at.get(instant, ()) if tick is None else (tick,)
                     found += self._run(rule, instant, tuple(events))
@@ -188,7 +196,7 @@ class NaiveEngine:
 
     def _run(
         self, deployed: Deployed, instant: int, events: Collection[Occurrence]
-    ) -> list[Occurrence]:
+    ) -> Sequence[Occurrence]:
         """Evaluate one rule at one instant, whose events are given."""
         rule = deployed.rule
         # S11: all matches of one instant see the same history, so the view is fixed here.
@@ -203,10 +211,23 @@ class NaiveEngine:
                     complete.append((which, match.events, known))
         for _, match_events, _ in complete:
             self._consumed[rule.name].update(match_events[number] for number in rule.consuming)
-        composites = _composites(deployed, instant, complete)
+        composites = self._bounded(rule.name, instant, _composites(deployed, instant, complete))
         for event in composites:  # S12: rules of a higher rank see them at their own instant
             self._keep(event)
         return composites
+
+    def _bounded(
+        self, name: str, instant: int, composites: list[Occurrence]
+    ) -> Sequence[Occurrence]:
+        """What of a rule's composite events at an instant it may yield; the rule ends if that is
+        not all.
+        """
+        most = self._composites_max
+        if most is None or len(composites) <= most:
+            return composites
+        self._catalogue.end(name)
+        self._overruns.append(Overrun(name, instant, most))
+        return composites[:most]
 
     def _keep(self, event: Occurrence) -> None:
         self._history.setdefault(event.type.name, []).append(event)

@@ -8,7 +8,7 @@ while there is room, so that single events cost no allocation, and gets other co
 none, in memory that a :class:`Pool` lends. So do the words that say what was taken.
 
 Law 2: an outlet has room for about twice what an advance yields; for more only where that is
-little.
+little. Where advances are given in pieces, it has room for about one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from matcher.model import EventType
 from rules.engine.columns import ColumnTables
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.kernels import layout
@@ -32,6 +33,8 @@ ROOM_SMALL = 1024
 """As long as advances yield little, columns are made anew so seldom as this many allow."""
 ADVANCES, ROOM_LARGE = 6, 8192
 """Columns serve for about so many advances, unless that is more room than this."""
+PIECE = 1 << 16
+"""Composite events of a type that are a piece, where an advance may be given in several."""
 TAKEN_MIN = 1 << 14
 """Words that there are at least for what advances say they took."""
 
@@ -61,22 +64,21 @@ class Outlets:
         counters = self._arrays["counters"]
         number = int(counters[layout.OUT_TYPE])
         need, need_causes = int(counters[layout.OUT_NEED]), int(counters[layout.OUT_CAUSES])
+        each = -(-need_causes // need)
+        need = min(need, PIECE)  # what there is room for is written, and more asked for then
         record = self._arrays["outlets"][number]
         old = self._columns.get(number)
         first, count, first_cause, last_cause = (
             int(record[name]) for name in ("first", "count", "first_cause", "causes")
         )
         kept, kept_causes = count - first, last_cause - first_cause
-        had, had_causes = int(record["capacity"]), int(record["cause_capacity"])
-        # What is asked for would fit: the evaluation wrote more before it asked, and undid it.
-        undone = count + need <= had and last_cause + need_causes <= had_causes
         capacity = max(
             ROOM_MIN,
             2 * (kept + need),
             self._expected.pop(number, 0),
-            2 * had if undone else min(2 * had, ROOM_SMALL),
+            min(2 * int(record["capacity"]), ROOM_SMALL),
         )
-        causes = max(2 * (kept_causes + need_causes), capacity * -(-need_causes // need))
+        causes = max(2 * (kept_causes + each * need), capacity * each)
         new = Columns.empty(self._tables.event_types[number], capacity, causes, self._pool)
         if old is not None and kept:
             start = first + int(record["advances"])
@@ -94,6 +96,14 @@ class Outlets:
             record["kinds"] = 0
         for name, address in new.addresses.items():
             record[name] = address
+
+    @property
+    def full(self) -> EventType | None:
+        """The type whose outlet asks for room, if the advance has written a piece there."""
+        number = self._arrays.counters[layout.OUT_TYPE]
+        record = self._arrays["outlets"][number]
+        is_piece = record["count"] - record["first"] >= PIECE
+        return self._tables.event_types[number] if is_piece else None
 
     def begin_anew(self) -> None:
         """Give the kernels other memory to say what they took: this is full, and others hold it."""
@@ -126,6 +136,12 @@ class Outlets:
         if counters[layout.TAKEN_FULL]:
             self._make_way(taken.parts())
         return taken
+
+    def piece(self) -> Detections:
+        """All that the advance has written so far; another piece is likely to follow."""
+        found = self.taken()
+        self._expected[self._arrays.counters[layout.OUT_TYPE]] = PIECE + PIECE // 4
+        return found
 
     def _make_way(self, parts: Iterable[Part]) -> None:
         """Have the next advance begin with columns of its own where these are nearly full.

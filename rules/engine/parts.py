@@ -36,6 +36,7 @@ from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.engine.merged import Merged, Ranked
+from rules.engine.overrun import Overrun
 from rules.engine.part import Group, Part, alike, together, types_of
 from rules.engine.pending import times_of
 from rules.engine.taken import Taken
@@ -67,6 +68,7 @@ class PartedEngine:
         self._at_once = at_once
         self._catalogue = Catalogue()
         self._repeats = DuplicateFilter()
+        self._overruns: list[Overrun] = []
         self._pending: dict[str, list[_Waiting]] = {}  # by type
         self._places = [np.empty(0, np.int64)] * len(engines)  # by part: see Merged
 
@@ -92,6 +94,11 @@ class PartedEngine:
     def take_conflict(self) -> Conflict | None:
         """The first conflict since the last call, if there was one."""
         return self._repeats.take_conflict()
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call, each with its last instant."""
+        overruns, self._overruns = self._overruns, []
+        return overruns
 
     @property
     def parts(self) -> tuple[tuple[str, ...], ...]:
@@ -239,6 +246,10 @@ class PartedEngine:
             for part, has_begun in zip(self._parts, begun, strict=True)
         ]
         self._catalogue.advance_groups(marks)
+        for part in self._parts:
+            for one in part.engine.take_overruns():
+                self._catalogue.end(one.rule)
+                self._overruns.append(one)
         self._forget()
         return [
             (one, places)

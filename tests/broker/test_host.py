@@ -9,6 +9,8 @@ from broker.host import Host
 from broker.transport import Transport
 from matcher.model import EventType
 from routing.config import NodeConfig
+from routing.effects import Effect, Send
+from routing.messages import Acknowledged
 from routing.node import Node
 from rules.engine import make
 
@@ -51,3 +53,50 @@ def test_a_goodbye_is_heard_although_its_sender_has_hung_up() -> None:
     thread.join()
     host.close("the test ends")
     assert standing == "closed"
+
+
+def test_messages_that_are_there_at_once_are_settled_once() -> None:
+    """Law 1: of what came while the host was busy each source hears once that it has come."""
+    transport, clock = Transport(), Clock()
+    endpoint = transport.listen("tcp://127.0.0.1:*")
+    node = Node(NodeConfig(), make("naive"), clock.now())
+    host = Host(node, transport, clock)
+    carry_out, sent = node.emit, list[object]()
+
+    def carry_out_and_note(effect: Effect) -> None:
+        if isinstance(effect, Send):
+            sent.append(type(effect.message))
+        carry_out(effect)
+
+    node.emit = carry_out_and_note
+    busy, has_come = threading.Event(), threading.Event()
+
+    def be_busy() -> None:
+        busy.set()
+        assert has_come.wait(10)
+
+    thread = threading.Thread(target=host.run)
+    thread.start()
+    with (
+        Publisher(endpoint, name="one", types=[TEMP], delay_s=0.0) as one,
+        Publisher(endpoint, name="two", types=[TEMP], delay_s=0.0) as two,
+    ):
+        host.when_woken = be_busy
+        host.wake()
+        assert busy.wait(10)
+        sent.clear()
+        for number in range(50):
+            for publisher in (one, two):
+                publisher.publish("Temp", value=float(number))
+                publisher.flush()  # so that each is a message
+        time.sleep(0.2)
+        has_come.set()
+        one.wait()
+        two.wait()
+    host.stop()
+    thread.join()
+    acknowledged = sent.count(Acknowledged)
+    events = [source["events"] for source in node.status(clock.now())["sources"]]
+    host.close("the test ends")
+    assert events == [50, 50]
+    assert acknowledged < 20, "of a hundred messages"

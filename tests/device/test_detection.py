@@ -30,6 +30,22 @@ def test_random_rules_that_a_device_takes(part: int) -> None:
         assert found == wanted, case
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_rule_ends_where_it_has_more_composite_events_than_it_may(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Terminators of an instant are evaluated apart, so that what it yields comes bit by bit."""
+    monkeypatch.setattr("rules.engine.gpu.evaluation.TERMINATORS_MAX", 1)
+    ended = 0
+    for seed in SEEDS:
+        case, naive, engine = eligible_case(seed), NaiveEngine(most), GpuEngine(None, most)
+        assert run(case, engine).advances == run(case, naive).advances, case
+        overruns = sorted(map(str, naive.take_overruns()))
+        assert sorted(map(str, engine.take_overruns())) == overruns, case
+        ended += len(overruns)
+    assert ended > 0
+
+
 def test_what_no_rule_sees_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rules.engine.gpu.engine.LOOK_EVENTS", 3)
     monkeypatch.setattr("rules.engine.gpu.stores.FORGET_MIN", 0)

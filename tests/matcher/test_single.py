@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from matcher.model import DTYPES, EventBatch, EventIds, EventType, Kind, StringColumn
-from matcher.single import Row, Single, singles
+from matcher.single import Row, Single, packed, singles
 
 EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")
 TEXTS = ["", "a", "Zürich", "日本", "\0", "x" * 300]
@@ -88,3 +88,37 @@ def test_it_survives_copying_and_pickling() -> None:
 def test_what_it_has_not_is_missing() -> None:
     with pytest.raises(AttributeError, match="Single has no attribute 'colour'"):
         getattr(Single(EventType("Empty"), Row(0, "s", 1, None, ())), "col" + "our")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_singles_are_packed_by_type_and_source_in_their_order(seed: int) -> None:
+    rng = random.Random(seed)
+    other = EventType.of("Other", n="int")
+    come: list[EventBatch] = [
+        Single(EVERYTHING, random_row(rng))
+        if rng.random() < 0.8
+        else Single(other, Row(rng.randrange(10), rng.choice(TEXTS), rng.randrange(9), None, (1,)))
+        for _ in range(rng.randint(0, 40))
+    ]
+    several = EventBatch(
+        other,
+        np.array([5, 6]),
+        EventIds(StringColumn.constant("s", 2), np.array([1, 2])),
+        (np.array([7, 8]),),
+    )
+    come.insert(rng.randrange(len(come) + 1), several)
+
+    def by_source(batches: list[EventBatch]) -> dict[tuple[str, str, bool], list[str]]:
+        found: dict[tuple[str, str, bool], list[str]] = {}
+        for batch in batches:
+            if batch is not several:
+                given = batch.ids.text is None
+                for event in batch.events():
+                    key = event.type, event.source, given
+                    found.setdefault(key, []).append(repr(event))
+        return found
+
+    done = packed(come)
+    assert by_source(done) == by_source(come)
+    assert len(done) == len(by_source(come)) + 1
+    assert done[-1] is several

@@ -10,11 +10,13 @@ from engines import NAMES
 import rules.engine
 from matcher.single import Row, Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN
+from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Log, Send
 from routing.messages import (
     VERSION,
     Acknowledged,
+    Acks,
     Advertise,
     Code,
     Credit,
@@ -101,3 +103,31 @@ def test_an_event_beyond_all_years_is_refused_by_name(time: int) -> None:
 def farewells(effects: list[object]) -> list[tuple[Code, str]]:
     messages = [one.message for one in effects if isinstance(one, Send)]
     return [(one.code, one.reason) for one in messages if isinstance(one, Goodbye)]
+
+
+def test_what_is_gathered_is_settled_once_and_before_any_other_message() -> None:
+    """Law 3: three events come together; a subscription between them finds the first two."""
+    temp, sent = schema_of("Temp(value: float)"), list[Send]()
+    node = Node(NodeConfig(wall_clock=False), rules.engine.make("naive"))
+    for peer, message in (
+        (b"p", Hello(VERSION, "sensor", 1.0)),
+        (b"p", Advertise(1, (temp,))),
+        (b"s", Hello(VERSION, "", 1.0)),
+        (b"s", Subscribe(1, 1, "Temp()")),
+        (b"s", Credit(10)),
+    ):
+        node.receive(peer, message, 0.0)
+    node.take_effects()
+
+    def publish(number: int) -> tuple[bytes, list[bytes]]:
+        row = Row(number, "sensor", number, None, (float(number),))
+        return b"p", wire.encode(Publish((Single(temp, row),), number, Acks.BROKER))
+
+    other = (b"s", wire.encode(Subscribe(2, 2, "Temp(value > 2)")))
+    node.receive_together([publish(1), publish(2), other, publish(3)], 0.0)
+    sent = [effect for effect in node.take_effects() if isinstance(effect, Send)]
+    deliveries = [one.message for one in sent if isinstance(one.message, Delivery)]
+    assert [sum(map(len, one.batches)) for one in deliveries] == [2, 1]
+    assert deliveries[1].subscriptions == ((1, 2),)
+    acknowledged = [one.message for one in sent if isinstance(one.message, Acknowledged)]
+    assert acknowledged == [Acknowledged(2), Acknowledged(3)]

@@ -6,7 +6,7 @@ import pytest
 
 import rules.local
 from matcher.errors import BadEvent
-from rules import Engine, RuleErrors
+from rules import Engine, RuleErrors, TooManyComposites
 
 RULES = """
 event A(x: int)
@@ -154,3 +154,30 @@ def test_the_id_of_another_event_is_refused_and_the_same_event_again_counted():
             [{"time": 3, "v": 1, "id": "x"}, {"time": 4, "v": 1, "id": "x"}], type="Reading"
         )
     assert [event.data["t"] for event in engine.finish()] == [20.0, 1.0]
+
+
+def test_a_rule_with_too_many_composite_events_is_removed_and_the_others_go_on():
+    text = """
+        event A(x: int) event B(y: int)
+        define Pair(y: int) from A() and each B() within 10 s from A where y = B.y
+        define Seen() from Pair() and last A() within 1 s from Pair
+    """
+    engine = Engine(text, composites_per_instant_max=2)
+    for y in range(3):
+        engine.publish("B", time=0, y=y)
+    engine.publish("A", time=1, x=1)
+    with pytest.raises(TooManyComposites, match="rule Pair has more than 2 composite") as caught:
+        engine.publish("A", time=2, x=1)
+    found = [event.type for event in caught.value.detections.events()]
+    assert found == ["Pair", "Pair", "Seen", "Seen"]
+    assert [rule.name for rule in engine.rules] == ["Seen"]
+    engine.deploy(text.partition("define Seen")[0])
+    engine.publish("B", time=3, y=7)
+    engine.publish("A", time=4, x=1)
+    assert [event.data for event in engine.finish() if event.type == "Pair"] == [{"y": 7}]
+
+
+def test_a_bound_of_composite_events_is_a_number_or_none():
+    with pytest.raises(ValueError, match="composites_per_instant_max must be at least 1"):
+        Engine(composites_per_instant_max=0)
+    assert Engine(composites_per_instant_max=None).finish() == []

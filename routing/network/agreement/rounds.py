@@ -31,6 +31,7 @@ class Round:
     known: list[Known] = field(default_factory=list)
     wants: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     front: int = TIME_MIN
+    ended: dict[str, int] = field(default_factory=dict)
     is_anew: bool = False
     """At the root: whether rules are to begin anew, whatever else there is."""
 
@@ -50,6 +51,7 @@ class Round:
         self.known = distinct((*self.known, *said.known))
         self.wants += said.wants
         self.front = max(self.front, said.front)
+        self.ended.update(said.ended)
 
     def need(self, due: Times) -> None:
         """Somebody has the composite events of rules up to these times."""
@@ -70,6 +72,7 @@ class Round:
             tuple(self.known),
             tuple(self.wants),
             self.front,
+            _table(self.ended),
         )
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from routing.config import Ordering
 from routing.overlay.config import FORGET_S
+from rules.engine.overrun import COMPOSITES_MAX
 
 
-def terms_of(strategy: str, ordering: Ordering, forget_s: float) -> str:
-    """The terms of a network; ``forget_s``, as in OverlayConfig, where it is not as in most."""
+def terms_of(
+    strategy: str, ordering: Ordering, forget_s: float, composites_per_instant_max: int
+) -> str:
+    """The terms of a network; ``forget_s``, as in OverlayConfig, where it is not as in most, and so
+    the bound of composite events.
+    """
     said = [strategy, ordering.value]
     if forget_s != FORGET_S:
         said.append(f"forget_s {forget_s:.3f}")
+    if composites_per_instant_max != COMPOSITES_MAX:
+        said.append(f"composites_per_instant_max {composites_per_instant_max}")
     return ", ".join(said)

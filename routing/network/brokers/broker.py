@@ -29,6 +29,8 @@ from routing.messages import (
     Code,
     Confirmed,
     Message,
+    Need,
+    Needed,
     WhenFull,
 )
 from routing.network.agreement.terms import terms_of
@@ -54,6 +56,7 @@ from routing.serving.sources import Source, Standing
 from routing.serving.status import Overview
 from routing.wire import MAGIC
 from rules.engine.engine import Detector
+from rules.engine.overrun import Overrun
 from rules.errors import RuleErrors
 
 _LINK_HELLO = 48
@@ -69,7 +72,8 @@ class Broker(Node):
     def __init__(self, setup: Setup) -> None:
         overlay, strategy = setup.overlay, type(setup.strategy)
         ordering = setup.config.ordering
-        terms = terms_of(setup.strategy.name, ordering, overlay.forget_s)
+        most = setup.config.composites_per_instant_max
+        terms = terms_of(setup.strategy.name, ordering, overlay.forget_s, most)
         self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
         self._strategy_name = setup.strategy.name
         self._has_trees = has_sink_trees(strategy)
@@ -81,6 +85,7 @@ class Broker(Node):
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()
         parts = parts_of(self._ground, self._agreed, self._agenda, self._moved)
+        self._needs = parts.needs
         self._wanting = parts.wanting
         self._knowing = parts.knowing
         self._requests = parts.requests
@@ -468,6 +473,13 @@ class Broker(Node):
         if self._trees is not None:
             self._trees.ask_for_own()
         self._agenda.tell_soon()
+
+    def _end(self, overrun: Overrun) -> None:
+        """Tell the root, with the next pause: wherever the rule is evaluated it ends here, but who
+        has to evaluate it anew must know.
+        """
+        self._divided.ended[overrun.rule] = overrun.until
+        self._needs.say(Need(Needed.END, (overrun.rule,)))
 
     def _is_held(self) -> bool:
         self._holding.look_at_links()

@@ -116,6 +116,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
             Needed.PLAN: pausing.meet,
             Needed.SURVEY: pausing.meet_survey,
             Needed.RELEASE: knowing.give_up,
+            Needed.END: pausing.meet_end,
             Needed.TREES: pausing.meet if trees is None else trees.meet,
         }
     )

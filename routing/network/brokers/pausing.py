@@ -77,6 +77,8 @@ class Pausing:
         """Whether the last pause was in another tree than the plan before it, or with others."""
         self._needs_plan = False
         """At the root: whether brokers have joined the tree."""
+        self._has_ended = False
+        """At the root: whether a rule has ended by itself since the last pause."""
         self._newcomers: Sequence[str] = ()
 
     # --- what a plan is for ---
@@ -84,7 +86,7 @@ class Pausing:
     @property
     def has_work(self) -> bool:
         """At the root: whether there is a reason to divide the rules anew."""
-        if self._needs_plan or (self._agreed.absent and self._has_forgotten()):
+        if self._needs_plan or self._has_ended or (self._agreed.absent and self._has_forgotten()):
             return True
         for one in self._reasons:  # noqa: SIM110 (a generator has a step for each)
             if one.has_work:
@@ -105,6 +107,11 @@ class Pausing:
     def meet(self, need: Need) -> None:
         """At the root: somebody needs a plan."""
         self._needs_plan = True
+        self._agenda.tell_soon()
+
+    def meet_end(self, need: Need) -> None:
+        """At the root: a rule has ended by itself, which all have to know."""
+        self._has_ended = True
         self._agenda.tell_soon()
 
     def meet_survey(self, need: Need) -> None:
@@ -165,7 +172,7 @@ class Pausing:
         epoch = self._router.epoch
         if is_idle and self._has_whole_tree and epoch is not None:
             introduce = self._needs_plan or not self._agreed.is_planned
-            self._needs_plan = False
+            self._needs_plan = self._has_ended = False
             if self._trees is not None:
                 self._trees.begin_round()
             number, digest = self._agreed.next_number(), digest_of(self._agreed.known)
@@ -228,6 +235,7 @@ class Pausing:
             raise_all(found.rules, ((rule, station.mark(rule)) for rule in station.rules))
             raise_all(detection.evaluated, ((rule, station.mark(rule)) for rule in station.rules))
         found.front = max(found.front, detection.front)
+        found.ended.update(detection.ended)
         found.need(tuple(detection.due_of(ground.wanted_rules).items()))
         if found.pause.introduce:  # of whoever was the root before, and is it no longer
             found.need(let_go(detection.committed))

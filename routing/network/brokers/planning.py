@@ -99,6 +99,8 @@ class Planning:
         self._learn(found, homes)
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, absent)
+        for rule, until in sorted(found.ended.items()):
+            self._detection.end(rule, until)
         due = self._due_in(found)
         self._go_on_without(forgotten, homes, absent, due)
         self._drop_over(due, absent)

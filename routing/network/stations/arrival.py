@@ -123,12 +123,12 @@ class ArrivalStation(Station):
     def _evaluate_stamped(self, now: int) -> Detections:
         self._passed = max(self._passed, now)
         if not self._pulls.asks:
-            return self._engine.advance(self._passed)
+            return self._advance_engine(self._passed)
         marks = dict.fromkeys((*sorted(self._duties.used), TIMER.name), self._passed)
         self._pulls.learn(marks)
         for name, mark in self._pulls.limits.items():
             marks[name] = min(marks.get(name, mark), mark)
-        return self._engine.advance(marks)
+        return self._advance_engine(marks)
 
     @property
     def _front_of_masters(self) -> int:

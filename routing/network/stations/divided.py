@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
+from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
@@ -39,10 +40,13 @@ from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, Standing
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, kept_by_all
+from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
 """What a refusal by Law 3 says of a broker; nothing has been done then."""
+PACKED_MAX = 8_192
+"""Batches that are packed together when they are sent again, so that sources keep their order."""
 
 
 class DividedDetection(Detection):
@@ -57,6 +61,10 @@ class DividedDetection(Detection):
         self._router = router
         self.lags = Lags(self._config.lead_max_us)
         """What lags here, in all trees."""
+        self._overruns: list[Overrun] = []
+        """The rules that have ended by themselves in some tree here, which nobody has taken."""
+        self.ended: dict[str, int] = {}
+        """All of them that are there, with the instants up to which they hold."""
         self.station = self._new_station()
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
@@ -81,7 +89,9 @@ class DividedDetection(Detection):
     def _new_station(self) -> Station:
         kind = ArrivalStation if self._by_arrival else Station
         engine, most = self._engine.fresh(), self._config.waiting_events_max
-        return kind(self._name, engine, most, self.lags)
+        station = kind(self._name, engine, most, self.lags)
+        station.overruns = self._overruns
+        return station
 
     @property
     def branches(self) -> Mapping[str, Branch]:
@@ -122,6 +132,12 @@ class DividedDetection(Detection):
         """The first event, since the last call, that one dropped since its id is another's."""
         found = [station.take_conflict() for station in self._fed]
         return next((one for one in found if one is not None), None)
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended here since the last call, having too many composite events."""
+        overruns = tuple(self._overruns)
+        self._overruns.clear()
+        return overruns
 
     @property
     def memory(self) -> Mapping[str, int]:
@@ -172,7 +188,7 @@ class DividedDetection(Detection):
         """These rules are there no more: nothing that was said or found of them counts."""
         for name in names:
             self._router.forget(name)
-            for known in (self._due, self.rule_marks, self.evaluated, self.committed):
+            for known in (self._due, self.rule_marks, self.evaluated, self.committed, self.ended):
                 known.pop(name, None)
             if name in self.station.rules:
                 self._outdated.add(name)
@@ -311,7 +327,7 @@ class DividedDetection(Detection):
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on."""
         self._follow(division)
-        self._release(self._held or ())
+        self._release(_parts(self._held or ()))
 
     def _follow(self, division: Division) -> None:
         self.lags.keep(station.lagging for station in self.stations)
@@ -424,6 +440,12 @@ class DividedDetection(Detection):
         fronts = [self.fronts[name] for name in names if name in self.fronts]
         return max(fronts) + 1 if fronts else None
 
+    def end(self, rule: str, until: int) -> Deployed | None:
+        """Let a rule in force hold up to an instant; by arrival, which has no common ones, to none
+        that lies ahead.
+        """
+        return super().end(rule, TIME_MIN if self._by_arrival else until)
+
     def _ends(self, gone: Iterable[Deployed], now: float) -> Mapping[Deployed, int]:
         if self._by_arrival:
             return dict.fromkeys(gone, TIME_MIN)
@@ -510,5 +532,14 @@ class DividedDetection(Detection):
 
 
 def _parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
-    """What is kept of several messages, in parts that fit into one."""
-    return list(parts_of(batch for batches in kept for batch in batches))
+    """What is kept of several messages, in parts that fit into one; events that came one by one
+    are packed, for a second's worth of them would take as long again as they took then.
+    """
+    parts: list[tuple[EventBatch, ...]] = []
+    some: list[EventBatch] = []
+    for batches in kept:
+        some += batches
+        if len(some) >= PACKED_MAX:
+            parts += parts_of(packed(some))
+            some = []
+    return parts + list(parts_of(packed(some)))

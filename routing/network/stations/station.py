@@ -43,6 +43,7 @@ from routing.serving.deployment import Deployed
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.intervals import Intervals
+from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 
 
@@ -73,6 +74,8 @@ class Station:
         """Which rules wait here while others run ahead."""
         self.outbox = Outbox()
         """What is to be sent to the father."""
+        self.overruns: list[Overrun] = []
+        """The rules that have ended here, having too many composite events; who asks clears it."""
         self._own: Mapping[str, int] = {}
         self._clock: int | None = None
         """What ``advance`` was given last."""
@@ -372,7 +375,14 @@ class Station:
         if not (moved or self._is_fed):
             return NOTHING
         self._is_fed = False
-        return self._engine.advance(marks)
+        return self._advance_engine(marks)
+
+    def _advance_engine(self, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate, and note which rules have ended by that."""
+        found = self._engine.advance(marks)
+        if found is not NOTHING:
+            self.overruns += self._engine.take_overruns()
+        return found
 
     def take_asked(self) -> dict[str, Asked]:
         """What is to be asked for (Law 4), by child."""

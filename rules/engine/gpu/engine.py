@@ -12,12 +12,14 @@ Law 3: a rule's events are kept as long as its mark and its windows reach back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
+
+import numpy as np
 
 from matcher.errors import SchemaError
 from matcher.gpu.device import Device, device
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
@@ -29,6 +31,7 @@ from rules.engine.gpu.linking import Linked, link
 from rules.engine.gpu.memory import Memory
 from rules.engine.gpu.ordering import in_order
 from rules.engine.gpu.stores import Stores
+from rules.engine.overrun import Overrun
 from rules.errors import Problem, RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet
 from rules.planning.plan import RulePlan
@@ -45,8 +48,10 @@ class GpuEngine:
     has_run: ClassVar[bool] = False
     """Whether one has evaluated anything in this process: its kernels are compiled then."""
 
-    def __init__(self, on: Device | None = None) -> None:
+    def __init__(self, on: Device | None = None, composites_max: int | None = None) -> None:
         self._device = on or device()
+        self._composites_max = composites_max
+        self._overruns: list[Overrun] = []
         self._catalogue = Catalogue()
         self._stores = Stores()
         self._memory = Memory(self._device)
@@ -86,6 +91,11 @@ class GpuEngine:
         """The first conflict since the last call, if there was one."""
         return None if self._repeats is None else self._repeats.take_conflict()
 
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call, each with its last instant."""
+        overruns, self._overruns = self._overruns, []
+        return overruns
+
     def memory(self) -> Mapping[str, int]:
         """How much is kept: ``rows`` by type, ``strings``, and ``device bytes``."""
         rows = {f"rows/{name}": len(one.rows) for name, one in self._stores.of_type.items()}
@@ -106,7 +116,7 @@ class GpuEngine:
 
     def fresh(self) -> GpuEngine:
         """A new engine on the same device."""
-        return GpuEngine(self._device)
+        return GpuEngine(self._device, self._composites_max)
 
     # --- rules -----------------------------------------------------------------------------------
 
@@ -196,13 +206,28 @@ class GpuEngine:
     def finish(self) -> Detections:
         """The second step: what was detected."""
         names = sorted(self._due, key=lambda name: self._linked[name].deployed.place)
-        found = [
-            self._batch_of(name, matches)
-            for name in names
-            for matches in self._evaluations[name].matches()
-        ]
+        found = [batch for name in names for batch in self._batches_of(name)]
         self._forget()
         return in_order(found) if found else NOTHING
+
+    def _batches_of(self, name: str) -> Iterator[EventBatch]:
+        """The composite events of a rule, as far as it may yield them."""
+        most, instant, count = self._composites_max, TIME_MIN, 0
+        for matches in self._evaluations[name].matches():
+            batch = self._batch_of(name, matches)
+            if most is not None and len(batch):
+                before = count if batch.time[0] == instant else 0
+                room = room_in(batch.time, before, most)
+                if room < len(batch):
+                    self._catalogue.end(name)
+                    self._overruns.append(Overrun(name, int(batch.time[room]), most))
+                    if room:
+                        yield batch.take(np.arange(room))
+                    return
+                last = int(batch.time[-1])
+                count = int((batch.time == last).sum()) + (before if batch.time[0] == last else 0)
+                instant = last
+            yield batch
 
     def _batch_of(self, name: str, found: Matches) -> EventBatch:
         """The composite events of a rule's matches."""
@@ -231,6 +256,17 @@ class GpuEngine:
         )
         if self._repeats is not None and horizons:
             self._repeats.forget(min(horizons.values()))
+
+
+def room_in(times: Int64s, before: int, most: int) -> int:
+    """How many of a rule's composite events, whose times are given in order, it may yield, if it
+    has ``before`` of the first instant already, and may have ``most`` of each.
+    """
+    begins = np.searchsorted(times, times)  # where the instant of each begins
+    numbers = np.arange(len(times)) - begins
+    numbers[begins == 0] += before
+    beyond = np.flatnonzero(numbers >= most)
+    return int(beyond[0]) if len(beyond) else len(times)
 
 
 def horizons_of(plans: Mapping[str, RulePlan], mark: Callable[[str], int]) -> dict[str, int]:

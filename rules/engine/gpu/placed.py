@@ -38,6 +38,7 @@ from rules.engine.gpu.engine import DeviceFailed, GpuEngine, horizons_of
 from rules.engine.gpu.keeping import Kept
 from rules.engine.gpu.ordering import merged
 from rules.engine.gpu.placing import Placer
+from rules.engine.overrun import Overrun
 from rules.engine.part import types_of
 from rules.engine.pending import times_of
 from rules.pattern import TIMER, RuleSet
@@ -70,6 +71,7 @@ class PlacedEngine:
         self._failure = ""
         self._catalogue = Catalogue()
         self._repeats = DuplicateFilter()
+        self._overruns: list[Overrun] = []
         self._reasons: dict[str, str | None] = {}
         self._plans: dict[str, RulePlan] = {}  # of rules that a device takes
         self._tied: set[str] = set()
@@ -126,6 +128,11 @@ class PlacedEngine:
         """The first conflict since the last call, if there was one."""
         return self._repeats.take_conflict()
 
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call, each with its last instant."""
+        overruns, self._overruns = self._overruns, []
+        return overruns
+
     def memory(self) -> Mapping[str, int]:
         """How much both keep, the device's under ``gpu/``, and events that are kept for rules that
         move: those that are ``waiting`` for marks, and those that marks have ``passed``.
@@ -166,7 +173,8 @@ class PlacedEngine:
 
     def _may_go(self, name: str) -> bool:
         """Whether the device may have a rule."""
-        return name in self._plans and name not in self._tied and not self._failure
+        is_free = name in self._plans and name not in self._tied and not self._failure
+        return is_free and not self._catalogue.has_ended(name)
 
     def _on_device(
         self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
@@ -347,10 +355,18 @@ class PlacedEngine:
             self._pass()
             self._give_up(error, before)  # all is kept that its rules see from before on
             found += self._ours({})
+        self._note_overruns()
         self._forget()
         self._choose()
         every = [NOTHING if theirs is None else theirs, *found]
         return merged([one for one in every if len(one)], self._places)
+
+    def _note_overruns(self) -> None:
+        """Have the rules end that have on the processor, or on the device."""
+        for engine in (self._cpu, self._gpu):
+            for one in () if engine is None else engine.take_overruns():
+                self._catalogue.end(one.rule)
+                self._overruns.append(one)
 
     def _asked(self, work: Callable[[GpuEngine], Result]) -> tuple[Result | None, Exception | None]:
         """The device's answer, if there is an engine on it, and the error that came instead."""

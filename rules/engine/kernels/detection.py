@@ -5,8 +5,9 @@ partial sequences of the thesis need not be stored: the walk goes depth first. A
 sends it back to the nearest earlier multiple selection with a candidate left. Candidates of
 ``each`` are tried in ascending order, so matches come out in the order of their causes (E4).
 
-Evaluation changes nothing but the scratch and the end of the output: a terminator for which the
-output lacks room is simply evaluated again.
+Evaluation changes nothing but the scratch and the end of the output. One that the output lacks room
+for halts at that match, and goes on there: nothing else runs in between, so the scratch still says
+which candidates are bound and which come next.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ import numpy as np
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel, part
-from rules.engine.kernels.emission import emit, emit_each, note_run
+from rules.engine.kernels.emission import emit, emit_each, has_room, may_yield, note_run
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.far import is_far, last_in_range, next_in_range
 from rules.engine.kernels.layout import (
-    CONSUMED,
     DONE,
     ENTRY_WORDS,
+    GROW_OUT,
     GROW_RUNS,
+    HALTED,
     LATE_AGGREGATES,
+    PASSED,
     POLICY_EACH,
     POLICY_FIRST,
     ROW_TIME,
     RUNS,
+    TOO_MANY,
 )
 from rules.engine.kernels.memory import comes_before, find_time, row_offset
 from rules.engine.kernels.spans import bounds, earliest, end_of, end_of_span, list_of
@@ -268,46 +272,74 @@ def perform(state: int, place: int, since: int, events: int) -> bool:
 
 
 @kernel
-def emit_final(state: int, rule_number: int, place: int) -> int:
-    """Emit every candidate of the last step, a multiple selection without further conditions."""
+def emit_final(state: int, rule_number: int, place: int, limit: int) -> int:
+    """Emit every candidate of the last step, a multiple selection without further conditions, from
+    that on at which the evaluation has halted.
+    """
     rule, step = arrays.rules(state)[rule_number], arrays.steps(state)[place]
+    counters, outlet = arrays.counters(state), arrays.outlets(state)[rule.type]
     number = list_of(state, step)
     if number < 0:
         return DONE
-    low, high = bounds(state, step, number, rule.since)
-    return emit_each(state, rule_number, number, low, high) if low < high else DONE
+    begin, high = bounds(state, step, number, rule.since)
+    low, status = begin + counters[PASSED], DONE
+    while low < high and status == DONE:
+        room = high - low
+        if not has_room(state, rule.type, room, room * rule.events):
+            room = (outlet.cause_capacity - outlet.causes) // rule.events
+            room = min(room, outlet.capacity - outlet.count)
+            if room == 0:
+                counters[PASSED] = low - begin
+                return GROW_OUT
+        status = emit_each(state, rule, number, low, low + room, limit)
+        low += room
+    counters[PASSED] = 0
+    return status
 
 
 @kernel
-def detect(state: int, rule_number: int, row: int) -> int:
-    """Evaluate a rule at a terminator, and write every match; unless DONE, nothing is written."""
-    rule = arrays.rules(state)[rule_number]
-    counters = arrays.counters(state)
-    if counters[RUNS] == len(arrays.runs(state)):
-        return GROW_RUNS
-    outlet = arrays.outlets(state)[rule.type]
-    count, causes, consumed = outlet.count, outlet.causes, counters[CONSUMED]
+def bind_terminator(state: int, rule, row: int) -> None:  # type: ignore[no-untyped-def]
+    """Bind a terminator, and nothing else."""
     terminator = arrays.columns(state)[rule.column].type
     for event in range(rule.events):
         arrays.chosen(state)[event] = -1  # what another rule left there is no event of this match
     arrays.frame(state)[1] = row_offset(state, terminator, row)
     arrays.chosen(state)[0] = row
     arrays.chosen_types(state)[0] = terminator
+
+
+@kernel
+def detect(state: int, rule_number: int, row: int) -> int:
+    """Evaluate a rule at a terminator, from its beginning or from where it has halted, and write
+    every match: DONE, TOO_MANY when that is all that the rule may yield, or what must grow before
+    it can go on.
+    """
+    rule = arrays.rules(state)[rule_number]
+    counters = arrays.counters(state)
+    if counters[RUNS] == len(arrays.runs(state)):
+        return GROW_RUNS
+    if counters[HALTED]:
+        place = counters[HALTED] - 1
+        counters[HALTED] = 0
+    else:
+        place = rule.first_step
+        bind_terminator(state, rule, row)
+    time = arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME]
+    outlet = arrays.outlets(state)[rule.type]
+    count = outlet.count
+    limit = count + may_yield(state, rule.source, time)
     final = rule.last_step - 1 if rule.final_each else -1
-    place = rule.first_step
     forward = True
+    status = DONE
     while True:
         if forward and (place == rule.last_step or place == final):
             if place == final:
-                status = emit_final(state, rule_number, place)
-                place = arrays.steps(state)[place].previous
+                status = emit_final(state, rule_number, place, limit)
             else:
-                status = emit(state, rule_number)
-                place = rule.previous
+                status = emit(state, rule_number, limit)
             if status != DONE:
-                outlet.count, outlet.causes = count, causes
-                counters[CONSUMED] = consumed
-                return status
+                break
+            place = rule.previous if place != final else arrays.steps(state)[place].previous
             forward = False
         elif forward:
             if perform(state, place, rule.since, rule.events):
@@ -322,6 +354,7 @@ def detect(state: int, rule_number: int, row: int) -> int:
             place += 1
         else:
             place = arrays.steps(state)[place].previous
-    time = arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME]
+    if status != DONE and status != TOO_MANY:
+        counters[HALTED] = place + 1
     note_run(state, rule.type, rule.source, time, count)
-    return DONE
+    return status

@@ -10,6 +10,9 @@ nothing. What lies behind an outlet's ``count`` means nothing.
 Law 2: the events of one outlet stand in the order in which they were made, which is that of time
 and then E4 (rules of one type run in the order of their places). The *runs* say how the events of
 several outlets lie between one another.
+
+Law 3: of a rule's matches at one instant the first YIELD_MAX, in the order of E4, make composite
+events. If there is one more, the rule ends there: TOO_MANY.
 """
 
 from __future__ import annotations
@@ -49,7 +52,12 @@ from rules.engine.kernels.layout import (
     TAKEN_OUTLETS,
     TAKEN_RUNS,
     TAKEN_TOP,
+    TOO_MANY,
     TOUCHED,
+    YIELD_MAX,
+    YIELDED,
+    YIELDED_AT,
+    YIELDED_BY,
 )
 
 TAKEN_WORDS = 8
@@ -156,8 +164,23 @@ def write_cause(outlet, place: int, heap, row: int) -> None:  # type: ignore[no-
 
 
 @kernel
-def emit(state: int, rule_number: int) -> int:
-    """Write the composite event of the present match; an undefined value fails the match (S9)."""
+def may_yield(state: int, source: int, time: int) -> int:
+    """How many composite events a rule, whose source is given, may still yield at an instant."""
+    counters = arrays.counters(state)
+    if counters[YIELDED_BY] != source or counters[YIELDED_AT] != time:
+        counters[YIELDED_BY] = source
+        counters[YIELDED_AT] = time
+        counters[YIELDED] = 0
+    left: int = counters[YIELD_MAX] - counters[YIELDED]
+    return left
+
+
+@kernel
+def emit(state: int, rule_number: int, limit: int) -> int:
+    """Write the composite event of the present match; an undefined value fails the match (S9).
+
+    TOO_MANY once the outlet holds ``limit``.
+    """
     rule = arrays.rules(state)[rule_number]
     events = rule.events
     if not has_room(state, rule.type, 1, events):
@@ -175,6 +198,8 @@ def emit(state: int, rule_number: int) -> int:
         else:
             return DONE
         words[number * outlet.capacity + place] = word
+    if place == limit:
+        return TOO_MANY
     if rule.consumes and not note_consumed(state, rule_number):
         return GROW_CONSUMED
     upper, lower = np.uint64(rule.key_high), np.uint64(rule.key_low)
@@ -206,14 +231,15 @@ def write_match(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def emit_each(state: int, rule_number: int, list_number: int, low: int, high: int) -> int:
+def emit_each(  # type: ignore[no-untyped-def]
+    state: int, rule, list_number: int, low: int, high: int, limit: int
+) -> int:
     """Write a composite event for every entry, low to high, of a list, as the last event of the
-    present match: what a final ``each`` without further conditions comes to.
+    present match: what a final ``each`` without further conditions comes to. There is room.
+
+    TOO_MANY once the outlet holds ``limit``.
     """
-    rule = arrays.rules(state)[rule_number]
     events, values = rule.events, rule.value_count
-    if not has_room(state, rule.type, high - low, (high - low) * events):
-        return GROW_OUT
     outlet = arrays.outlets(state)[rule.type]
     heap, frame = arrays.heap(state), arrays.frame(state)
     capacity = outlet.capacity
@@ -229,7 +255,7 @@ def emit_each(state: int, rule_number: int, list_number: int, low: int, high: in
     first_cause, first_value, source = outlet.first_cause, rule.first_value, rule.source
     time = heap[frame[1] + ROW_TIME]
     upper, lower = np.uint64(rule.key_high), np.uint64(rule.key_low)
-    simple = True
+    simple, status = True, DONE
     for event in range(1, events):
         upper, lower = absorb(heap, frame[event], upper, lower)
         simple = simple and heap[frame[event] + ROW_ID] == ID_IS_SEQUENCE
@@ -247,6 +273,9 @@ def emit_each(state: int, rule_number: int, list_number: int, low: int, high: in
             repeated |= chosen[event] == row and chosen_types[event] == type_number
         if repeated:
             continue  # all events of one match are distinct (S1)
+        if place == limit:
+            status = TOO_MANY
+            break
         start = ring + (row & mask) * width
         frame[events] = start
         one, other = absorb(heap, start, upper, lower)
@@ -272,7 +301,7 @@ def emit_each(state: int, rule_number: int, list_number: int, low: int, high: in
         place += 1
     outlet.count = place
     outlet.causes = cause
-    return DONE
+    return status
 
 
 @kernel
@@ -299,11 +328,12 @@ def note_consumed(state: int, rule_number: int) -> bool:
 def note_run(state: int, type_number: int, source: int, time: int, before: int) -> None:
     """Note what an evaluation has added to an outlet, which held ``before`` events.
 
-    ``source`` is the number of the rule's.
+    ``source`` is the number of the rule's, which ``may_yield`` was asked about last.
     """
     counters, outlet = arrays.counters(state), arrays.outlets(state)[type_number]
     if outlet.count == before:
         return
+    counters[YIELDED] += outlet.count - before
     if before == outlet.first:
         arrays.touched(state)[counters[TOUCHED]] = type_number
         counters[TOUCHED] += 1

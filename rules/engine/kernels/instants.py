@@ -5,8 +5,9 @@ terminators came run in order of priority (rank, then place), their composite ev
 columns in turn, and at the end what was consumed leaves the columns of its rule, so that all
 matches of the instant saw the same history (S11).
 
-A call that lacks room returns a status and has changed nothing since its last complete step; the
-host grows what is named and calls again. Where to go on is kept in ``counters``.
+A call that lacks room returns a status and has changed nothing since its last complete step, or
+composite event; the host grows what is named and calls again. Where to go on is kept in
+``counters``.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from rules.engine.kernels.layout import (
     COMPOSITE_RULE,
     CONSUMED,
     DONE,
+    ENDED_RULE,
     EVALUATED,
     GROW_TAKEN,
     GROW_TRIGGERS,
+    HALTED,
     HEADER,
     ID_IS_DIGEST,
     INBOX_TOP,
@@ -46,6 +49,7 @@ from rules.engine.kernels.layout import (
     LOOKED,
     ORDERING,
     PHASE,
+    PIECE,
     QUEUE_HEAD,
     QUEUE_TAIL,
     ROW_ID,
@@ -57,6 +61,7 @@ from rules.engine.kernels.layout import (
     STAGED,
     STORED,
     TAKING,
+    TOO_MANY,
     TRIGGERS,
     WAITING_FIRST,
     WAITING_TOP,
@@ -74,9 +79,14 @@ TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 @kernel
 def process(state: int) -> int:
     """Take in what comes alone, let what marks have passed arrive, and go on until all of it and
-    of ``stored`` is done, and taken if that is asked for, or until something must grow.
+    of ``stored`` is done, and taken if that is asked for, or until something must grow or is told.
     """
     counters = arrays.counters(state)
+    if counters[PIECE]:
+        if not take(state):
+            return GROW_TAKEN
+        counters[PIECE] = 0
+        return DONE
     status = let_arrive(state)
     if status != DONE:
         return status
@@ -119,13 +129,16 @@ def process(state: int) -> int:
             rule = trigger_.rule
             record = arrays.rules(state)[rule]
             outlet = arrays.outlets(state)[record.type]
-            first = outlet.count
-            if record.straight >= 0:
+            if counters[HALTED] == 0:
+                counters[COMPOSITE] = outlet.count - outlet.first
+            if record.floor == TIME_GREATEST:
+                status = DONE  # it has ended at an earlier terminator of this instant
+            elif record.straight >= 0:
                 straight = arrays.late(state)[LATE_STRAIGHT]
                 status = arrays.call(straight, state, record.straight, trigger_.row, 0, 0, 0)
             else:
                 status = detect_any(state, rule, trigger_.row)
-            if status != DONE:
+            if status != DONE and status != TOO_MANY:
                 return status
             counters[EVALUATED] += 1
             record.evaluated += 1
@@ -133,11 +146,13 @@ def process(state: int) -> int:
                 counters[QUEUE_HEAD] += 1
             else:
                 pop_trigger(state)
-            if record.stores and outlet.count > first:
-                counters[COMPOSITE] = first
-                counters[COMPOSITE_END] = outlet.count
+            if record.stores and outlet.count - outlet.first > counters[COMPOSITE]:
+                counters[COMPOSITE_END] = outlet.count - outlet.first
                 counters[COMPOSITE_RULE] = rule
                 counters[PHASE] = STORE
+            if status == TOO_MANY:
+                counters[ENDED_RULE] = rule
+                return status
         elif phase == STORE:
             status = store_composites(state)
             if status != DONE:
@@ -179,7 +194,8 @@ def raise_marks(state: int, mark: int) -> None:
 @kernel
 def detect_any(state: int, rule: int, row: int) -> int:
     """Evaluate any rule at a terminator of the present instant."""
-    if arrays.rules(state)[rule].automaton >= 0:
+    # One that has halted has what its automaton took in, and the scratch is its own until it ends.
+    if arrays.rules(state)[rule].automaton >= 0 and arrays.counters(state)[HALTED] == 0:
         automata, time = arrays.late(state)[LATE_AUTOMATA], arrays.counters(state)[INSTANT]
         status = arrays.call(automata, state, AUTOMATON_CATCHES_UP, rule, time, 0, 0)
         if status != DONE:
@@ -235,7 +251,7 @@ def store_composites(state: int) -> int:
     values = arrays.words_at(outlet.words, rule.value_count * outlet.capacity)
     words = arrays.composite(state)
     while counters[COMPOSITE] < counters[COMPOSITE_END]:
-        place = counters[COMPOSITE]
+        place = outlet.first + counters[COMPOSITE]
         words[ROW_TIME] = times[place]
         words[ROW_KEY_HIGH] = ids[2 * place]
         words[ROW_KEY_LOW] = ids[2 * place + 1]
@@ -247,7 +263,7 @@ def store_composites(state: int) -> int:
         status = enter(state, rule.type, words, 0)
         if status != DONE:
             return status
-        counters[COMPOSITE] = place + 1
+        counters[COMPOSITE] += 1
     return DONE
 
 

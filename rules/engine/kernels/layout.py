@@ -349,7 +349,7 @@ INSTANT = 14
 APPENDED = 15  # lists that the present event already entered
 ROW_WRITTEN = 16  # whether the present event has its row
 PRESENT_ROW = 17
-COMPOSITE = 18  # next composite event to insert
+COMPOSITE = 18  # next composite event to insert, counted from the outlet's first
 COMPOSITE_END = 19
 EVALUATED = 20  # terminators evaluated, ever
 COMPOSITE_RULE = 21  # whose composite events are being inserted
@@ -384,6 +384,14 @@ GREATEST = 50
 ENTERED = 51  # events that arrived, ever
 TAKEN_TOP = 52  # words of ``taken`` that advances have written
 LOOKED = 53  # arrivals that have been looked ahead at
+HALTED = 56  # one more than the step at which an evaluation has halted, or 0,
+PASSED = 57  # and how many candidates of a final ``each`` it has written by then
+YIELD_MAX = 58  # composite events that a rule may yield at one instant
+YIELDED = 59  # how many the rule that was evaluated last has yielded,
+YIELDED_BY = 60  # which is that of this source,
+YIELDED_AT = 61  # at this instant
+ENDED_RULE = 62  # which would have yielded more than it may
+PIECE = 63  # whether what was written so far is to be taken at once
 SCAN_MAX = 29  # a window of so many entries is scanned rather than summarised
 COUNTERS = 64
 
@@ -406,6 +414,7 @@ GROW_INBOX = 13
 GROW_ARRIVALS = 14
 LOAD_AHEAD = 15
 LOAD_SUMMARIES = 16
+TOO_MANY = 17
 
 # --- kernels that are called by their addresses, see ``late`` -------------------------------------
 

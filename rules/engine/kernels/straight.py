@@ -12,7 +12,7 @@ from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.buckets import find_list
 from rules.engine.kernels.compiled import kernel, part
-from rules.engine.kernels.emission import has_room, note_run, write_match
+from rules.engine.kernels.emission import has_room, may_yield, note_run, write_match
 from rules.engine.kernels.layout import (
     DONE,
     ENTRY_WORDS,
@@ -31,6 +31,7 @@ from rules.engine.kernels.layout import (
     STRAIGHT_TYPE,
     STRAIGHT_VALUE,
     STRAIGHT_VALUES,
+    TOO_MANY,
 )
 from rules.engine.kernels.memory import find_time, row_offset
 from rules.engine.kernels.spans import back_from
@@ -42,7 +43,7 @@ NEAR = 4
 @kernel
 def detect_straight(state: int, rule: int, row: int) -> int:
     """Evaluate the straight rule whose words begin at ``rule`` at a terminator, and write its
-    match, if any; unless DONE, nothing is written.
+    match, if any; unless DONE, nothing is written. TOO_MANY when the rule may yield no more.
     """
     words, heap, frame = arrays.straight(state), arrays.heap(state), arrays.frame(state)
     frame[1] = row_offset(state, words[rule + STRAIGHT_TERMINATOR], row)
@@ -59,6 +60,9 @@ def detect_straight(state: int, rule: int, row: int) -> int:
         return GROW_RUNS
     if not has_room(state, type_number, 1, events):
         return GROW_OUT
+    source, time = words[rule + STRAIGHT_SOURCE], heap[frame[1] + ROW_TIME]
+    if may_yield(state, source, time) == 0:
+        return TOO_MANY
     outlet = arrays.outlets(state)[type_number]
     count, capacity = outlet.count, outlet.capacity
     columns = arrays.words_at(outlet.words, values * capacity)
@@ -66,11 +70,10 @@ def detect_straight(state: int, rule: int, row: int) -> int:
     for number in range(values):
         columns[number * capacity + count] = heap[frame[words[place]] + words[place + 1]]
         place += STRAIGHT_VALUE
-    source = words[rule + STRAIGHT_SOURCE]
     upper = np.uint64(words[rule + STRAIGHT_KEY_HIGH])
     lower = np.uint64(words[rule + STRAIGHT_KEY_LOW])
     write_match(outlet, heap, frame, events, 0, upper, lower, source)
-    note_run(state, type_number, source, heap[frame[1] + ROW_TIME], count)
+    note_run(state, type_number, source, time, count)
     return DONE
 
 
