@@ -43,7 +43,7 @@ class Bound(NamedTuple):
 
 
 BOUNDS: Mapping[str, Bound] = {
-    "lines of routing/network": Bound(11_300, 9_000),
+    "lines of routing/network": Bound(11_350, 9_000),
     "laws of routing/network": Bound(142, 90),
     "names of several modules of routing": Bound(27, 0),
     "modules in import cycles": Bound(0, 0),
