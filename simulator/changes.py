@@ -111,6 +111,9 @@ class RuleBook:
 
     def __init__(self) -> None:
         self.held: list[Held] = []
+        self.names: set[str] = set()
+        """The names of all rules that were ever deployed: by arrival nobody says up to which
+        instant a rule held."""
         self.confirmed_at: dict[tuple[str, int], float] = {}
         """When it was that somebody was told that a rule holds, by its name and version."""
         self._unclear: set[str] = set()
@@ -126,6 +129,7 @@ class RuleBook:
         by_name = {rule.name: rule for rule in ruleset.rules}
         for told in answer.detail["rules"]:
             self.held.append(Held(by_name[told["name"]], told["since"], None, told["version"]))
+            self.names.add(told["name"])
             self.confirmed_at[told["name"], told["version"]] = moment
 
     def conclude(self, asked: RuleSet, in_force: Iterable[Deployed], last_of: LastOf) -> bool:
@@ -142,6 +146,7 @@ class RuleBook:
             self._end_untold(one.name, last_of(one.name, one.begin))
             rule = replace(one.rule, name=one.name)
             self.held.append(Held(rule, one.since, None, one.version))
+            self.names.add(one.name)
         return True
 
     def conclude_removal(self, name: str, in_force: Iterable[Deployed], last_of: LastOf) -> bool:

@@ -295,7 +295,7 @@ def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[
     events that nobody published, or before these were. Brokers' clocks are those of the events,
     which come before their times where their source's clock is ahead.
     """
-    names = {RULE_SOURCE + one.rule.name for one in experiment.book.held}
+    names = {RULE_SOURCE + name for name in experiment.book.names}
     ahead = {
         source.name: math.ceil(experiment.ahead_s(source.name) * MICROSECONDS)
         for source in experiment.sources

@@ -73,7 +73,7 @@ class Maker:
             tuple((source, homes[source]) for source in sources),
             tuple(self._sinks(brokers, [rule.defines for rule in every])),
             tuple(self._faults(links)) if faulty else (),
-            random.choice((0.0, 0.0, 50.0, 500.0, 20_000.0)),
+            random.choice((0.0, 0.0, 50.0, 500.0, 5_000.0)),
             changes,
             "arrival" if random.random() < 0.15 else "watermark",
         )

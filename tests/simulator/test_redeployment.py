@@ -18,6 +18,7 @@ import pytest
 from datadriven import Case
 
 import rules.engine
+from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.network import strategy
 from routing.network.brokers import adaptive, measuring
@@ -177,7 +178,8 @@ class Notes:
             kept = self._kept(root, brokers)
             asked = {name: [*one.asked, *two.asked] for name, (one, two) in brokers.items()}
             if kept:
-                assert {rule for own in asked.values() for _, rule in own} <= {*concerned, WHOLE}
+                named = {plain_name(rule) for own in asked.values() for _, rule in own}
+                assert named <= {*concerned, WHOLE}
             words = "; ".join(line for name in asked for line in words_of(name, asked[name]))
             tree = f"the tree of {root}" if root else "the single tree"
             if words or not kept:
@@ -198,7 +200,8 @@ class Notes:
             if isinstance(detection, SinkTreesDetection):
                 stations |= {root: tree.station for root, tree in detection.trees.items()}
             for root, one in stations.items():
-                found[root][name] = one._engine, one._forwarder  # type: ignore[assignment]
+                engine = one._engine._engine  # within its intervals
+                found[root][name] = engine, one._forwarder  # type: ignore[assignment]
         return found
 
     def _kept(self, root: str, brokers: Mapping[str, Sequence[object]]) -> bool:
