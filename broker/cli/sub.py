@@ -84,6 +84,11 @@ def command(
         ) as subscriber,
         closing_with_reader(subscriber.close),
     ):
+        for number, missing in subscriber.waits_for.items():
+            text = (
+                f"{filters[number - 1]} waits: nobody publishes {', '.join(missing)} for its rules"
+            )
+            print(f"rexmq: {text}", file=sys.stderr)
         for delivery in _deliveries(subscriber, seconds):
             order = places(delivery)[:wanted]
             wanted = None if wanted is None else wanted - len(order)

@@ -40,6 +40,8 @@ class Sink:
         """Events lost because this sink's queue at the broker was full."""
         self.losses = 0
         """How often the link ended, without which events may have passed."""
+        self.waits_for: dict[int, tuple[str, ...]] = {}
+        """By subscription, the types that nobody published, when it began, and its rules need."""
         self._when_full = WhenFull(when_full)
         self._queue_events = queue_events
         self._rows: Iterator[Event] = iter(())
@@ -55,10 +57,10 @@ class Sink:
         """Take the broker's answer; gives the number of the subscription that was asked for."""
         if detail["waits"]:
             log("warning", "subscription waits: its type is not known yet", {"filter": text})
-        elif missing := detail.get("waits_for"):
-            fields = {"filter": text, "types": ",".join(missing)}
-            log("warning", "subscription waits: nobody publishes what its rules need", fields)
-        return self._numbers.pop(request)
+        number = self._numbers.pop(request)
+        if missing := detail.get("waits_for"):
+            self.waits_for[number] = tuple(missing)
+        return number
 
     def has_something(self) -> bool:
         """Whether a waiting subscriber has something to give or to raise."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Self
 
 from broker.client.endpoint import endpoint_or_default
@@ -128,6 +128,13 @@ class Subscriber(Scoped):
         """
         return dict(self._sink.session.paused)
 
+    @property
+    def waits_for(self) -> Mapping[int, Sequence[str]]:
+        """The types that a subscription's rules need and nobody published when it began: by its
+        number, of those that lack some.
+        """
+        return dict(self._sink.waits_for)
+
     def deliveries(self) -> Iterator[Delivery]:
         """Deliveries until the subscriber is closed."""
         return until_closed(self.receive_delivery)
@@ -228,6 +235,11 @@ class AsyncSubscriber(AsyncScoped):
     def paused(self) -> Mapping[int, str]:
         """See ``Subscriber.paused``."""
         return dict(self._sink.session.paused)
+
+    @property
+    def waits_for(self) -> Mapping[int, Sequence[str]]:
+        """See ``Subscriber.waits_for``."""
+        return dict(self._sink.waits_for)
 
     def deliveries(self) -> AsyncIterator[Delivery]:
         """See ``Subscriber.deliveries``."""
