@@ -11,6 +11,7 @@ from broker import keys
 from broker.configuration import load
 from broker.errors import ConfigurationError
 from broker.keys import KEYS, LATE, STRATEGIES
+from broker.transport import CONNECTED_MISSED_MAX
 from routing.config import Late, NodeConfig, SessionConfig
 from routing.messages import values
 from routing.network import strategy
@@ -22,8 +23,8 @@ def written(tmp_path, text):
     return file
 
 
-def test_the_defaults_are_the_protocol_cores_own():
-    assert load(None, {}, {}).node == NodeConfig()
+def test_the_defaults_are_the_protocol_cores_own_but_for_silence_on_a_connection_that_stands():
+    assert load(None, {}, {}).node == NodeConfig(heartbeats_missed_max=CONNECTED_MISSED_MAX)
 
 
 def test_every_choice_of_the_node_that_is_not_the_hosts_own_has_a_key():
@@ -50,7 +51,8 @@ def test_flags_win_over_the_environment_over_the_file(tmp_path):
     configuration = load(
         file, {"REXMQ_NAME": "environment", "REXMQ_LEAD_MAX_S": "2"}, {"lead_max_s": "3"}
     )
-    assert configuration.node == NodeConfig(name="environment", late=Late.DELIVER, lead_max_s=3.0)
+    node = configuration.node
+    assert (node.name, node.late, node.lead_max_s) == ("environment", Late.DELIVER, 3.0)
 
 
 def test_what_is_printed_gives_the_same_configuration(tmp_path):
