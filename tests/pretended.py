@@ -86,8 +86,8 @@ class Failing(Pretended):
 
     at = 5
 
-    def __init__(self, error: Exception | None = None) -> None:
-        super().__init__()
+    def __init__(self, error: Exception | None = None, composites_max: int | None = None) -> None:
+        super().__init__(composites_max)
         self._error = error or DeviceFailed("it is out of order\nand hot")
         self._calls = 0
 

@@ -159,6 +159,10 @@ class Deployments:
         """The rules that define a type."""
         return self._defining.get(type_name, ())
 
+    def using(self, type_name: str) -> Sequence[Deployed]:
+        """The rules that use events of a type."""
+        return self._users.get(type_name, ())
+
     def needs(self, rule_name: str) -> frozenset[str]:
         """The published types (``Timer`` too) whose marks bind a rule, through all rules below."""
         return self._needs[rule_name]

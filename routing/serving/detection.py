@@ -4,8 +4,10 @@ This is the one owner of the engine. Everything that is published and needed by 
 whenever a mark has changed the engine is advanced (:mod:`routing.serving.watermark`), and what it
 detects goes to the sinks.
 
-Law: a rule that ends is dropped once its mark has come to ``until``, and what it found is with the
-sinks. Fire is removed with 26 s for its end; smoke is promised up to 27 s, and it is gone.
+Law: a rule that ends is dropped once its mark has come to ``until``, what it found is with the
+sinks, and the rules over its composite events have come as far, or to ends of their own. Fire is
+removed with 26 s for its end; smoke is promised up to 27 s, and it is gone. Where an alarm is made
+of fires, and its bells are promised up to 20 s, fire is known up to 26 s until the alarm is there.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass, replace
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
 from matcher.times import time_text
 from routing.config import NodeConfig
+from routing.delivery.joining import joined
 from routing.errors import Refusal
 from routing.messages import Code, Deploy
 from routing.serving.advertisements import Advertisements
@@ -61,6 +64,8 @@ class Detection:
         self._on_types = basis.on_types
         self._on_rules = basis.on_rules
         self._pending = False
+        self._over: Mapping[str, int] = {}
+        """Types that only rules define which are over, and up to when these held."""
         self.watermarks = Watermarks(basis.config, basis.advertisements, basis.deployments)
 
     def configure(self, config: NodeConfig) -> None:
@@ -173,7 +178,31 @@ class Detection:
         if not (changed or self._pending) or not len(self._deployments):
             return None
         self._pending = False
-        return self._engine.advance(self.watermarks.given)
+        self._note_over()
+        found = [self._engine.advance({**self.watermarks.given, **self._over})]
+        while self._note_over():  # rules over these may go on
+            found.append(self._engine.advance({**self.watermarks.given, **self._over}))
+        return found[0] if len(found) == 1 else joined(found)
+
+    def _note_over(self) -> bool:
+        """Rules may have come to their ends; whether that is news."""
+        if not (self._over or self._deployments.ending):
+            return False
+        over: dict[str, int] = {}
+        for name in {one.rule.defines.name for one in self._deployments.ending}:
+            defining = self._deployments.defining(name)
+            if name not in self.watermarks.given and all(map(self._is_over, defining)):
+                over[name] = max(one.end for one in defining)
+        if over == self._over:
+            return False
+        if self._over.keys() - over.keys():
+            self._engine.forget_marks()  # they have other marks from now on
+        self._over = over
+        return True
+
+    def _is_over(self, one: Deployed) -> bool:
+        """Whether a rule has come to its end."""
+        return one.until is not None and self._engine.mark(one.rule.name) >= one.end
 
     # --- rules ---
 
@@ -240,7 +269,7 @@ class Detection:
     def _check(
         self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
     ) -> None:
-        gone = _mentions_of(one for one, until in ends.items() if until <= self._found(one))
+        gone = _mentions_of(one for one, until in ends.items() if self._is_done(one, until))
         for schema in _mentions_of(_undeployed(rules)):
             known = self._advertisements.find(schema.name)
             if known is None or known.schema == schema:
@@ -345,15 +374,20 @@ class Detection:
         has nothing more to find is dropped at once.
         """
         ended = [self._deployments.end(one.rule.name, until) for one, until in ends.items()]
-        over = [one for one in ended if one.end <= self._found(one)]
+        over = [one for one in ended if self._is_done(one, one.end)]
         for one in ended:
             self._finish(one.rule.name, one.end)
         self._drop(over, rules)
         return ended
 
-    def _found(self, one: Deployed) -> int:
-        """Up to where all has been found of a rule."""
-        return max(one.begin, self._engine.mark(one.rule.name))
+    def _is_done(self, one: Deployed, until: int) -> bool:
+        """Whether nothing is to be known any more of a rule that holds up to an instant (Law)."""
+        mark, find = self._engine.mark, self._deployments.find
+        above = (find(user.rule.name) for user in self._deployments.using(one.rule.defines.name))
+        return until <= one.begin or (
+            mark(one.rule.name) >= until
+            and all(mark(user.rule.name) >= min(until, user.end) for user in above if user)
+        )
 
     def drop(self, over: Collection[Deployed]) -> None:
         """Drop rules that have come to their ends."""
@@ -362,9 +396,8 @@ class Detection:
             self._rules_changed()
 
     def _drop_over(self) -> None:
-        """Drop the rules whose marks have come to their ends."""
-        mark = self._engine.mark
-        self.drop([one for one in self._deployments.ending if mark(one.rule.name) >= one.end])
+        """Drop the rules that nothing is to be known of any more (Law)."""
+        self.drop([one for one in self._deployments.ending if self._is_done(one, one.end)])
 
     def _drop(self, over: Collection[Deployed], rules: RuleSet = NO_RULES) -> None:
         for one in over:

@@ -20,7 +20,7 @@ from matcher.gpu.device import Device, NoDevice
 from matcher.model import EventType
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
-from rules.engine.gpu import placed
+from rules.engine.gpu import engine as gpu_engine
 from rules.engine.gpu.placed import PlacedEngine
 from rules.engine.naive import NaiveEngine
 from rules.engine.parts import PartedEngine
@@ -47,7 +47,7 @@ def pretending(monkeypatch: pytest.MonkeyPatch) -> None:
 def pretend(patch: pytest.MonkeyPatch, kind: type) -> None:
     patch.setattr(device_module, "device", Device)
     patch.setattr(device_module, "is_there", lambda: True)
-    patch.setattr(placed.PlacedEngine.__init__, "__defaults__", (kind, None, lambda *_: None))
+    patch.setattr(gpu_engine, "GpuEngine", kind)
 
 
 @pytest.fixture
@@ -198,11 +198,11 @@ import sys
 sys.path.append({tests!r})
 from matcher.gpu import device
 from pretended import Failing
-from rules.engine.gpu import placed
+from rules.engine.gpu import engine
 
 device.device = device.Device
 Failing.at = 5
-placed.PlacedEngine.__init__.__defaults__ = (Failing, None, None)
+engine.GpuEngine = Failing
 from broker import service
 service.warm_up = lambda *words: None
 service.warm_up_matching = lambda *words: None

@@ -13,7 +13,7 @@ from matcher.gpu import device as device_module
 from matcher.gpu.device import Device
 from matcher.matching import Matching
 from matcher.methods.counting import CountingMatcher
-from rules.engine.gpu import placed
+from rules.engine.gpu import engine as gpu_engine
 from simulator.checkers import check
 
 CASES = list(
@@ -49,8 +49,7 @@ def test_the_place_changes_no_delivery(
     monkeypatch.setattr(device_module, "device", Device)
     monkeypatch.setattr(device_module, "is_there", lambda: True)
     monkeypatch.setattr(Matching, "_on_device", lambda self: CountingMatcher())
-    defaults = (kind, None, lambda *_: None)
-    monkeypatch.setattr(placed.PlacedEngine.__init__, "__defaults__", defaults)
+    monkeypatch.setattr(gpu_engine, "GpuEngine", kind)
     path = write(tmp_path, 40 + number, *CASES[number], strategy)
     on_device(path, "cpu")
     expected = run(path).digest

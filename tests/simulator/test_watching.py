@@ -7,7 +7,7 @@ import pytest
 from networks import run
 from simulator_text import TWO, events, overlay
 
-from matcher.model import Attribute, EventType, Kind
+from matcher.model import TIME_MIN, Attribute, EventType, Kind
 from routing.messages import WhenFull
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
@@ -352,7 +352,9 @@ def know_a_type(experiment: Experiment, name: str) -> None:
 
 
 def forget_a_rule(experiment: Experiment, name: str) -> None:
-    broker_of(experiment, name).ground.deployments.remove("fire")
+    deployments = broker_of(experiment, name).ground.deployments
+    deployments.end("fire", TIME_MIN)
+    deployments.drop("fire")
 
 
 def advertise_more(experiment: Experiment, name: str) -> None:

@@ -407,9 +407,9 @@ class DividedDetection(Detection):
         """The plan that follows lacks it."""
         self.forget([name])
 
-    def _found(self, one: Deployed) -> int:
+    def _is_done(self, one: Deployed, until: int) -> bool:
         """How far all brokers are is known to the root with a plan alone."""
-        return one.begin
+        return until <= one.begin
 
     def _drop_over(self) -> None:
         """The root does, with a plan (brokers.planning, Law 6)."""
