@@ -122,7 +122,7 @@ def test_by_arrival_what_cannot_be_is_a_difference(written) -> None:
     arrivals = outcome.experiment.sinks["k1"].arrivals
     arrivals.append(next(one for one in arrivals if one.delivery.batches[0].is_composite))
     assert any("twice: Fire of rexmq/rule/fire" in line for line in check(outcome))
-    outcome.experiment.book.held.clear()
+    outcome.experiment.book.names.clear()
     assert any("of no rule: Fire" in line for line in check(outcome))
     for _, recording in outcome.experiment.recordings:
         object.__setattr__(recording, "batches", recording.batches[:1])
