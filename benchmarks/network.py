@@ -30,17 +30,10 @@ import zmq
 from benchmarks.brokers import BATCH_SIZE, ECHO_SIZE, child
 from benchmarks.report import Row
 from broker import Publisher, RuleManager, Subscriber
+from broker.keys import STRATEGIES
 from broker.process import BrokerProcess
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 
-STRATEGIES = (
-    "centralized",
-    "distributed-st",
-    "distributed-mt",
-    "push-pull-st",
-    "push-pull-mt",
-    "adaptive",
-)
 LINKS: Mapping[str, tuple[str, ...]] = {
     "b2": (),
     "b1": ("b2",),

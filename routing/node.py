@@ -11,9 +11,9 @@ malformed bytes and broken contracts change nothing but their sender's link.
 Law 2: what is done for a client that is welcome is its Service; this file is about who is.
 
 Law 3: messages that are there at once (``receive_together``) are taken in one after another, and
-what follows from their events, marks and credit is done once, behind them: one push into the
-engine, one advance, one message to each neighbour and sink. So a busy broker makes larger batches,
-and none waits for any. A message of another kind finds all done that came before it.
+what follows from their events, marks and credit is done once, behind them: one advance of the
+engine, one delivery to a sink, one acknowledgement to a source. So a busy broker makes larger
+batches, and none waits for any. A message of another kind finds all done that came before it.
 """
 
 from __future__ import annotations

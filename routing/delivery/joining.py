@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from matcher.model import EventBatch
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import Detections, one_by_one
 
 
 class Joined(Detections):
@@ -23,14 +21,7 @@ class Joined(Detections):
 
 def joined(found: Sequence[Detections]) -> Detections:
     """Detections as one, Joined where there are several with events in them."""
-    found = [one for one in found if len(one)]
-    if len(found) <= 1:
-        return found[0] if found else NOTHING
-    starts = np.cumsum([0, *map(len, found)])
-    return Joined(
-        tuple(batch for one in found for batch in one.batches),
-        np.concatenate([one.order + start for one, start in zip(found, starts, strict=False)]),
-    )
+    return one_by_one(found, Joined)
 
 
 def with_batches(found: Detections, batches: tuple[EventBatch, ...]) -> Detections:

@@ -179,10 +179,16 @@ class Detection:
             return None
         self._pending = False
         self._note_over()
-        found = [self._engine.advance({**self.watermarks.given, **self._over})]
+        found = self._engine.advance(self._given)
         while self._note_over():  # rules over these may go on
-            found.append(self._engine.advance({**self.watermarks.given, **self._over}))
-        return found[0] if len(found) == 1 else joined(found)
+            found = joined((found, self._engine.advance(self._given)))
+        return found
+
+    @property
+    def _given(self) -> Mapping[str, int]:
+        """The marks of types that the engine is given."""
+        given = self.watermarks.given
+        return {**given, **self._over} if self._over else given
 
     def _note_over(self) -> bool:
         """Rules may have come to their ends; whether that is news."""

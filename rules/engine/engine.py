@@ -49,6 +49,18 @@ NOTHING = Detections((), np.empty(0, np.int64))
 """No composite event."""
 
 
+def one_by_one(found: Sequence[Detections], kind: type[Detections] = Detections) -> Detections:
+    """Detections one behind the other, of that kind where several have events in them."""
+    found = [one for one in found if len(one)]
+    if len(found) <= 1:
+        return found[0] if found else NOTHING
+    starts = np.cumsum([0, *map(len, found)])
+    return kind(
+        tuple(batch for one in found for batch in one.batches),
+        np.concatenate([one.order + start for one, start in zip(found, starts, strict=False)]),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where a rule is evaluated, ``cpu`` or ``gpu``, and why if it is not on the device."""

@@ -21,12 +21,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from matcher.identity import RULE_SOURCE, VERSION, plain_name
 from matcher.model import EventBatch, EventIds, StringColumn
 from rules.engine.conflict import Conflict
-from rules.engine.engine import NOTHING, Detections, Detector, Placement
+from rules.engine.engine import Detections, Detector, Placement, one_by_one
 from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
 
@@ -68,7 +66,7 @@ class Intervals:
         if self._until:
             ends = sorted(set(self._until.values()))
             found = [self._advance_to(until, marks) for until in ends]
-            detections = _one_by_one([*found, self._engine.advance(marks)])
+            detections = one_by_one([*found, self._engine.advance(marks)])
         else:
             detections = self._engine.advance(marks)
         if len(detections):
@@ -170,15 +168,3 @@ def _plain(ids: EventIds) -> EventIds:
     names = [plain_name(one) if one.startswith(RULE_SOURCE) else one for one in source.values]
     found = StringColumn.from_strings(names)
     return replace(ids, source=StringColumn(found.codes[source.codes], found.values))
-
-
-def _one_by_one(found: Sequence[Detections]) -> Detections:
-    """Detections one behind the other: each is of later instants than those before it."""
-    found = [one for one in found if len(one)]
-    if len(found) <= 1:
-        return found[0] if found else NOTHING
-    starts = np.cumsum([0, *map(len, found)])
-    return Detections(
-        tuple(batch for one in found for batch in one.batches),
-        np.concatenate([one.order + start for one, start in zip(found, starts, strict=False)]),
-    )
