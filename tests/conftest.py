@@ -9,18 +9,20 @@ import pytest
 from pairs import WHOLE
 
 LONGEST = (
-    "conformance/test_engines.py",
-    "matcher/test_gpu.py",
     "broker/test_demo.py",
-    "simulator/test_parting.py",
-    "simulator/test_law.py",
+    "matcher/test_gpu.py",
     "broker/test_commands.py",
-    "broker/cli/test_reproduce.py",
-    "broker/test_faults.py",
     "broker/cli/test_network.py",
+    "broker/test_faults.py",
+    "simulator/test_fuzzing.py",
+    "conformance/test_engines.py",
+    "routing/partition/test_law.py",
+    "simulator/test_parting.py",
+    "routing/network/test_holding.py",
+    "broker/cli/test_reproduce.py",
     "broker/cli/test_files_of_commands.py",
 )
-"""Files of tests that take half a minute of CPU and more, the longest first."""
+"""Files of tests that take twenty seconds of CPU and more, the longest first."""
 
 
 def pytest_configure() -> None:
@@ -41,12 +43,14 @@ TURNS = (
 NETWORKS = tuple(Path(__file__).parent / name for name in ("simulator", "routing", "conformance"))
 
 
-def strategy_of(item: pytest.Item) -> str | None:
-    """The strategy that a test of networks is run with, where it is run with each."""
+def is_in_turn(item: pytest.Item) -> bool:
+    """Whether a test is run with its strategy by default, which only its name decides."""
     from routing.network.strategy import names
 
+    if not any(folder in item.path.parents for folder in NETWORKS):
+        return True
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
-        return None
+        return True
     every = {*names()}
     columns: list[Sequence[object]] = [
         fixture.params
@@ -59,17 +63,10 @@ def strategy_of(item: pytest.Item) -> str | None:
         is_one = isinstance(words, str) and "," not in words
         columns += [rows] if is_one else zip(*rows, strict=True)
     if not any(every == {one for one in column if isinstance(one, str)} for column in columns):
-        return None
-    return next(one for one in item.callspec.params.values() if one in every)
-
-
-def is_in_turn(item: pytest.Item) -> bool:
-    """Whether a test is run with this strategy by default, which only its name decides."""
-    if not any(folder in item.path.parents for folder in NETWORKS):
         return True
-    strategy = strategy_of(item)
     test = f"{item.path.stem} {item.name.partition('[')[0]}"
-    return strategy is None or strategy in TURNS[crc32(test.encode()) % len(TURNS)]
+    turn = TURNS[crc32(test.encode()) % len(TURNS)]
+    return any(one in turn for one in item.callspec.params.values() if isinstance(one, str))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

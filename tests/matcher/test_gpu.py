@@ -33,7 +33,7 @@ PARTS = 3
 """Processes, each of which loads kernels for its own files of tests."""
 
 
-@pytest.mark.timeout(600 if WHOLE else 120)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_everything_holds_under_the_simulator(part: int) -> None:
     files = sorted(DEVICE.glob("test_*.py"))[part::PARTS]
