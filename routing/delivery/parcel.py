@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
 
-Numbers = tuple[int, ...]
+SubscriptionNumbers = tuple[int, ...]
 
 
 class Parcel(Struct, frozen=True, eq=False, gc=False):
@@ -23,7 +23,7 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
     """
 
     batches: tuple[EventBatch, ...]
-    subscriptions: tuple[Numbers, ...]
+    subscriptions: tuple[SubscriptionNumbers, ...]
     order: Int64s | None
     late: bool
     events: int
@@ -32,7 +32,7 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
     def of(
         cls,
         batches: tuple[EventBatch, ...],
-        subscriptions: tuple[Numbers, ...],
+        subscriptions: tuple[SubscriptionNumbers, ...],
         order: Int64s | None = None,
         late: bool = False,
     ) -> Parcel:
@@ -64,14 +64,14 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
         return rest if rest.events else None
 
 
-def without(numbers: Numbers, number: int) -> Numbers:
+def without(numbers: SubscriptionNumbers, number: int) -> SubscriptionNumbers:
     """The others of them."""
     return tuple(one for one in numbers if one != number)
 
 
 def select(
     batches: Sequence[EventBatch],
-    subscriptions: Sequence[Numbers],
+    subscriptions: Sequence[SubscriptionNumbers],
     places: Int64s,
     late: bool = False,
 ) -> Parcel:

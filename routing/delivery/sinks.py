@@ -24,7 +24,7 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.config import NodeConfig
 from routing.delivery.audience import Audience
 from routing.delivery.holdback import HoldBack
-from routing.delivery.joining import Joined
+from routing.delivery.joining import MergedDetections
 from routing.delivery.parcel import Parcel, join
 from routing.delivery.selection import Pattern
 from routing.delivery.subscriptions import (
@@ -391,7 +391,7 @@ class Sinks:
         for sink in self._composite.values():
             if sink.held:  # else nothing asks for its mark
                 sink.follow(due_mark)
-        is_joined = isinstance(detections, Joined)
+        is_joined = isinstance(detections, MergedDetections)
         for sink, parcel in self._wanted(detections.batches, detections.order):
             if not sink.held:
                 sink.follow(due_mark)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Int64s
-from routing.partition.asking import ANY, OpenSpans, Span, Spans, Values, starting, united
+from routing.partition.asking import ANY, MasterSpan, OpenSpans, Spans, Values, starting, united
 from routing.partition.history import Stored
 from routing.partition.pulling import Around, Pull
 from routing.partition.values import values_of
@@ -24,7 +24,7 @@ from routing.partition.values import values_of
 class Windows:
     """Stretches of time around spans of masters."""
 
-    def __init__(self, spans: Sequence[Span], around: Around) -> None:
+    def __init__(self, spans: Sequence[MasterSpan], around: Around) -> None:
         # Of disjoint spans in order the windows' ends are in order too.
         ends = [
             (max(first - around.before, TIME_MIN), min(last + around.after, TIME_MAX))
@@ -45,8 +45,8 @@ class Windows:
 class WindowsByKey:
     """The windows in which events of a type are asked for, by the values that they must have."""
 
-    def __init__(self, spans: Iterable[Span], around: Around) -> None:
-        found: dict[Values, list[Span]] = {}
+    def __init__(self, spans: Iterable[MasterSpan], around: Around) -> None:
+        found: dict[Values, list[MasterSpan]] = {}
         for one in spans:
             of_key = one._replace(values=_key_of(one.values, around))
             found.setdefault(of_key.values, []).append(of_key)
@@ -191,7 +191,7 @@ class Gate:
                         touched.append(one.stored)
         return touched
 
-    def _windows_of(self, spans: Iterable[Span]) -> dict[str, WindowsByKey]:
+    def _windows_of(self, spans: Iterable[MasterSpan]) -> dict[str, WindowsByKey]:
         every = tuple(spans)
         return {name: WindowsByKey(every, around) for name, around in self._around.items()}
 
