@@ -255,7 +255,7 @@ def parcel_of(
     """What one sink gets of the batches, by its patterns in each; None for nothing."""
     if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
         found = patterns[0]
-        return Parcel(tuple(batches), (found[0][0],), None, late, 1) if found else None
+        return Parcel.of(tuple(batches), (found[0][0],), None, late) if found else None
     parts: list[EventBatch] = []
     subscriptions: list[SubscriptionNumbers] = []
     places: list[Int64s] = []

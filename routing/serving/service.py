@@ -468,7 +468,8 @@ class Service:
         for overrun in self._detection.take_overruns():
             self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
-            self._deliver(sink)
+            if sink.has_any:  # most have got all of it before the engine began
+                self._deliver(sink)
         if self._unacknowledged:
             self._acknowledge()
         if self._credit.waiting and not self._is_held():
