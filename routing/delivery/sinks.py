@@ -423,9 +423,8 @@ class Sinks:
         """The sinks that want any of the events, and what each gets."""
         if len(batches) == 1:  # common
             audience = self._audiences.get(batches[0].type.name)
-            shared: dict[
-                SubscriptionNumbers, Parcel | None
-            ] = {}  # by subscriptions, of sinks that want all
+            # By the subscriptions of a sink, where it wants the whole batch.
+            shared: dict[SubscriptionNumbers, Parcel | None] = {}
             for sink, patterns in () if audience is None else audience.match(batches[0]):
                 numbers, rows = patterns[0]
                 if rows is not None:
