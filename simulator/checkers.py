@@ -167,7 +167,7 @@ def _is_torn(experiment: Experiment) -> bool:
 def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
     """Without the order in which published events came, where brokers fail, or where trees are
     built anew and the sink has not been there from the first, with all that it wants: what is sent
-    again may come behind later ones then (protocol.md section 9).
+    again may come behind later ones then (brokers.md section 5).
     """
     fails = any(fault.kind in FAILURES for fault in experiment.scenario.faults)
     confirmed_at = max((wish.confirmed_at for wish in sink.wishes.values()), default=math.inf)

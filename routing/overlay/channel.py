@@ -1,4 +1,4 @@
-"""One end of a link between two brokers: ordered, reliable, resumable (protocol.md section 9).
+"""One end of a link between two brokers: ordered, reliable, resumable (brokers.md section 2).
 
 What carries the frames may lose, repeat and reorder them, and break; the two ends make of it a
 channel on which every message arrives once and in order, for as long as both remember it.
@@ -51,7 +51,17 @@ from routing.messages import (
     Routed,
 )
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import ChannelState, Down, LinkResult, Piling, Sent, Up, link_text, tag_of
+from routing.overlay.ends import (
+    CHANNEL_MOVES,
+    ChannelState,
+    Down,
+    LinkResult,
+    Piling,
+    Sent,
+    Up,
+    link_text,
+    tag_of,
+)
 from routing.overlay.greeting import Greeting
 from routing.overlay.patience import Patience
 from routing.silence import excused
@@ -182,7 +192,7 @@ class Channel:
             self._send(Goodbye(reason, Code.CLOSING))
             if self.peer is not None:
                 self.effects.append(Close(self.peer, reason or "goodbye"))
-            self._state = ChannelState.CLOSED
+            self._enter(ChannelState.CLOSED)
 
     def handle_timer(self, now: float) -> None:
         """Do what is due: greetings, acknowledgements, signs of life, packets again, silence."""
@@ -273,7 +283,7 @@ class Channel:
         else:
             self._hello(answers=True)
         if not self.is_up:
-            self._state = ChannelState.UP
+            self._enter(ChannelState.UP)
             self._patience.begin()
             self.results.append(Up(self.neighbour, fresh))
         if fresh or not hello.answers:
@@ -313,10 +323,14 @@ class Channel:
         self._under_way.clear()
         self.piles_up = False
 
+    def _enter(self, state: ChannelState) -> None:
+        assert state in CHANNEL_MOVES[self._state], (self._state, state)
+        self._state = state
+
     def _fall(self, reason: str) -> None:
         """The link is down; greet from now on."""
         if self._state is ChannelState.UP:
-            self._state = ChannelState.GREETING
+            self._enter(ChannelState.GREETING)
             self._greeting.wait(self._now)
             self._acknowledge_at = None
             self._drop_what_comes_anew()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +19,20 @@ class ChannelState(enum.Enum):
     GREETING = "greeting"
     UP = "up"
     CLOSED = "closed"
+
+
+CHANNEL_MOVES: Mapping[ChannelState, Mapping[ChannelState, str]] = {
+    ChannelState.GREETING: {
+        ChannelState.UP: "LinkHello of the neighbour",
+        ChannelState.CLOSED: "this broker leaves, Goodbye",
+    },
+    ChannelState.UP: {
+        ChannelState.GREETING: "silence, Goodbye, a lost connection, or another life of either end",
+        ChannelState.CLOSED: "this broker leaves, Goodbye",
+    },
+    ChannelState.CLOSED: {},
+}
+"""The next states of each, and what leads there. docs/brokers.md shows them drawn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Law 1: an edge is there while both of its ends say so; its delay is the greater 
 they say. Whoever has the same link states has the same graph, and elects the same centre.
 
 Law 2: the centre of a connected part is the broker from which the sum of the shortest delays to
-all others is least, and the first by name among equals (protocol.md section 9).
+all others is least, and the first by name among equals (brokers.md section 3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A broker's place in the processing trees (thesis 7.3.1; protocol.md section 9).
+"""A broker's place in the processing trees (thesis 7.3.1; brokers.md section 4).
 
 A root sends ``CreateTree`` to all its neighbours; who hears it for the first time takes the
 sender as father, answers ``TreeAck`` and passes it on; who has heard it answers ``TreeNack``. The

@@ -1,4 +1,4 @@
-"""What entered the network here, for as long as it may be needed again (protocol.md section 9).
+"""What entered the network here, for as long as it may be needed again (brokers.md section 5).
 
 Law 1: an event is kept until a survey that began after it came is known to have reached all
 brokers, so that it has arrived wherever it was going; and, if rules use its type, until no

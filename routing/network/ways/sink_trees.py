@@ -2,7 +2,7 @@
 
 Law 1: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
 sources publish events of the type, too. Its composite events come from one place, along the single
-tree (protocol.md section 9). All other defined types are *own*: who wants them finds them itself.
+tree (brokers.md section 6). All other defined types are *own*: who wants them finds them itself.
 Where no trees of sinks stand (``adaptive`` may choose so) all are routed.
 
 Law 2: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones,
