@@ -112,7 +112,9 @@ def _rules_in_force(network: Network) -> frozenset[tuple[str, int, int | None]] 
 
 
 def check_tables(part: Part) -> Iterator[str]:
-    """What brokers know is what there is: plan, types, sources, rules and filters."""
+    """Differences between the tables of brokers and what there is: plan, types, sources, rules and
+    filters.
+    """
     root = part.brokers.get(part.root)
     if root is None:
         yield f"the root {part.root} is not there"
@@ -241,7 +243,9 @@ def _check_wants(part: Part) -> Iterator[str]:
 
 
 def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters]) -> Filters:
-    """What a broker wants of a neighbour: what is wanted at it, and beyond all others (Law 2)."""
+    """The filters that a broker wants of a neighbour: those wanted at it, and beyond all others
+    (Law 2).
+    """
     known = found.get((name, to))
     if known is not None:
         return known
