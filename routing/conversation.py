@@ -104,9 +104,9 @@ class Conversation:
         """As ``next_timer``, but infinite for None."""
         self._broker_heartbeat_s = config.heartbeat_s
         self.effects: list[Effect] = []
-        """What ``take_effects`` would give."""
+        """Effects that ``take_effects`` would give."""
         self.results: list[Result] = []
-        """What ``take_results`` would give."""
+        """Results that ``take_results`` would give."""
         self.paused: dict[int, str] = {}
         """The subscriptions that are paused, by number, and why."""
         self._outgoing = Outgoing(config)
@@ -397,7 +397,7 @@ class Conversation:
         self.effects.append(Log("warning", "link lost", {"reason": reason}))
 
     def _unsend(self) -> None:
-        """What was meant for a link that is gone must not go out on the next one."""
+        """Drop messages for a link that is gone: none may go out on the next one."""
         self.effects = [one for one in self.effects if not isinstance(one, Send)]
 
     def _refuse_when_closed(self) -> None:
@@ -415,13 +415,13 @@ _CONFIRMED: Mapping[type, Callable[[Conversation, Any], None]] = {
     Subscribe: Conversation._subscribed,
     Unsubscribe: Conversation._unsubscribed,
 }
-"""What a confirmed request leaves to be asked again on the next link."""
+"""Handlers of a confirmed request, which leaves something to be asked again on the next link."""
 
 _FORGOTTEN: Mapping[type, Callable[[Conversation, Any], None]] = {
     Advertise: Conversation._unadvertised,
     Subscribe: Conversation._unsubscribed,
 }
-"""What is not asked again once it was refused on a later link."""
+"""Handlers of requests that are not asked again once they were refused on a later link."""
 
 _ANYWHERE: Mapping[type, Callable[[Conversation, Any], None]] = {
     Refused: Conversation._receive_refused,
@@ -433,7 +433,7 @@ _HANDLERS_GREETING: Mapping[type, Callable[[Conversation, Any], None]] = {
     Welcome: Conversation._receive_welcome,
     **_ANYWHERE,
 }
-"""What a broker may send before it has welcomed this session."""
+"""Messages that a broker may send before it has welcomed this session."""
 
 _HANDLERS_READY: Mapping[type, Callable[[Conversation, Any], None]] = {
     Confirmed: Conversation._receive_confirmed,

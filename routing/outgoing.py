@@ -219,8 +219,8 @@ class Outgoing:
             self._say(mark)
 
     def forget_times(self) -> None:
-        """What was published is too far ahead of the broker's clock, and was not taken: neither its
-        times nor what was promised by them bind what comes after it.
+        """Forget the times of events that the broker has not taken, being too far ahead of its
+        clock: neither they nor what was promised by them bind what comes after.
         """
         self._promise = None
         self._latest = self._stamp = TIME_MIN

@@ -152,7 +152,7 @@ class Sink:
         self._held.withdraw(due)
 
     def take(self, events_max: int) -> Delivery | None:
-        """What is to be sent now; None when nothing is due or there is no credit."""
+        """The next delivery; None when nothing is due or there is no credit."""
         if not self._queue or self.credit == 0:
             return None
         room = min(self.credit, events_max)

@@ -69,7 +69,7 @@ from routing.silence import excused
 NO_STATES = LinkStates(())
 """Says nothing, and bears a number."""
 _SAID_ANEW = frozenset({Asked, LinkStates})
-"""What is said once more when a link is back (Law 5)."""
+"""Messages that are said once more when a link is back (Law 5)."""
 
 
 class Channel:
@@ -101,9 +101,9 @@ class Channel:
         self._acknowledge_at: float | None = None
         self._greeting = Greeting(config.greeting_s)
         self.effects: list[Effect] = []
-        """What ``take_effects`` would give."""
+        """Effects that ``take_effects`` would give."""
         self.results: list[LinkResult] = []
-        """What ``take_results`` would give."""
+        """Results that ``take_results`` would give."""
         self._greet()
 
     # --- what it is like ---
@@ -240,7 +240,7 @@ class Channel:
         return effects
 
     def take_results(self) -> list[LinkResult]:
-        """What has come of the inputs since the last call, in order."""
+        """Results of the inputs since the last call, in order."""
         results, self.results = self.results, []
         return results
 
@@ -454,4 +454,4 @@ _HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {
     LinkAck: Channel._receive_acknowledgement,
     Goodbye: Channel._receive_goodbye,
 }
-"""What a neighbour may send."""
+"""Messages that a neighbour may send."""

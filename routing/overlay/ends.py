@@ -1,4 +1,4 @@
-"""What can be said of one end of a link: where it stands, and what has come of it."""
+"""States and results of one end of a link."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class Down:
 
 @dataclass(frozen=True, slots=True)
 class Piling:
-    """What waits for the neighbour, or is not acknowledged, has begun to pile up, or is over."""
+    """Messages that wait for the neighbour, or are not acknowledged, begin to pile up, or no longer
+    do.
+    """
 
     name: str
 
@@ -75,7 +77,7 @@ class Heard(Struct, frozen=True, eq=False, gc=False):
 
 
 LinkResult: TypeAlias = Up | Down | Piling | Routed
-"""What comes of a link: the neighbour, what it sends, and what piles up for it."""
+"""Results of a link: the neighbour is up or down, messages pile up, or one has come."""
 
 
 def tag_of(sender: int, receiver: int) -> int:

@@ -43,7 +43,7 @@ SAID_MAX = 1_024
 Change: TypeAlias = Up | Down | Piling | Heard
 
 _OWN_BUSINESS = frozenset({Up, Down, Piling, LinkStates, CreateTree, TreeAck, TreeNack})
-"""What comes of a channel that is not just passed on as heard."""
+"""Results of a channel that are not just passed on as heard."""
 
 
 class Overlay:
@@ -64,11 +64,11 @@ class Overlay:
         """The least of these; None where it has to be looked for."""
         self._surroundings = Surroundings(config, now, self._linked, self._tell)
         self.effects: list[Effect] = []
-        """What ``take_effects`` would give."""
+        """Effects that ``take_effects`` would give."""
         self.changes: list[Change] = []
-        """What ``take_changes`` would give."""
+        """Changes that ``take_changes`` would give."""
         self.has_moved = True
-        """What ``take_moved`` would give."""
+        """Result that ``take_moved`` would give."""
         self._said: dict[str, str] = {}
         """Why links were refused, as far as the log has said so: by neighbour, or by link."""
 
@@ -230,7 +230,7 @@ class Overlay:
         return effects
 
     def meet(self, names: Collection[str]) -> dict[str, float]:
-        """Which of these brokers, with whom this one goes on, may have forgotten it until now, and
+        """Give those of these brokers, with whom this one goes on, that may have forgotten it, and
         since when they were out of reach, in seconds.
         """
         return self._surroundings.floods.meet(names, self._now)

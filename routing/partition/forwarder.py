@@ -1,4 +1,4 @@
-"""What a node sends to its father in a processing tree: the union of its fragments (thesis 7.3.6).
+"""The events that a node sends to its father in a tree: the union of its fragments (thesis 7.3.6).
 
 Law 1: every event travels once, however many fragments let it pass, and whenever they do.
 
@@ -64,10 +64,10 @@ class Forwarded(Struct, frozen=True, eq=False, gc=False):
 
 
 class Demanded(Protocol):
-    """What very many want of one type, which may change meanwhile."""
+    """The demand of very many for one type, which may change meanwhile."""
 
     def wanted(self, batch: EventBatch) -> Bools:
-        """Which events of a batch of the type are wanted: bool[n]."""
+        """Tell which events of a batch of the type are wanted: bool[n]."""
         ...
 
 
@@ -112,7 +112,9 @@ class Forwarder:
 
     @property
     def wanted(self) -> Mapping[str, WantedPredicates]:
-        """What passes because it is wanted (Law 6), by the names of types."""
+        """The predicates by which events pass because they are wanted (Law 6), by the names of
+        types.
+        """
         return self._wanted
 
     @property
@@ -208,7 +210,7 @@ class Forwarder:
     # --- what is pulled ----------------------------------------------------------------------
 
     def ask(self, name: str, spans: Spans, horizon: int) -> None:
-        """What a rule's fragment keeps around these spans of masters is to be sent (Law 5).
+        """Release what a rule's fragment keeps around these spans of masters (Law 5).
 
         Windows of masters that are earlier than ``horizon`` will not be asked for any more. A rule
         that keeps nothing here is none of this node's business.
@@ -218,7 +220,7 @@ class Forwarder:
             self._history.touch(evaluation.gate.ask(spans, horizon))
 
     def answers(self, here: Callable[[str], int], below: Callable[[str], int]) -> Answers:
-        """What is to be answered behind all that ``advance`` has given.
+        """Answers to give behind all that ``advance`` has given.
 
         ``here``: up to where a type is here, where it does not come only if it is asked for;
         TIME_MAX where nothing more is to come;
@@ -249,7 +251,7 @@ class Forwarder:
         )
 
     def close(self) -> None:
-        """What was asked for will be asked for again, as far as it is needed."""
+        """Forget what was asked for: it will be asked for again, as far as it is needed."""
         for gate in self._arrangement.gates:
             gate.close()
 

@@ -1,4 +1,4 @@
-"""What a node keeps of a rule's slave types until it is asked for (thesis 7.3.7).
+"""Gates: events of a rule's slave types that a node keeps until they are asked for (thesis 7.3.7).
 
 Law 1: an event is let through once it lies in a window around a span of masters that was asked for,
 be it there already or still to come, and has the values that must be equal to theirs.
@@ -63,7 +63,7 @@ class WindowsByKey:
 
 
 def _key_of(values: Values, around: Around) -> Values:
-    """What events must have for masters with these values."""
+    """The values that events must have for masters with these values."""
     return tuple(values[place] for _, place in around.keys) if values else ANY
 
 
@@ -78,7 +78,7 @@ class _Kept:
 
 
 class Gate:
-    """What one rule's fragment keeps."""
+    """The events that one rule's fragment keeps."""
 
     def __init__(self, pull: Pull, names: Iterable[str]) -> None:
         kept = set(names)
@@ -115,7 +115,7 @@ class Gate:
                 kept.append(_kept(stored, own[~asked], times[~asked]))
 
     def ask(self, spans: Spans, horizon: int) -> list[Stored]:
-        """What lies around these spans of masters is asked for; gives where something passes."""
+        """Ask for events around these spans of masters; gives where something passes."""
         self.horizon = max(horizon, self.horizon)
         self._open.add(starting(spans))
         if not spans:
@@ -134,7 +134,7 @@ class Gate:
         return touched
 
     def close(self) -> None:
-        """What was asked for will be asked for again, as far as it is needed."""
+        """Forget what was asked for: it will be asked for again, as far as it is needed."""
         self._open = OpenSpans(self._open.after)
         self._ended = 0
         self._windows = self._windows_of(())

@@ -1,4 +1,4 @@
-"""What a node asks of those below for the sake of rules that are pulled, and what was answered
+"""Questions of a node to those below for rules that are pulled, and the answers
 (thesis 7.3.7, 7.3.8; docs/reproduction/distribution.md).
 
 The node that sees all masters of a rule *asks*: the one that evaluates the rule, and those below it
@@ -149,7 +149,7 @@ class Pulls:
         self._touched: set[_Pulled] = set()
         """The rules that ask and may have another limit."""
         self._risen: set[_Pulled] = set()
-        """Those of which ``keep`` has to look at the masters."""
+        """Rules of which ``keep`` has to look at the masters."""
         self._pending: set[_Pulled] = set()
         """The rules of which ``take_asked`` may have something to say."""
 
@@ -189,8 +189,8 @@ class Pulls:
         return any(one.asks for one in self._rules.values())
 
     def want_horizons(self, name: str) -> bool:
-        """Those below want to know what they can forget of what they keep for masters of a type;
-        whether this node asks for any of that.
+        """Note that those below want to know what they can forget of events kept for masters of a
+        type; whether this node asks for any of that.
         """
         asking = self._waiting.get(name, ())
         for one in asking:
@@ -257,7 +257,7 @@ class Pulls:
                 self._risen.add(one)
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """What is to be asked for, by child."""
+        """The spans to ask for, by child."""
         if not self._pending:
             return {}
         found: dict[str, list[tuple[str, Spans, int]]] = {}
@@ -296,7 +296,7 @@ class Pulls:
         return self._limits
 
     def take_limits(self) -> Mapping[str, int]:
-        """Those of the limits that are others than when this was last asked."""
+        """Limits that are others than when this was last asked."""
         moved: set[str] = set()
         for one in self._touched:
             limit = min(one.passed, one.mark)

@@ -38,7 +38,7 @@ NOTHING_HELD: Held = {}
 
 
 def held_by_all(several: Iterable[Held]) -> Held:
-    """What is held up if each of these holds."""
+    """Put together several holds: all that any of them holds up."""
     found: dict[str, int] = {}
     for held in several:
         for name, since in held.items():

@@ -1,4 +1,4 @@
-"""Who publishes, how far, and what each has promised (protocol.md section 4).
+"""Sources: how far each has published, and what it has promised (protocol.md section 4).
 
 Law 1: a source is known by its name. Its sequence numbers strictly increase for as long as the
 name is remembered, over reconnections and restarts.
@@ -35,7 +35,7 @@ PUBLISHED_MAX = 1_000
 
 
 class SourceState(enum.Enum):
-    """What a source's promise counts for (Law 2)."""
+    """The state of a source: what its promise counts for (Law 2)."""
 
     LIVE = "live"
     LOST = "lost"  # the link broke: the promise stays where it is
@@ -102,8 +102,8 @@ class Source:
         return max(self.promise, self.floors[type_name])
 
     def begin_at(self, type_name: str, floor: int) -> None:
-        """It publishes a type from now on, and nothing of it before ``floor``. One that goes on has
-        published it all along: where that began stands.
+        """Begin a type that it publishes from now on, and nothing before ``floor``. One that goes
+        on has published it all along: where that began stands.
         """
         if len(self.published) < PUBLISHED_MAX:
             self.published.add(type_name)
@@ -131,7 +131,7 @@ class Sources:
     def __init__(self, config: NodeConfig) -> None:
         self._sources: dict[str, Source] = {}
         self._lost: dict[str, Source] = {}
-        """Those without a link that have not closed."""
+        """Sources without a link that have not closed."""
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -192,7 +192,7 @@ class Sources:
         return [one for one in self._lost.values() if now - one.lost_at >= silence_max_s]
 
     def excuse(self, due: float, now: float) -> None:
-        """What their broker was late by is no absence of theirs (routing.silence)."""
+        """Excuse sources for what their broker was late by (routing.silence)."""
         for source in self._lost.values():
             source.lost_at = excused(source.lost_at, due, now)
 

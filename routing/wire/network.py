@@ -254,4 +254,4 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(69, Opened),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),
 )
-"""Those of kinds from 48 on."""
+"""Codecs of kinds from 48 on."""
