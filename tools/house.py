@@ -35,8 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("matcher", "rules", "routing", "broker", "simulator")
 NETWORK = Path("routing/network")
 PRONOUNS = frozenset(
-    ("he", "it", "she", "that", "these", "they", "this", "those")
-    + ("what", "which", "who", "whom", "whose")
+    ["he", "it", "she", "that", "these", "they", "this", "those", "what", "which", "who", "whose"]
 )
 """First words of docstrings that leave open what is spoken of (Law 3)."""
 SHOWN_MAX = 5
