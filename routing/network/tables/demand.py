@@ -18,8 +18,8 @@ from matcher.matching import ON_PROCESSOR, Matching
 from matcher.methods.matcher import Matcher
 from matcher.model import Bools, EventBatch, EventType
 from matcher.single import Single
-from routing.delivery.audience import MANY
 from routing.delivery.selection import Pattern
+from routing.delivery.subscriber_index import MANY
 from rules.planning.sketch import sketch_of
 from rules.subscription import Subscription
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from matcher.model import EventType
-from routing.delivery.audience import MANY
+from routing.delivery.subscriber_index import MANY
 from routing.delivery.subscriptions import PER_TYPE_MAX, Interest, interest
 from routing.errors import Refusal
 from routing.network.tables.demand import Demand
