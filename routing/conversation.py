@@ -40,7 +40,7 @@ from routing.messages import (
     Welcome,
 )
 from routing.outgoing import Outgoing
-from routing.requests import Asked, Requests
+from routing.requests import ClientRequest, SessionRequests
 from routing.silence import excused
 
 NO_RETRY = frozenset(
@@ -93,7 +93,7 @@ class Conversation:
         self._outgoing = Outgoing(config)
         self._types: dict[str, EventType] = {}
         self._subscriptions: dict[int, Subscribe] = {}
-        self._requests = Requests()
+        self._requests = SessionRequests()
         self._last_subscription = 0
         self._backlog = 0
         self._granted = 0
@@ -211,7 +211,7 @@ class Conversation:
 
     # --- requests and answers ---
 
-    def _ask(self, request: Asked, again: bool = False) -> int:
+    def _ask(self, request: ClientRequest, again: bool = False) -> int:
         """Send a request, or keep it until the broker welcomes this session."""
         self._refuse_when_closed()
         self._requests.add(request, again)

@@ -50,7 +50,7 @@ from routing.messages import (
 )
 from routing.serving.link import Link
 from routing.serving.service import Service
-from routing.serving.sources import GOODBYE, LOST_FOR_LONG, Source, Standing
+from routing.serving.sources import GOODBYE, LOST_FOR_LONG, Source, SourceState
 from routing.serving.status import time_or_none
 from routing.silence import excused
 
@@ -237,7 +237,7 @@ class Node(Service):
             last_sequence,
             self._config.publish_credit if name else 0,
             self._config.heartbeat_s,
-            source is not None and source.standing is Standing.LOST,
+            source is not None and source.standing is SourceState.LOST,
         )
         self._send(peer, welcome)
         self._log("info", "welcomed", client=name, peer=peer.hex())

@@ -26,7 +26,7 @@ from routing.network.stations.processing import Processing
 from routing.network.tables.covering import maximal_of_type
 from routing.network.tables.filters import type_of
 from routing.serving.deployment import Deployed
-from routing.serving.sources import Standing
+from routing.serving.sources import SourceState
 from routing.session import State
 from simulator.clients import Client, Sink, Source
 from simulator.network import Network
@@ -191,7 +191,7 @@ def _check_sources(part: Part, name: str, broker: Broker) -> Iterator[str]:
     known = {
         one.name: set(one.floors)
         for one in broker.ground.sources
-        if one.standing is not Standing.CLOSED and one.floors  # one that was refused has none
+        if one.standing is not SourceState.CLOSED and one.floors  # one that was refused has none
     }
     for one in sorted(expected.keys() | known.keys() if part.is_whole else expected):
         if expected.get(one) != known.get(one):

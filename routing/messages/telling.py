@@ -55,8 +55,8 @@ class Known:
     given_up: tuple[Name, ...] = ()
 
 
-Item = TypeVar("Item")
-Change: TypeAlias = tuple[tuple[Number, ...], tuple[tuple[Number, Item], ...]]
+_Row = TypeVar("_Row")
+TableDelta: TypeAlias = tuple[tuple[Number, ...], tuple[tuple[Number, _Row], ...]]
 """What becomes of a table: the places of what is gone, in what it was, and what has come, with its
 places in what it is now; both rise."""
 
@@ -69,11 +69,11 @@ class Amended:
     """
 
     number: Sequence
-    types: Change[tuple[Name, ...]]
-    rules: Change[RuleFacts]
-    ended: Change[tuple[Name, Sequence]]
-    homes: Change[tuple[Name, tuple[Name, ...]]]
-    given_up: Change[Name]
+    types: TableDelta[tuple[Name, ...]]
+    rules: TableDelta[RuleFacts]
+    ended: TableDelta[tuple[Name, Sequence]]
+    homes: TableDelta[tuple[Name, tuple[Name, ...]]]
+    given_up: TableDelta[Name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from routing.messages import (
     Routed,
 )
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Piling, Result, Sent, State, Up, link_text, tag_of
+from routing.overlay.ends import ChannelState, Down, LinkResult, Piling, Sent, Up, link_text, tag_of
 from routing.overlay.greeting import Greeting
 from routing.overlay.patience import Patience
 from routing.silence import excused
@@ -74,7 +74,7 @@ class Channel:
         """The neighbour's name, once it has said it."""
         self._config = config
         self._now = self._heard_at = self._sent_at = now
-        self._state = State.GREETING
+        self._state = ChannelState.GREETING
         self._life = config.life if life is None else life
         self._neighbours_life = 0
         self._silence_s = config.heartbeat_s * config.heartbeats_missed_max
@@ -92,21 +92,21 @@ class Channel:
         self._greeting = Greeting(config.greeting_s)
         self.effects: list[Effect] = []
         """What ``take_effects`` would give."""
-        self.results: list[Result] = []
+        self.results: list[LinkResult] = []
         """What ``take_results`` would give."""
         self._greet()
 
     # --- what it is like ---
 
     @property
-    def state(self) -> State:
+    def state(self) -> ChannelState:
         """Where the conversation stands."""
         return self._state
 
     @property
     def is_up(self) -> bool:
         """Whether the neighbour is there."""
-        return self._state is State.UP
+        return self._state is ChannelState.UP
 
     @property
     def life(self) -> int:
@@ -163,7 +163,7 @@ class Channel:
         handler = _HANDLERS.get(type(message))
         if handler is None:
             raise ProtocolError(Code.PROTOCOL, f"{type(message).__name__} on a link of brokers")
-        if self._state is not State.CLOSED:
+        if self._state is not ChannelState.CLOSED:
             handler(self, message)
 
     def lose(self, now: float, reason: str = "the link broke") -> None:
@@ -178,20 +178,20 @@ class Channel:
     def close(self, now: float, reason: str = "") -> None:
         """Say Goodbye, for good."""
         self._now = now
-        if self._state is not State.CLOSED:
+        if self._state is not ChannelState.CLOSED:
             self._send(Goodbye(reason, Code.CLOSING))
             if self.peer is not None:
                 self.effects.append(Close(self.peer, reason or "goodbye"))
-            self._state = State.CLOSED
+            self._state = ChannelState.CLOSED
 
     def handle_timer(self, now: float) -> None:
         """Do what is due: greetings, acknowledgements, signs of life, packets again, silence."""
         self._now = now
-        if self._state is State.GREETING:
+        if self._state is ChannelState.GREETING:
             if now >= self._greeting.due_at:
                 self._greet()
             return
-        if self._state is State.CLOSED:
+        if self._state is ChannelState.CLOSED:
             return
         due = self.next_timer()
         if due is not None:
@@ -208,9 +208,9 @@ class Channel:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
-        if self._state is State.CLOSED:
+        if self._state is ChannelState.CLOSED:
             return None
-        if self._state is State.GREETING:
+        if self._state is ChannelState.GREETING:
             return None if self.peer is None else self._greeting.due_at
         due, heartbeat_at = self._heard_at + self._silence_s, self._sent_at + self._heartbeat_s
         if heartbeat_at < due:
@@ -229,7 +229,7 @@ class Channel:
         effects, self.effects = self.effects, []
         return effects
 
-    def take_results(self) -> list[Result]:
+    def take_results(self) -> list[LinkResult]:
         """What has come of the inputs since the last call, in order."""
         results, self.results = self.results, []
         return results
@@ -273,7 +273,7 @@ class Channel:
         else:
             self._hello(answers=True)
         if not self.is_up:
-            self._state = State.UP
+            self._state = ChannelState.UP
             self._patience.begin()
             self.results.append(Up(self.neighbour, fresh))
         if fresh or not hello.answers:
@@ -315,8 +315,8 @@ class Channel:
 
     def _fall(self, reason: str) -> None:
         """The link is down; greet from now on."""
-        if self._state is State.UP:
-            self._state = State.GREETING
+        if self._state is ChannelState.UP:
+            self._state = ChannelState.GREETING
             self._greeting.wait(self._now)
             self._acknowledge_at = None
             self._drop_what_comes_anew()
@@ -340,7 +340,7 @@ class Channel:
     # --- packets ---
 
     def _receive_packet(self, packet: Packet) -> None:
-        if packet.tag != self._tag_in or self._state is not State.UP:
+        if packet.tag != self._tag_in or self._state is not ChannelState.UP:
             return
         self._heard_at = self._now
         if packet.acknowledged > self._forgotten:
@@ -367,7 +367,7 @@ class Channel:
         self.results.append(message)
 
     def _receive_acknowledgement(self, message: LinkAck) -> None:
-        if message.tag != self._tag_in or self._state is not State.UP:
+        if message.tag != self._tag_in or self._state is not ChannelState.UP:
             return
         self._heard_at = self._now
         if message.acknowledged > self._forgotten:
@@ -395,7 +395,9 @@ class Channel:
     def _push(self) -> None:
         """Send what may go out (Law 4)."""
         waiting, under_way = self._waiting, self._under_way
-        while waiting and self._state is State.UP and len(under_way) < self._config.window_max:
+        while (
+            waiting and self._state is ChannelState.UP and len(under_way) < self._config.window_max
+        ):
             sent = Sent(self._next, waiting.popleft(), self._now)
             self._next += 1
             under_way.append(sent)

@@ -12,7 +12,7 @@ from routing.effects import Peer
 from routing.messages import Carried, Routed
 
 
-class State(enum.Enum):
+class ChannelState(enum.Enum):
     """Where the conversation with the neighbour stands (channel, Law 3)."""
 
     GREETING = "greeting"
@@ -59,7 +59,7 @@ class Heard(Struct, frozen=True, eq=False, gc=False):
     message: Carried
 
 
-Result: TypeAlias = Up | Down | Piling | Routed
+LinkResult: TypeAlias = Up | Down | Piling | Routed
 """What comes of a link: the neighbour, what it sends, and what piles up for it."""
 
 

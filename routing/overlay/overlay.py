@@ -30,10 +30,10 @@ from routing.messages import (
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Heard, Piling, Result, Up, link_text
-from routing.overlay.graph import Part
+from routing.overlay.ends import Down, Heard, LinkResult, Piling, Up, link_text
+from routing.overlay.graph import Component
 from routing.overlay.surroundings import Surroundings
-from routing.overlay.trees import Tree, TreeMessage, Trees
+from routing.overlay.trees import LocalTree, TreeMessage, Trees
 from routing.overlay.wires import Wires
 
 SAID_MAX = 1_024
@@ -90,7 +90,7 @@ class Overlay:
         return self._neighbours
 
     @property
-    def part(self) -> Part:
+    def part(self) -> Component:
         """The connected part of the network that this broker is in, as last concluded."""
         return self._surroundings.part
 
@@ -105,7 +105,7 @@ class Overlay:
         return self._surroundings.trees
 
     @property
-    def single_tree(self) -> Tree | None:
+    def single_tree(self) -> LocalTree | None:
         """The tree of the centre."""
         return self._surroundings.single_tree
 
@@ -309,7 +309,7 @@ class Overlay:
             elif before == first:
                 self._first_due = None
 
-    def _take_result(self, channel: Channel, result: Result) -> None:
+    def _take_result(self, channel: Channel, result: LinkResult) -> None:
         if isinstance(result, Piling):
             self.changes.append(result)
             return

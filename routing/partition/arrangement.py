@@ -15,7 +15,7 @@ from routing.partition.gate import Gate
 from routing.partition.predicates import Predicate
 from routing.partition.sieve import sieve_of
 
-Wanted = tuple[Predicate, ...]
+WantedPredicates = tuple[Predicate, ...]
 """What subscribers above want of one type."""
 
 
@@ -105,7 +105,7 @@ class Arrangement:
         of_type = self.users.setdefault(predicate.type.name, {})
         return of_type.setdefault(predicate, Users())
 
-    def want(self, name: str, before: Wanted, after: Wanted) -> None:
+    def want(self, name: str, before: WantedPredicates, after: WantedPredicates) -> None:
         """Others are wanted of a type from now on; nothing else is arranged anew."""
         for predicate in dict.fromkeys((*before, *after)):
             users = self._users_of(predicate)

@@ -23,7 +23,7 @@ Spans = tuple[tuple[int, int, Values], ...]
 """First and last times of masters, both included, and their values."""
 
 
-class Span(NamedTuple):
+class MasterSpan(NamedTuple):
     """The same, and a mark: for instants before it nothing depends on these masters any more."""
 
     first: int
@@ -32,12 +32,12 @@ class Span(NamedTuple):
     values: Values = ANY
 
 
-def starting(spans: Iterable[tuple[int, int, Values]]) -> Iterator[Span]:
+def starting(spans: Iterable[tuple[int, int, Values]]) -> Iterator[MasterSpan]:
     """Spans on whose masters nothing depends before they begin."""
-    return (Span(first, last, first, values) for first, last, values in spans)
+    return (MasterSpan(first, last, first, values) for first, last, values in spans)
 
 
-Asked = tuple[tuple[str, Spans, int], ...]
+AskedSpans = tuple[tuple[str, Spans, int], ...]
 """What an Awakening says: rules, spans of masters, and from when on there may be more."""
 Answers = tuple[tuple[str, int, int], ...]
 """Rules, the number of the last Awakening that was heeded, and the mark."""
@@ -73,7 +73,7 @@ class OpenSpans:
         """
         return int(self._open[_ANSWERED].min()) if len(self) else TIME_MAX
 
-    def add(self, spans: Iterable[Span]) -> None:
+    def add(self, spans: Iterable[MasterSpan]) -> None:
         """One more Awakening."""
         self.number += 1
         rows = [(self.number, first, last, mark, first) for first, last, mark, _ in spans]
@@ -98,16 +98,16 @@ class OpenSpans:
 _MARK, _ANSWERED = 3, 4
 
 
-def united(spans: Iterable[Span], slack: int = 0) -> list[Span]:
+def united(spans: Iterable[MasterSpan], slack: int = 0) -> list[MasterSpan]:
     """Spans in order, those of like values that are no further apart than ``slack`` made one."""
-    found: list[Span] = []
+    found: list[MasterSpan] = []
     last: dict[Values, int] = {}  # the places of the last spans
     for one in sorted(spans, key=lambda one: one[:3]):
         place = last.get(one.values)
         if place is not None and one.first <= found[place].last + slack:
             before = found[place]
             first, latest, mark = before.first, max(before.last, one.last), before.mark
-            found[place] = Span(first, latest, min(mark, one.mark), one.values)
+            found[place] = MasterSpan(first, latest, min(mark, one.mark), one.values)
         else:
             last[one.values] = len(found)
             found.append(one)

@@ -24,7 +24,7 @@ from routing.partition.pulling import Pull, masters_of, pull_of
 from rules.pattern import TIMER, Rule
 
 ROUNDS_MAX = 4
-ASKING = 1.5
+ASKING_EVENTS = 1.5
 """What it costs to ask and to answer over one link, in events."""
 
 
@@ -127,7 +127,7 @@ class Weights:
             return 0.0
         pull = one.pulls[master]
         often = self._rate(pull.master.type.name)
-        total = ASKING * often * one.edges
+        total = ASKING_EVENTS * often * one.edges
         for around in pull.around:
             if self._sent[around.type] <= 0:
                 seconds = (around.before + around.after) / MICROSECONDS

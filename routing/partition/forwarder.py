@@ -36,7 +36,7 @@ from msgspec import Struct
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from matcher.single import Single
 from routing.order import greatest_time
-from routing.partition.arrangement import Arrangement, Leaving, Wanted
+from routing.partition.arrangement import Arrangement, Leaving, WantedPredicates
 from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
@@ -86,7 +86,7 @@ class Forwarder:
         self._marks = Marks()
         self._front = TIME_MIN  # the greatest time of an event
         self._history = History()
-        self._wanted: Mapping[str, Wanted] = {}
+        self._wanted: Mapping[str, WantedPredicates] = {}
         self._demands: Mapping[str, Demanded] = {}
         self._fresh: list[EventBatch] = []  # what passes at once, and has just been published
         self._late: list[EventBatch] = []  # the rest of that
@@ -111,7 +111,7 @@ class Forwarder:
         return self._marks.up
 
     @property
-    def wanted(self) -> Mapping[str, Wanted]:
+    def wanted(self) -> Mapping[str, WantedPredicates]:
         """What passes because it is wanted (Law 6), by the names of types."""
         return self._wanted
 
@@ -183,7 +183,7 @@ class Forwarder:
         self._rearrange()
 
     def want(
-        self, wanted: Mapping[str, Wanted], demands: Mapping[str, Demanded] | None = None
+        self, wanted: Mapping[str, WantedPredicates], demands: Mapping[str, Demanded] | None = None
     ) -> None:
         """Let published events of these pass that come from now on (Law 6), and of no others.
 

@@ -45,7 +45,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class MemberJoin:
     """Members ``first`` and ``second`` (places) are joined: ``span`` bounds t(second) - t(first).
 
     ``absent`` lists what may not lie between them, after the earlier and up to the later (S6). The
@@ -115,7 +115,7 @@ class Fragment:
     """
 
     members: tuple[Member, ...]
-    links: tuple[Link, ...]
+    links: tuple[MemberJoin, ...]
     roles: tuple[Role, ...]
     reach: int
     pull: Pull | None = None

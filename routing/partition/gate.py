@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Int64s
-from routing.partition.asking import ANY, OpenSpans, Span, Spans, Values, starting
+from routing.partition.asking import ANY, MasterSpan, OpenSpans, Spans, Values, starting
 from routing.partition.history import Stored
 from routing.partition.pulling import Around, Pull
 from routing.partition.values import values_of
@@ -82,7 +82,7 @@ class WindowsByKey:
         self._grown = self._left = 0
         """Spans that were added since the last ended windows were dropped, and what was left."""
 
-    def add(self, spans: Iterable[Span]) -> None:
+    def add(self, spans: Iterable[MasterSpan]) -> None:
         """Add the windows around these spans of masters."""
         around = self._around
         for first, last, _, values in spans:

@@ -56,7 +56,7 @@ from routing.serving.moment import Moment
 from routing.serving.parts import as_known
 from routing.serving.published import PublishedIds, Sifted
 from routing.serving.rates import Rates
-from routing.serving.sources import FAR, Source, Sources, Standing
+from routing.serving.sources import FAR, Source, Sources, SourceState
 from routing.serving.status import (
     Overview,
     begin_facts,
@@ -186,11 +186,11 @@ class Service:
 
     def _source_of(self, link: Link) -> Source:
         """The link's source, which comes alive when the client first acts as one."""
-        if link.source is None or link.source.standing is Standing.LEFT_OUT:
+        if link.source is None or link.source.standing is SourceState.LEFT_OUT:
             if not link.name:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
             former = self._sources.find(link.name)
-            was = Standing.CLOSED if former is None else former.standing
+            was = SourceState.CLOSED if former is None else former.standing
             source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
             source.replays = link.replays
             if link.source is None:
@@ -468,7 +468,8 @@ class Service:
         for overrun in self._detection.take_overruns():
             self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
-            self._deliver(sink)
+            if sink.has_any:  # most have got all of it before the engine began
+                self._deliver(sink)
         if self._unacknowledged:
             self._acknowledge()
         if self._credit.waiting and not self._is_held():

@@ -34,7 +34,7 @@ PUBLISHED_MAX = 1_000
 """Types of one source that are remembered when it has un-advertised them."""
 
 
-class Standing(enum.Enum):
+class SourceState(enum.Enum):
     """What a source's promise counts for (Law 2)."""
 
     LIVE = "live"
@@ -64,7 +64,7 @@ class Source:
     """
 
     name: str
-    standing: Standing = Standing.LIVE
+    standing: SourceState = SourceState.LIVE
     peer: Peer | None = None
     home: str = ""
     last_sequence: int = 0
@@ -95,7 +95,7 @@ class Source:
     @property
     def is_open(self) -> bool:
         """Whether more of its events may come, so that its promise counts."""
-        return self.standing in (Standing.LIVE, Standing.LOST) and self.promise < FAR
+        return self.standing in (SourceState.LIVE, SourceState.LOST) and self.promise < FAR
 
     def mark(self, type_name: str) -> int:
         """Before it, this source publishes no event of an advertised type any more."""
@@ -154,15 +154,15 @@ class Sources:
         if name not in self._sources:
             self._make_room()
         # Moved to the end: the closed ones at the front have been gone the longest.
-        source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
-        if source.standing is not Standing.LOST or source.home != home:
+        source = self._sources.pop(name, None) or Source(name, SourceState.CLOSED)
+        if source.standing is not SourceState.LOST or source.home != home:
             source.goes_on = False
             if source.peer != peer:
                 source.promise = TIME_MIN
                 source.promised_at = now
                 source.first = source.front = None
         self._lost.pop(name, None)
-        source.standing = Standing.LIVE
+        source.standing = SourceState.LIVE
         source.peer = peer
         source.home = home
         source.spoke_at = now
@@ -176,15 +176,15 @@ class Sources:
         source.lost_at = now
         self._lost[source.name] = source
         source.withheld = None
-        if source.standing is Standing.LIVE:
-            source.standing = Standing.LOST
+        if source.standing is SourceState.LIVE:
+            source.standing = SourceState.LOST
 
     def close(self, source: Source, why: str = GOODBYE) -> None:
         """The source said Goodbye, or counts as one that did: it has published everything."""
         self._lost.pop(source.name, None)
         source.peer = None
         source.closed_by = why
-        source.standing = Standing.CLOSED
+        source.standing = SourceState.CLOSED
         source.withheld = None
 
     def overdue(self, silence_max_s: float, now: float) -> list[Source]:
@@ -205,7 +205,7 @@ class Sources:
         if len(self._sources) < self._sources_max:
             return
         for name, source in self._sources.items():
-            if source.standing is Standing.CLOSED:
+            if source.standing is SourceState.CLOSED:
                 del self._sources[name]
                 return
         raise Refusal(

@@ -19,7 +19,7 @@ from routing.serving.advertisements import Advertisements, KnownType
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.detection import Detection
 from routing.serving.link import Link
-from routing.serving.sources import FAR, Source, Sources, Standing
+from routing.serving.sources import FAR, Source, Sources, SourceState
 from rules.engine.engine import Placement
 from rules.pattern import TIMER
 
@@ -268,7 +268,7 @@ class Overview:
 
 def source_holder(source: Source, types: Iterable[str], now: float) -> Holder:
     """A source that holds a mark by these types."""
-    stalls = source.standing is Standing.LOST or now - source.promised_at >= STALLED_AFTER_S
+    stalls = source.standing is SourceState.LOST or now - source.promised_at >= STALLED_AFTER_S
     return Holder(source.name, tuple(types), source.standing.value, source.promise, stalls)
 
 

@@ -121,7 +121,7 @@ def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
     return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late)
 
 
-CODECS: tuple[Codec, ...] = (
+CLIENT_CODECS: tuple[Codec, ...] = (
     plain_codec(1, Hello),
     Codec(_ADVERTISE, Advertise, _encode_advertise, _decode_advertise),
     plain_codec(3, Unadvertise),

@@ -33,7 +33,7 @@ class Outbox:
             if batches or marks or answers:
                 self.waiting.append(Forward(batches, marks, fresh, answers))
             return
-        for part in parts_of(batches):
+        for part in message_sized(batches):
             first = min(fresh, len(part))
             self.waiting.append(Forward(part, (), first))
             fresh -= first
@@ -66,7 +66,7 @@ class Outbox:
 def _waited(forwarded: Forwarded) -> Iterator[Forward]:
     came = b"".join(times.astype("<i8").tobytes() for _, times in forwarded.waited)
     first = 0
-    for part in parts_of(batch for batch, _ in forwarded.waited):
+    for part in message_sized(batch for batch, _ in forwarded.waited):
         last = first + 8 * sum(map(len, part))
         yield Forward(part, came=came[first:last])
         first = last
@@ -76,7 +76,7 @@ def _fitting(batches: Sequence[EventBatch]) -> list[EventBatch]:
     return [piece for batch in batches for piece in fitting(batch)]
 
 
-def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
+def message_sized(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
     """Batches in parts that fit into messages; one that is too long is cut."""
     part: list[EventBatch] = []
     events = size = 0
