@@ -31,7 +31,7 @@ from routing.partition.pulling import masters_of
 from rules.pattern import TIMER, Rule
 
 Published: TypeAlias = Mapping[str, Sequence[EventType]]
-"""What each node's sources publish."""
+"""The types that each node's sources publish."""
 WHOLE = ""
 """In place of a rule's name: a fragment that is for no rule in particular."""
 
@@ -40,8 +40,8 @@ RATES_S = 1_000
 """Rates are said as events in so many seconds, so that they are whole numbers."""
 
 
-class Chosen(enum.Enum):
-    """What the root of a network chooses by what it measures."""
+class ChosenByRates(enum.Enum):
+    """Choices that the root of a network makes by what it measures."""
 
     MASTERS = "masters"  # how often events of each type come is what they follow from (masters)
     STRATEGY = "strategy"  # by which of CANDIDATES rules are divided (adaptive)
@@ -49,7 +49,7 @@ class Chosen(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a plan says of what the root has measured and chosen.
+    """The measurements and the choice of the root, as a plan says them.
 
     ``rates``: types, and how many events of each come in RATES_S seconds; ``candidate``: by which
     of CANDIDATES ``adaptive`` divides, "" with any other strategy.
@@ -138,7 +138,7 @@ class PushPullSingleTree:
     """
 
     name: ClassVar[str] = "push-pull-st"
-    chooses: ClassVar[Chosen] = Chosen.MASTERS
+    chooses: ClassVar[ChosenByRates] = ChosenByRates.MASTERS
 
     def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
         """As routing.partition.placement has it, every rule with a master if it can have one."""
@@ -188,7 +188,7 @@ class Adaptive(DistributedSingleTree):
 
     name: ClassVar[str] = "adaptive"
     sink_trees: ClassVar[bool] = True
-    chooses: ClassVar[Chosen] = Chosen.STRATEGY
+    chooses: ClassVar[ChosenByRates] = ChosenByRates.STRATEGY
 
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
@@ -212,9 +212,9 @@ def _whole(types: Iterable[EventType]) -> Fragment:
 
 @runtime_checkable
 class Choosing(Protocol):
-    """What a strategy has that goes by what the root has chosen: what that is, and how."""
+    """A strategy that goes by what the root has chosen: what that is, and how."""
 
-    chooses: ClassVar[Chosen]
+    chooses: ClassVar[ChosenByRates]
 
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
@@ -223,8 +223,8 @@ class Choosing(Protocol):
         ...
 
 
-def chosen_by(strategy: type[Strategy]) -> Chosen | None:
-    """What the root chooses where this is the strategy; None for nothing."""
+def chosen_by(strategy: type[Strategy]) -> ChosenByRates | None:
+    """The choice that the root makes where this is the strategy; None for none."""
     return getattr(strategy, "chooses", None)
 
 
@@ -261,7 +261,7 @@ def register(strategy: type[Strategy]) -> None:
     ValueError when another one has that name, or when it chooses among CANDIDATES and has no trees
     for sinks, as some of these have.
     """
-    if chosen_by(strategy) is Chosen.STRATEGY and not has_sink_trees(strategy):
+    if chosen_by(strategy) is ChosenByRates.STRATEGY and not has_sink_trees(strategy):
         raise ValueError(f"the strategy {strategy.name!r} chooses one, and has no sink_trees")
     if _STRATEGIES.setdefault(strategy.name, strategy) is not strategy:
         raise ValueError(f"a strategy named {strategy.name!r} is registered already")

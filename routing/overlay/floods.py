@@ -37,8 +37,9 @@ class Floods:
         self._missed: dict[str, float] = {}
         """Since when a broker has been out of reach, in seconds."""
         self._estranged: dict[str, float] = {}
-        """Who may have forgotten this broker, and since when they were out of reach (Law 4); at
-        most ``nodes_max``."""
+        """Brokers that may have forgotten this one, and since when they were out of reach (Law 4);
+        at most ``nodes_max``.
+        """
         self.revision = 0
         """Counts up with everything that is news here."""
         self.refused = 0
@@ -55,7 +56,7 @@ class Floods:
 
     @property
     def own(self) -> LinkState:
-        """What this broker says of itself."""
+        """The link state that this broker tells of itself."""
         return self._states[self._config.name]
 
     @property
@@ -134,15 +135,17 @@ class Floods:
             self.join(neighbour)
 
     def _estrange(self, missed: Mapping[str, float]) -> None:
-        """These may have forgotten this broker (Law 4), who were out of reach since then."""
+        """Enter brokers that may have forgotten this one (Law 4), and since when they were out of
+        reach.
+        """
         room = self._config.nodes_max - len(self._estranged)
         for name, at in islice(missed.items(), max(room, 0)):
             self._estranged[name] = min(at, self._estranged.get(name, at))
 
     def meet(self, names: Collection[str], now: float) -> dict[str, float]:
-        """Which of these may have forgotten this broker, and since when they were out of reach, in
-        seconds; they know it from now on. A plan may come before it has been concluded that they
-        are back.
+        """Give those of these brokers that may have forgotten this one, and since when they were
+        out of reach, in seconds; they know it from now on. A plan may come before it has been
+        concluded that they are back.
         """
         missed = {name: self._missed[name] for name in names if name in self._missed}
         since = now - self._config.estranged_s
@@ -160,7 +163,7 @@ class Floods:
         self._news.pop(neighbour, None)
 
     def take_news(self) -> Iterator[tuple[str, tuple[LinkState, ...]]]:
-        """What each neighbour has to hear, by name."""
+        """The link states that each neighbour has to hear, by its name."""
         for neighbour in sorted(self._news):
             names = self._news[neighbour]
             if names:

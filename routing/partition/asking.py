@@ -1,4 +1,4 @@
-"""What nodes say to one another about rules that are pulled (thesis 7.3.7).
+"""Questions and answers between nodes about rules that are pulled (thesis 7.3.7).
 
 What is asked for are spans of masters, and the windows around them: Awakenings, numbered one after
 the other for each rule and link. A span may be of masters with certain values alone (Pull.values),
@@ -10,10 +10,11 @@ been sent. That is the thesis's End, for many windows at once, and for parts of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from matcher.model import TIME_MAX, Value
+import numpy as np
+
+from matcher.model import TIME_MAX, Int64s, Value
 
 Values = tuple[Value, ...]
 ANY: Values = ()
@@ -22,7 +23,7 @@ Spans = tuple[tuple[int, int, Values], ...]
 """First and last times of masters, both included, and their values."""
 
 
-class Span(NamedTuple):
+class MasterSpan(NamedTuple):
     """The same, and a mark: for instants before it nothing depends on these masters any more."""
 
     first: int
@@ -31,91 +32,84 @@ class Span(NamedTuple):
     values: Values = ANY
 
 
-def starting(spans: Iterable[tuple[int, int, Values]]) -> Iterator[Span]:
+def starting(spans: Iterable[tuple[int, int, Values]]) -> Iterator[MasterSpan]:
     """Spans on whose masters nothing depends before they begin."""
-    return (Span(first, last, first, values) for first, last, values in spans)
+    return (MasterSpan(first, last, first, values) for first, last, values in spans)
 
 
-Asked = tuple[tuple[str, Spans, int], ...]
-"""What an Awakening says: rules, spans of masters, and from when on there may be more."""
+AskedSpans = tuple[tuple[str, Spans, int], ...]
+"""The content of an Awakening: rules, spans of masters, and from when on there may be more."""
 Answers = tuple[tuple[str, int, int], ...]
 """Rules, the number of the last Awakening that was heeded, and the mark."""
-
-
-@dataclass(slots=True)
-class _Open:
-    """A span of masters that has not been answered whole, and up to where it has been."""
-
-    number: int
-    first: int
-    last: int
-    mark: int
-    values: Values
-    answered: int
 
 
 class OpenSpans:
     """The spans of one rule and one link that are not answered.
 
-    ``after``: how far beyond a master anything is asked for, in microseconds.
+    ``after``: how far beyond a master anything is asked for, in microseconds. Columns, since a
+    link that falls behind has many of them, and each answer is for all.
     """
 
     def __init__(self, after: int) -> None:
         self.after = after
-        self._open: list[_Open] = []
+        self._open: Int64s = np.zeros((5, 0), np.int64)
+        """A column for each: the number of its Awakening, its first and last time, its mark, and up
+        to where it has been answered."""
         self.number = 0
         """How many Awakenings there were."""
 
     def __len__(self) -> int:
-        return len(self._open)
+        return int(self._open.shape[1])
 
     @property
     def mark(self) -> int:
         """Up to where all is answered that instants depend on; TIME_MAX when nothing is open."""
-        return min((one.mark for one in self._open), default=TIME_MAX)
+        return int(self._open[_MARK].min()) if len(self) else TIME_MAX
 
     @property
     def answered(self) -> int:
         """The same, but what no instant depends on any more counts, too: before the masters that
         came behind their own mark not everything is here that was asked for.
         """
-        return min((one.answered for one in self._open), default=TIME_MAX)
+        return int(self._open[_ANSWERED].min()) if len(self) else TIME_MAX
 
-    @property
-    def spans(self) -> Iterator[Span]:
-        """All that are open."""
-        return (Span(one.first, one.last, one.mark, one.values) for one in self._open)
-
-    def add(self, spans: Iterable[Span]) -> None:
+    def add(self, spans: Iterable[MasterSpan]) -> None:
         """One more Awakening."""
         self.number += 1
-        self._open += (_Open(self.number, *span, span.first) for span in spans)
+        rows = [(self.number, first, last, mark, first) for first, last, mark, _ in spans]
+        if rows:
+            self._open = np.concatenate((self._open, np.array(rows, np.int64).T), axis=1)
 
     def answer(self, number: int, mark: int) -> bool:
-        """What was asked for up to a number is answered up to a mark; whether that is news."""
-        is_news = False
-        left = []
-        for one in self._open:
-            if one.number <= number and mark > one.last + self.after:
-                is_news = True
-                continue
-            if one.number <= number and one.answered < mark:
-                one.answered, one.mark, is_news = mark, max(mark, one.mark), True
-            left.append(one)
-        self._open = left
-        return is_news
+        """Take in an answer: what was asked for up to a number has come up to a mark. Whether it is
+        news.
+        """
+        if not len(self):
+            return False
+        numbers, _, last, marks, answered = self._open
+        heeded = numbers <= number
+        passed, risen = heeded & (last < mark - self.after), heeded & (answered < mark)
+        answered[risen] = mark
+        marks[risen] = np.maximum(marks[risen], mark)
+        if passed.any():
+            self._open = self._open[:, ~passed]
+            return True
+        return bool(risen.any())
 
 
-def united(spans: Iterable[Span], slack: int = 0) -> list[Span]:
+_MARK, _ANSWERED = 3, 4
+
+
+def united(spans: Iterable[MasterSpan], slack: int = 0) -> list[MasterSpan]:
     """Spans in order, those of like values that are no further apart than ``slack`` made one."""
-    found: list[Span] = []
+    found: list[MasterSpan] = []
     last: dict[Values, int] = {}  # the places of the last spans
     for one in sorted(spans, key=lambda one: one[:3]):
         place = last.get(one.values)
         if place is not None and one.first <= found[place].last + slack:
             before = found[place]
             first, latest, mark = before.first, max(before.last, one.last), before.mark
-            found[place] = Span(first, latest, min(mark, one.mark), one.values)
+            found[place] = MasterSpan(first, latest, min(mark, one.mark), one.values)
         else:
             last[one.values] = len(found)
             found.append(one)

@@ -23,7 +23,7 @@ from routing.errors import Refusal
 from routing.messages import Code, Deploy
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source, SourceState
 from routing.serving.watermark import Watermarks
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Detector, Placement
@@ -41,7 +41,7 @@ NO_RULES = RuleSet((), {})
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a Detection works with, and whom it tells."""
+    """The tables that a Detection works with, and the callbacks that it tells."""
 
     config: NodeConfig
     engine: Detector
@@ -136,9 +136,9 @@ class Detection:
         if self._advertisements.withdraw(source, names):
             self._on_types()
 
-    def resume(self, source: Source, was: Standing) -> None:
+    def resume(self, source: Source, was: SourceState) -> None:
         """A source is back; one that was left out takes the marks over for all its types."""
-        if was is Standing.LEFT_OUT:
+        if was is SourceState.LEFT_OUT:
             marks = self.marks
             for name in source.floors:
                 floor = self.watermarks.floor(name, marks)
@@ -167,7 +167,7 @@ class Detection:
 
     def leave_out(self, source: Source) -> None:
         """A source stalls nothing any more."""
-        source.standing = Standing.LEFT_OUT
+        source.standing = SourceState.LEFT_OUT
         source.goes_on = False
         self._touch(source)
 

@@ -52,7 +52,7 @@ from routing.node import Node
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source, SourceState
 from routing.serving.status import Overview
 from routing.wire import MAGIC
 from rules.engine.engine import Detector
@@ -416,7 +416,7 @@ class Broker(Node):
         """Who publishes or promises. A source that was left out has to advertise its types again,
         over another link: only the whole network knows how far it is without it (asking, Law 2).
         """
-        if link.source is not None and link.source.standing is Standing.LEFT_OUT:
+        if link.source is not None and link.source.standing is SourceState.LEFT_OUT:
             raise ProtocolError(Code.SILENT, "left out meanwhile: advertise the types again")
         return super()._speaker(link)
 

@@ -1,4 +1,4 @@
-"""What crosses the links for the trees of brokers with sinks (thesis 7.3.2).
+"""Openings: traffic over the links for the trees of brokers with sinks (thesis 7.3.2).
 
 Law 1: a father tells its children that a tree is open, under a mark; what is said of the tree bears
 it. So nothing of an earlier generation is taken for one of this (processing, Law 3).
@@ -16,8 +16,8 @@ from routing.network.brokers.ground import Ground
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
 from routing.network.tables.moved import Moved
-from routing.network.tables.sharing import ForTree, Keeper, Numbers, Sharer
-from routing.partition.asking import Asked
+from routing.network.tables.sharing import EventNumbers, ForTree, Keeper, Sharer
+from routing.partition.asking import AskedSpans
 
 
 class Openings:
@@ -30,14 +30,14 @@ class Openings:
         self.fathers: tuple[str, ...] = ()
         """The neighbours that events of local sources are sent to, to be evaluated."""
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
-        """What neighbours have opened last, by neighbour and root."""
+        """The generations that neighbours have opened last, by neighbour and root."""
         self._last_mark = 0
         self._sharers: dict[str, Sharer] = {}
         self._keepers: dict[str, Keeper] = {}
         """By neighbour: what both ends know of the events that go over the link (sharing)."""
 
     @property
-    def counts(self) -> Mapping[str, tuple[Numbers | None, Numbers | None]]:
+    def counts(self) -> Mapping[str, tuple[EventNumbers | None, EventNumbers | None]]:
         """By neighbour: the numbers of the events that go there, and that come from there, for
         whom this broker has any (sharing, Law 2).
         """
@@ -144,9 +144,9 @@ class Openings:
             for shared in self._sharers[father].share(up[father]) if father in up else ():
                 overlay.send(father, shared, now)
 
-    def ask_below(self, single: Mapping[str, Asked]) -> None:
+    def ask_below(self, single: Mapping[str, AskedSpans]) -> None:
         """Ask for what waits below. ``single``: what is asked along the single tree, by child."""
-        others: dict[str, list[tuple[str, int, Asked]]] = {}
+        others: dict[str, list[tuple[str, int, AskedSpans]]] = {}
         for tree in self._grove.news:
             for child, asked in tree.take_asked().items() if tree.station.is_pulling else ():
                 others.setdefault(child, []).append((tree.root, tree.mark, asked))

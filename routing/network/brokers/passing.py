@@ -23,7 +23,7 @@ from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.arrivals import Arrivals
 from routing.network.tables.moved import Moved
 from routing.order import in_sequence
-from routing.partition.asking import Asked
+from routing.partition.asking import AskedSpans
 
 
 class Passing:
@@ -116,8 +116,8 @@ class Passing:
         for child, asked in self.take_asked().items():
             self._ground.send(child, Awakening(asked))
 
-    def take_asked(self) -> dict[str, Asked]:
-        """What is to be asked for along the single tree, by child; who is out of reach will send
+    def take_asked(self) -> dict[str, AskedSpans]:
+        """Questions to ask along the single tree, by child; a child that is out of reach will send
         what waits there when all begins anew.
         """
         station = self._detection.station

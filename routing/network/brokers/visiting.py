@@ -22,7 +22,7 @@ from routing.messages import Advertise, Asked, Claimed, Code, Unadvertise
 from routing.network.agreement.visitors import name_taken, stand_in
 from routing.network.brokers.ground import Ground
 from routing.serving.link import Link
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source, SourceState
 
 GONE_ON = "the link to it is lost, and at another broker somebody would publish under its name"
 
@@ -86,7 +86,7 @@ class Visiting:
         """No client here bears the name."""
         ground = self._ground
         source = ground.sources.find(name)
-        if source is not None and source.standing in (Standing.LOST, Standing.LEFT_OUT):
+        if source is not None and source.standing in (SourceState.LOST, SourceState.LEFT_OUT):
             ground.desk.log("warning", "source given up", source=name, reason=GONE_ON)
             ground.desk.close_source(source)
         elif not ground.detection.publishers.is_leaving(name):
@@ -98,7 +98,7 @@ class Visiting:
         left out, others have been told that nothing more would come, and the root has to know.
         """
         source = self._ground.sources.find(name)
-        if source is not None and source.standing is Standing.LEFT_OUT:
+        if source is not None and source.standing is SourceState.LEFT_OUT:
             self._ground.router.tell_closed(name, source.last_sequence)
             self._ground.send_flows()
 

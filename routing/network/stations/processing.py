@@ -34,15 +34,15 @@ from routing.network.stations.station import Station
 from routing.network.tables.filters import type_named
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
-from routing.overlay.trees import Tree
-from routing.partition.asking import Asked
+from routing.overlay.trees import LocalTree
+from routing.partition.asking import AskedSpans
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Which plan a tree began with: of which centre, in which epoch, and its number."""
+    """The plan that a tree began with: of which centre, in which epoch, and its number."""
 
     centre: str
     epoch: int
@@ -86,9 +86,9 @@ class Processing:
             child for child, father in division.fathers.items() if father == name
         )
         self.mark = 0
-        """What children have to bear (Law 3)."""
+        """The mark that messages of children have to bear (Law 3)."""
         self.opened: int | None = None
-        """What the father wants to see; None before it has opened this generation."""
+        """The mark that the father wants to see; None before it has opened this generation."""
         keeping = _keeping(division)
         self._unheard = self.children & keeping
         """The children that are not to be asked yet, and have others wait with them (Law 4)."""
@@ -99,16 +99,16 @@ class Processing:
         self._own: Mapping[str, int] = {}
         self._clock: int | None = None
         self._own_used: Mapping[str, int] = {}
-        """What local sources say, and what of it concerns the tree."""
+        """Marks of local sources, as far as they concern the tree."""
         self._flows: list[tuple[str, Flow]] = []
-        """What children have sent since ``advance``."""
+        """Flows that children have sent since ``advance``."""
         self._front = front
         self._router = self._make_router(name, matching)
         station.follow(division)
 
     def _make_router(self, name: str, matching: Matching) -> DividedRouter:
         router = DividedRouter(name, matching)
-        router.follow(Tree(self.root, 1, self.father, children=set(self.children)))
+        router.follow(LocalTree(self.root, 1, self.father, children=set(self.children)))
         router.join(router.branches)
         router.follow_division(self.division, [self.root] if self.mixed else [])
         router.begin_anew((), {}, self._front)
@@ -226,7 +226,7 @@ class Processing:
         return self._owes_word or bool(self.station.outbox.waiting) or self._router.has_flows
 
     def take_messages(self) -> Iterator[Forward | Flow]:
-        """What is to be sent to the father, once it has opened this generation (Law 3)."""
+        """Give the messages to the father, once it has opened this generation (Law 3)."""
         forwards = self.station.outbox.take()
         flows = [flow for _, flow in self._router.take_flows()]
         if self._owes_word and not forwards and not flows:
@@ -235,8 +235,8 @@ class Processing:
         yield from forwards
         yield from flows
 
-    def take_asked(self) -> dict[str, Asked]:
-        """What children are to be asked for (Law 4)."""
+    def take_asked(self) -> dict[str, AskedSpans]:
+        """Give the questions to children (Law 4)."""
         if self._unheard:
             return {}
         asked = self.station.take_asked()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
 from routing.network.tables.router import CLOSED
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source, SourceState
 
 RETURNING_S = 10.0
 """Seconds for clients of a broker that is back; ours try again every 5 s at least."""
@@ -55,7 +55,7 @@ class Publishers:
         """Those that publish, and their types; who is left out may come back."""
         sources = {name: one for own in self._of.values() for name, one in own.items()}
         for name, source in sorted(sources.items()):
-            if (source.is_open or source.standing is Standing.LEFT_OUT) and source.floors:
+            if (source.is_open or source.standing is SourceState.LEFT_OUT) and source.floors:
                 yield name, tuple(sorted(source.floors))
 
     # --- coming and going ---

@@ -40,7 +40,7 @@ ForTree = tuple[str, int, Forward | Flow]
 """A message up a tree: the tree's root, the mark that it has to bear, and the message."""
 
 
-class Numbers:
+class EventNumbers:
     """The numbers of the events that went over a link last (Law 2)."""
 
     def __init__(self) -> None:
@@ -71,18 +71,18 @@ class Sharer:
     """The sending end of a link."""
 
     def __init__(self) -> None:
-        self._numbers = Numbers()
+        self._numbers = EventNumbers()
         self._known: dict[Hashable, int] = {}
         self._keys: deque[list[Hashable]] = deque()
         """Of each batch that is remembered."""
 
     @property
-    def numbers(self) -> Numbers:
-        """Those of the events that have gone over the link."""
+    def numbers(self) -> EventNumbers:
+        """The numbers of the events that have gone over the link."""
         return self._numbers
 
     def share(self, messages: Iterable[ForTree]) -> Iterator[Shared]:
-        """What is to go over the link for these messages, in their order."""
+        """Give what is to go over the link for these messages, in their order."""
         waiting = _Waiting(self._numbers.next)
         for root, mark, message in messages:
             if not waiting.has_room_for(message.batches):
@@ -132,7 +132,7 @@ class _Waiting:
         """Events and batches of all trees so far, the same ones several times."""
         self._events = 0
         self._extent = 0
-        """That of the batches so far."""
+        """The extent of the batches so far."""
 
     def has_room_for(self, batches: Sequence[EventBatch]) -> bool:
         if not self.parts:
@@ -160,15 +160,15 @@ class Keeper:
     """The receiving end of a link."""
 
     def __init__(self) -> None:
-        self._numbers = Numbers()
+        self._numbers = EventNumbers()
         self._firsts: list[int] = []
         self._batches: list[EventBatch] = []
         self._gone = 0
         """So many of the first of both are forgotten, and given back together (``_forget``)."""
 
     @property
-    def numbers(self) -> Numbers:
-        """Those of the events that have come over the link."""
+    def numbers(self) -> EventNumbers:
+        """The numbers of the events that have come over the link."""
         return self._numbers
 
     @property
@@ -243,7 +243,7 @@ class Keeper:
 
 
 def keys_of(batch: EventBatch) -> list[Hashable]:
-    """What each event is known by (Law 3)."""
+    """The keys by which events are known (Law 3)."""
     name = batch.type.name
     if isinstance(batch, Single):
         row = batch.row
