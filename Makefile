@@ -66,7 +66,7 @@ campaign: $(VENV)/.ready
 # combinations runs some of it.
 combinations: $(VENV)/.ready
 	REXMQ_COMBINATIONS=1 REXMQ_CASES=1200 REXMQ_TREES=300 REXMQ_NETWORKS=25 REXMQ_FAULTS=8 \
-		$(BIN)/python -m pytest -n 2 --timeout 0 --ignore tests/spark $(or $(FOLDERS),tests)
+		REXMQ_COMING=120 $(BIN)/python -m pytest -n 2 --timeout 0 --ignore tests/spark $(or $(FOLDERS),tests)
 
 # Random networks against the oracle, with every strategy. SEEDS=500..1000 make fuzz
 fuzz: $(VENV)/.ready

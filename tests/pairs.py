@@ -1,4 +1,5 @@
-"""Combinations of parameters such that every pair of values occurs.
+"""Samples of what is alike: combinations of parameters such that every pair of values occurs, and
+the first of many seeds.
 
 Faults are nearly always the doing of one value or of two that meet; which third they met at matters
 rarely. So a test of three parameters tries each pair of values, and all combinations where
