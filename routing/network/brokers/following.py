@@ -8,11 +8,9 @@ Law 2); not what is from before a rule holds, which is of an earlier version.
 
 Law 3: where parts of the network come together that had forgotten one another, the root's goes on
 as it is. It may be beyond what sources of the others have promised: those that have promised
-nothing new for so long are left out until they advertise again. What the others have brought
-meanwhile its rules do not see again; nor do sinks of the others get what it found meanwhile beyond
-where they were by then. So each broker's log says what rules elsewhere may have gone on without. A
-root that has joined meanwhile is as one that had forgotten a broker; one that was away itself
-leaves out those of its own that the others were beyond.
+nothing new for so long are left out until they advertise again. A root that has joined meanwhile is
+as one that had forgotten a broker; one that was away itself leaves out those of its own that the
+others were beyond.
 
 Law 4: what the plan says that this broker publishes, and nobody here has published or asked for,
 its clients may have been publishing before it forgot them (stations.publishers, Law 2).
@@ -34,11 +32,6 @@ from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
 from routing.serving.sources import Source
-from routing.serving.status import time_or_none
-
-DID_WITHOUT = "rules of brokers that had forgotten this one may have gone on without a source"
-"""What a broker's log says of each of its sources then (Law 3)."""
-
 
 class Following:
     """Follows plans."""
@@ -89,14 +82,10 @@ class Following:
         is_known = before is not None and any(name == plan.root for name, _, _ in before.nodes)
         has_come = not is_root and (plan.root in met or not is_known)
         since = ground.moment.now - ground.overlay.config.estranged_s
-        apart_since = min(met.values()) - ground.overlay.config.margin_s
         for source in [one for one in ground.sources if not one.home]:
             is_silent = source.promised_at <= since
             is_late = is_silent and (has_come or (is_root and self._are_beyond(source)))
-            is_open = source.is_open
-            if source.spoke_at >= apart_since or (is_open and not (is_late or is_root)):
-                self._warn_of_what_others_did_without(source, plan)
-            if is_open and is_late:
+            if source.is_open and is_late:
                 ground.desk.leave_out(source)
 
     def _expect_back(self, plan: Plan) -> None:
@@ -113,13 +102,6 @@ class Following:
         """At the root: whether somebody was given more of its types than it has promised."""
         marks = self._ground.detection.type_marks
         return any(source.mark(name) < marks.get(name, TIME_MIN) for name in source.floors)
-
-    def _warn_of_what_others_did_without(self, source: Source, plan: Plan) -> None:
-        said = source.promise if source.is_open else source.front
-        up_to = time_or_none(max(TIME_MIN if said is None else said, plan.front))
-        if up_to is not None:
-            name, types = source.name, sorted(source.published)
-            self._ground.desk.log("warning", DID_WITHOUT, source=name, types=types, up_to=up_to)
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""

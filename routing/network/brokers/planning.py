@@ -50,8 +50,8 @@ from routing.network.recovery.dues import concluded, over
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
 
-GO_ON_WITHOUT = "rules go on without brokers that are forgotten"
-"""What the root's log says then (Law 4)."""
+INPUTS_CLOSED = "inputs closed"
+"""Said in the root's log of brokers that were out of reach for too long (Law 4)."""
 Homes: TypeAlias = dict[str, set[str]]
 """By broker, what is published there."""
 
@@ -200,17 +200,21 @@ class Planning:
         others = {one for types in homes.values() for one in types}
         others.update(one for _, types in absent for one in types)
         self._knowing.wait_no_longer(gone - others)
-        without = gone.intersection(self._ground.deployments.needed)
-        if without and not self._agreed.by_arrival:
+        if forgotten and not self._agreed.by_arrival:
+            rules = self._ground.deployments.rules
             needs = self._ground.deployments.needs
-            rules = [one.rule.name for one in self._ground.deployments.rules]
-            since = [due.get(one, TIME_MIN) for one in rules if not without.isdisjoint(needs(one))]
+            since = [
+                due.get(one.rule.name, TIME_MIN)
+                for one in rules
+                if not gone.isdisjoint(needs(one.rule.name))
+            ]
             self._ground.desk.log(
                 "warning",
-                GO_ON_WITHOUT,
+                INPUTS_CLOSED,
+                why="unreachable",
                 brokers=sorted(forgotten),
-                types=sorted(without),
-                since=time_or_none(min(since)),
+                types=sorted(gone),
+                since=time_or_none(min(since, default=TIME_MIN)),
             )
 
     def _drop_over(self, due: Mapping[str, int], absent: Absent) -> None:
