@@ -5,8 +5,8 @@ begin beyond all marks, and what is earlier is refused as late, by name.
 
 Law 1: what rules find that need no closed input is exact, and so is what any rule finds of after
 all is well again. What comes of others is true: it is found in all events, or in those of one side
-of a closing alone. It may be incomplete. A at b0 and B at b1, which is cut off: a sink at b0 lacks some of a rule over B, and
-nothing of one over A; and nothing that comes to it is of no rule, or comes twice.
+of a closing alone. It may be incomplete. A at b0 and B at b1, which is cut off: a sink at b0 lacks
+some of a rule over B, and nothing of one over A; and nothing comes to it twice.
 
 Law 2: a published event may not have come from one side of a closing to the other.
 """
@@ -23,7 +23,6 @@ from matcher.model import MICROSECONDS, Event
 from routing.effects import Log
 from routing.network.brokers.planning import INPUTS_CLOSED
 from routing.node import LOST_CLOSED
-from routing.serving.service import LEFT_OUT
 from simulator.clients import Sink, Source
 from simulator.network import Network
 from simulator.oracle import Answer
@@ -124,14 +123,13 @@ def _in_order(came: Iterable[Event], must: Callable[[Event], bool]) -> list[Even
 
 
 def closed_at(network: Network, source: Source) -> Iterator[float]:
-    """The moments at which a source, or its broker, was closed or left out, of which logs tell."""
+    """The moments at which a source, or its broker, was closed, of which logs tell."""
     for moment, log in _told(network, INPUTS_CLOSED):
         if source.broker.name in log.fields["brokers"]:
             yield moment
-    for text in (LEFT_OUT, LOST_CLOSED):
-        for moment, log in _told(network, text):
-            if log.fields["source"] == source.name:
-                yield moment
+    for moment, log in _told(network, LOST_CLOSED):
+        if log.fields["source"] == source.name:
+            yield moment
 
 
 def _told(network: Network, text: str) -> Iterator[tuple[float, Log]]:

@@ -103,6 +103,8 @@ class Plan:
     ``rates``: types, and how many events of each come in 1,000 s, where masters are chosen by it.
     ``candidate``: the strategy by which ``adaptive`` divides, "" with any other. ``front``: the
     greatest mark of a rule that was given anywhere before; what sinks still hold lies before it.
+    ``reopened``: brokers whose inputs had been closed, and where their types begin: what their
+    sources bring of before is late.
     """
 
     root: Name
@@ -117,6 +119,7 @@ class Plan:
     rates: tuple[tuple[Name, Sequence], ...] = ()
     candidate: Name = ""
     front: Time = TIME_MIN
+    reopened: tuple[tuple[Name, tuple[tuple[Name, Time], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

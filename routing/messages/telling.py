@@ -45,7 +45,8 @@ class Known:
 
     ``ended``: names of rules of which no version is in force, and their last versions. ``homes``:
     all brokers, those out of reach too, and the types that their sources publish or have
-    published. ``given_up``: types that rules wait for no longer.
+    published. ``given_up``: types that rules wait for no longer. ``closed``: brokers that were
+    out of reach for too long, and have not been back since.
     """
 
     types: tuple[EventType, ...]
@@ -53,6 +54,7 @@ class Known:
     ended: tuple[tuple[Name, Sequence], ...] = ()
     homes: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
     given_up: tuple[Name, ...] = ()
+    closed: tuple[Name, ...] = ()
 
 
 Item = TypeVar("Item")
@@ -74,6 +76,7 @@ class Amended:
     ended: Change[tuple[Name, Sequence]]
     homes: Change[tuple[Name, tuple[Name, ...]]]
     given_up: Change[Name]
+    closed: Change[Name]
 
 
 @dataclass(frozen=True, slots=True)

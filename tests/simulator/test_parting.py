@@ -10,8 +10,8 @@ from networks import run
 from simulator_text import events, overlay
 
 from routing.network import strategy
+from routing.network.brokers.following import REOPENED
 from routing.network.brokers.planning import INPUTS_CLOSED
-from routing.serving.service import LEFT_OUT
 from simulator.checkers import check
 from simulator.experiment import Outcome
 from simulator.fuzzing.campaign import differences
@@ -205,7 +205,7 @@ def test_one_of_two_that_were_left_out_is_back(written, name: str) -> None:
         files[f"{source}.jsonl"] = published("A" if source == "sa" else "B", source, times[source])
     text += '[[sink]]\nname = "k"\nbroker = "b0"\nsubscribe = ["Z"]\n' + overlay({"b0 b1": 5.0})
     outcome = run(written(text, RULES, **files))
-    assert said(outcome, LEFT_OUT).keys() == {"b1"}
+    assert said(outcome, REOPENED).keys() == {"b1"}
     assert check(outcome) == []
     assert len(outcome.experiment.sinks["k"].arrivals) == 1
 

@@ -26,6 +26,7 @@ def amendment(before: Known, after: Known, number: int = 0) -> Amended:
         difference(before.ended, after.ended),
         difference(before.homes, after.homes),
         difference(before.given_up, after.given_up),
+        difference(before.closed, after.closed),
     )
 
 
@@ -45,6 +46,7 @@ def amended(before: Known, message: Amended) -> Known:
         changed(before.ended, message.ended),
         changed(before.homes, message.homes),
         changed(before.given_up, message.given_up),
+        changed(before.closed, message.closed),
     )
 
 

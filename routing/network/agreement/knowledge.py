@@ -40,6 +40,7 @@ def knowledge_of(
     deployments: Deployments,
     homes: Homes | None = None,
     given_up: Iterable[str] = (),
+    closed: Iterable[str] = (),
 ) -> Known:
     """What there is to know at the root."""
     schemas = advertisements.schemas
@@ -52,6 +53,7 @@ def knowledge_of(
         tuple(sorted(deployments.ended.items())),
         tuple((name, tuple(sorted(types))) for name, types in sorted((homes or {}).items())),
         tuple(sorted(given_up)),
+        tuple(sorted(closed)),
     )
 
 
@@ -94,7 +96,7 @@ def _words(text: str) -> tuple[str, ...]:
 def digest_of(known: Known) -> str:
     """A digest of what is known, homes apart: those are told anew in every pause."""
     types = [flat_schema(schema) for schema in known.types]
-    plain = msgspec.msgpack.encode([types, known.rules, known.ended, known.given_up])
+    plain = msgspec.msgpack.encode([types, known.rules, known.ended, known.given_up, known.closed])
     return hashlib.sha256(plain).hexdigest()
 
 
@@ -149,6 +151,7 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
         tuple(sorted((name, one) for name, one in ended.items() if name not in last)),
         tuple(sorted(homes.items())),
         tuple(sorted({*own.given_up, *other.given_up})),
+        own.closed,
     )
     try:
         arrange([one.rule for one in rules_of(known)])

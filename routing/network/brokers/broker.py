@@ -52,7 +52,7 @@ from routing.node import Node
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source
 from routing.serving.status import Overview
 from routing.wire import MAGIC
 from rules.engine.engine import Detector
@@ -127,7 +127,6 @@ class Broker(Node):
             source_of=self._source_of,
             hold=self._credit.hold,
             close_source=self._close_source,
-            leave_out=self._leave_out,
             check_interests=self._check_interests,
             follow=self._follow,
             settle=self._settle,
@@ -317,8 +316,8 @@ class Broker(Node):
     # --- the network ---
 
     def _awake(self, now: float) -> None:
-        """Where others may have gone on without this broker, sources have to advertise again before
-        anything more is taken of them: with that it learns whether they have (following, Law 3).
+        """Where others may have closed this broker's inputs, sources have to advertise again before
+        anything more is taken of them: the plan that comes first says so (following, Law 3).
         """
         if self.overlay.awake(now):
             self._moment.now = now
@@ -411,14 +410,6 @@ class Broker(Node):
         if source.whole is not None:  # another broker may have passed them on before it was lost
             batches = self._passing.news(batches)
         super()._offer(source, batches)
-
-    def _speaker(self, link: Link) -> Source:
-        """Who publishes or promises. A source that was left out has to advertise its types again,
-        over another link: only the whole network knows how far it is without it (asking, Law 2).
-        """
-        if link.source is not None and link.source.standing is Standing.LEFT_OUT:
-            raise ProtocolError(Code.SILENT, "left out meanwhile: advertise the types again")
-        return super()._speaker(link)
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         if self._trees is None:

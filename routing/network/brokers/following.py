@@ -6,11 +6,9 @@ tells its children what is known and the plan before anything that follows from 
 Law 2: where rules begin anew, sinks drop what they hold of that, since it comes again (planning,
 Law 2); not what is from before a rule holds, which is of an earlier version.
 
-Law 3: where parts of the network come together that had forgotten one another, the root's goes on
-as it is. It may be beyond what sources of the others have promised: those that have promised
-nothing new for so long are left out until they advertise again. A root that has joined meanwhile is
-as one that had forgotten a broker; one that was away itself leaves out those of its own that the
-others were beyond.
+Law 3: sources whose inputs were closed, since their broker was out of reach for too long, begin
+where the plan says: beyond all marks that were given without them. What they bring of before is
+late.
 
 Law 4: what the plan says that this broker publishes, and nobody here has published or asked for,
 its clients may have been publishing before it forgot them (stations.publishers, Law 2).
@@ -18,10 +16,7 @@ its clients may have been publishing before it forgot them (stations.publishers,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MIN
 from routing.messages import Plan
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -31,7 +26,11 @@ from routing.network.brokers.passing import Passing
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
-from routing.serving.sources import Source
+from routing.network.recovery.dues import Times
+
+REOPENED = "inputs that had been closed are open again"
+"""What the log of their broker says of them, and of where they begin (Law 3)."""
+
 
 class Following:
     """Follows plans."""
@@ -60,11 +59,8 @@ class Following:
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""
         self._surveying.begin_anew()
-        before = self._agreed.plan
         self._agreed.follow(plan)
-        met = self._ground.overlay.meet([name for name, _, _ in plan.nodes])
-        if met and not self._agreed.by_arrival:
-            self._come_together(plan, met, before)
+        self._reopen(dict(plan.reopened).get(self._ground.name, ()))
         self._expect_back(plan)
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
@@ -73,20 +69,11 @@ class Following:
         if self._measuring is not None:
             self._measuring.follow(plan)
 
-    def _come_together(self, plan: Plan, met: Mapping[str, float], before: Plan | None) -> None:
-        """Law 3. ``met``: those with whom this broker goes on, who may have forgotten it, and since
-        when they were out of reach.
-        """
-        ground = self._ground
-        is_root = plan.root == ground.name
-        is_known = before is not None and any(name == plan.root for name, _, _ in before.nodes)
-        has_come = not is_root and (plan.root in met or not is_known)
-        since = ground.moment.now - ground.overlay.config.estranged_s
-        for source in [one for one in ground.sources if not one.home]:
-            is_silent = source.promised_at <= since
-            is_late = is_silent and (has_come or (is_root and self._are_beyond(source)))
-            if source.is_open and is_late:
-                ground.desk.leave_out(source)
+    def _reopen(self, begins: Times) -> None:
+        """Law 3. ``begins``: by type, where it begins."""
+        if begins:
+            self._ground.desk.log("warning", REOPENED, begin=dict(begins))
+            self._ground.detection.begin_at(dict(begins))
 
     def _expect_back(self, plan: Plan) -> None:
         """Law 4."""
@@ -97,11 +84,6 @@ class Following:
             ground.detection.publishers.expect_back(names, ground.moment.now)
             text = "clients of this broker may come back to publish"
             ground.desk.log("warning", text, types=sorted(names))
-
-    def _are_beyond(self, source: Source) -> bool:
-        """At the root: whether somebody was given more of its types than it has promised."""
-        marks = self._ground.detection.type_marks
-        return any(source.mark(name) < marks.get(name, TIME_MIN) for name in source.floors)
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""

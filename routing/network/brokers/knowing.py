@@ -69,7 +69,7 @@ class Knowing:
         if not self._agreed.is_planned:
             return
         if self._router.is_root:
-            known = self._knowledge(dict(self._agreed.known.homes))
+            known = self._knowledge(dict(self._agreed.known.homes), self._agreed.known.closed)
             if known != self._agreed.known:
                 self._agreed.known = known
         self.pass_on()
@@ -95,8 +95,9 @@ class Knowing:
             branch.amendments += 1
             ground.send(branch.neighbour, replace(said[2], number=branch.amendments))
 
-    def _knowledge(self, homes: Mapping[str, Iterable[str]]) -> Known:
-        return knowledge_of(self._advertisements, self._deployments, homes, self._hopeless)
+    def _knowledge(self, homes: Mapping[str, Iterable[str]], closed: Iterable[str]) -> Known:
+        rest = homes, self._hopeless, closed
+        return knowledge_of(self._advertisements, self._deployments, *rest)
 
     # --- what is heard ---
 
@@ -192,7 +193,8 @@ class Knowing:
     def learn(self, known: Sequence[Known]) -> None:
         """Other brokers know this."""
         if known:
-            own = self._knowledge(dict(self._agreed.known.homes))
+            known_homes = dict(self._agreed.known.homes)
+            own = self._knowledge(known_homes, self._agreed.known.closed)
             together = merged(own, known)
             if together.left_out:
                 text = "parts of the network knew otherwise"
@@ -225,10 +227,12 @@ class Knowing:
         schemas = self._advertisements.schemas
         return [one for one in types if schemas.get(one.name, one) == one]
 
-    def conclude(self, everywhere: Mapping[str, Iterable[str]]) -> None:
-        """What is known now is what is told. ``everywhere``: by broker, what is published there."""
+    def conclude(self, everywhere: Mapping[str, Iterable[str]], closed: Collection[str]) -> None:
+        """What is known now is what is told. ``everywhere``: by broker, what is published there;
+        ``closed`` as in Known.
+        """
         self._hopeless -= {one for types in everywhere.values() for one in types}
-        self._agreed.known = self._knowledge(everywhere)
+        self._agreed.known = self._knowledge(everywhere, closed)
 
     def change_role(self) -> None:
         """See whether this broker is the root, or no longer is; what it knows stays known."""

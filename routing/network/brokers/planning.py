@@ -32,7 +32,7 @@ nobody knows, no rule is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -46,7 +46,8 @@ from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
-from routing.network.recovery.dues import concluded, over
+from routing.network.recovery.dues import Times, concluded, over
+from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
 
@@ -108,13 +109,22 @@ class Planning:
         self._do_what_was_asked(homes)
         self._drop_over(due, absent)
         due = {name: time for name, time in due.items() if self._ground.deployments.find(name)}
-        self._knowing.conclude({**homes, **dict(absent)})
+        reopened, closed = self._closed_in(found, homes)
+        self._knowing.conclude({**homes, **dict(absent)}, closed.union(forgotten))
         nodes = tuple(
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
         )
         tree = found.pause.root, found.pause.epoch, found.pause.number
         rates, candidate = agreed.choice.rates, agreed.choice.candidate
-        plan = Plan(*tree, nodes, absent, rates=rates, candidate=candidate, front=found.front)
+        plan = Plan(
+            *tree,
+            nodes,
+            absent,
+            rates=rates,
+            candidate=candidate,
+            front=found.front,
+            reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
+        )
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         rerouted = () if self._trees is None else self._trees.rerouted
@@ -216,6 +226,22 @@ class Planning:
                 types=sorted(gone),
                 since=time_or_none(min(since, default=TIME_MIN)),
             )
+
+    def _closed_in(self, found: Round, homes: Homes) -> tuple[Sequence[str], set[str]]:
+        """The brokers in the tree whose inputs were closed, and those whose inputs still are. Where
+        parts have closed one another it is the root's that goes on; one that was away itself, and
+        has closed nobody, is told by the others.
+        """
+        own = {*self._agreed.known.closed}
+        others = {name for known in found.known for name in known.closed}
+        back = own.intersection(homes) or others.intersection(homes)
+        return sorted(back), (own | others).difference(homes)
+
+    def _begin_of(self, types: Iterable[str]) -> Times:
+        """Where inputs of these types begin that are open again; by arrival, anywhere."""
+        marks = {} if self._agreed.by_arrival else self._detection.type_marks
+        given = ((name, marks.get(name, TIME_MIN)) for name in sorted(types))
+        return tuple((name, mark) for name, mark in given if TIME_MIN < mark < CLOSED)
 
     def _drop_over(self, due: Mapping[str, int], absent: Absent) -> None:
         """Law 6: before anything is done that was asked, and where that has ended some."""

@@ -86,21 +86,12 @@ class Visiting:
         """No client here bears the name."""
         ground = self._ground
         source = ground.sources.find(name)
-        if source is not None and source.standing in (Standing.LOST, Standing.LEFT_OUT):
+        if source is not None and source.standing is Standing.LOST:
             ground.desk.log("warning", "source given up", source=name, reason=GONE_ON)
             ground.desk.close_source(source)
         elif not ground.detection.publishers.is_leaving(name):
             last = 0 if source is None else source.last_sequence
             ground.router.tell_closed(name, last)
-
-    def part_with_left_out(self, name: str) -> None:
-        """Elsewhere than at the root: a source here is about to advertise its types. If it has been
-        left out, others have been told that nothing more would come, and the root has to know.
-        """
-        source = self._ground.sources.find(name)
-        if source is not None and source.standing is Standing.LEFT_OUT:
-            self._ground.router.tell_closed(name, source.last_sequence)
-            self._ground.send_flows()
 
     def _tell_claimed(self, claimed: Claimed) -> None:
         for branch in self._ground.router.children:
@@ -165,7 +156,6 @@ class Visiting:
             return
         source = self._visitors.find(name)
         if source is not None:
-            source.spoke_at = ground.moment.now
             source.last_sequence = max(source.last_sequence, last_sequence)
             self._goodbyes[name, source.home] += 1
             ground.send_flows()

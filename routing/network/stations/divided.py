@@ -222,11 +222,18 @@ class DividedDetection(Detection):
             source.begin_at(name, self.station.type_marks.get(name, TIME_MIN))
         source.goes_on = True
 
-    def resume(self, source: Source, was: Standing) -> None:
+    def begin_at(self, begins: Mapping[str, int]) -> None:
+        """Nothing that local sources publish from now on counts if it is before these times."""
+        for source in self.publishers.all:
+            for name in source.floors.keys() & begins:
+                source.floors[name] = max(source.floors[name], begins[name])
+        self.publishers.touch()
+
+    def resume(self, source: Source) -> None:
         """A source is back, perhaps at another broker."""
         if source.home:
             self.publishers.drop(source)
-        super().resume(source, was)
+        super().resume(source)
 
     def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
         """Events of local sources."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
 from routing.network.tables.router import CLOSED
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source
 
 RETURNING_S = 10.0
 """Seconds for clients of a broker that is back; ours try again every 5 s at least."""
@@ -51,12 +51,17 @@ class Publishers:
         return self._of.get(name, {}).values()
 
     @property
-    def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Those that publish, and their types; who is left out may come back."""
+    def all(self) -> Iterable[Source]:
+        """All that publish something, by their names."""
         sources = {name: one for own in self._of.values() for name, one in own.items()}
-        for name, source in sorted(sources.items()):
-            if (source.is_open or source.standing is Standing.LEFT_OUT) and source.floors:
-                yield name, tuple(sorted(source.floors))
+        return [source for _, source in sorted(sources.items())]
+
+    @property
+    def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """Those that publish, and their types."""
+        for source in self.all:
+            if source.is_open and source.floors:
+                yield source.name, tuple(sorted(source.floors))
 
     # --- coming and going ---
 
