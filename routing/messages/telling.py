@@ -45,15 +45,13 @@ class Known:
 
     ``ended``: names of rules of which no version is in force, and their last versions. ``homes``:
     all brokers, those out of reach too, and the types that their sources publish or have
-    published. ``given_up``: types that rules wait for no longer. ``closed``: brokers that were
-    out of reach for too long, and have not been back since.
+    published. ``closed``: brokers that were out of reach for too long, and are not back yet.
     """
 
     types: tuple[EventType, ...]
     rules: tuple[RuleFacts, ...]
     ended: tuple[tuple[Name, Sequence], ...] = ()
     homes: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
-    given_up: tuple[Name, ...] = ()
     closed: tuple[Name, ...] = ()
 
 
@@ -75,7 +73,6 @@ class Amended:
     rules: Change[RuleFacts]
     ended: Change[tuple[Name, Sequence]]
     homes: Change[tuple[Name, tuple[Name, ...]]]
-    given_up: Change[Name]
     closed: Change[Name]
 
 

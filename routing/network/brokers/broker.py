@@ -94,6 +94,7 @@ class Broker(Node):
         self._trees = parts.trees
         self._measuring = parts.measuring
         self._surveying = parts.surveying
+        self._planning = parts.planning
         self._awaiting = parts.awaiting
         self._holding = parts.holding
         self._pausing = parts.pausing
@@ -162,8 +163,9 @@ class Broker(Node):
             self._divided,
             self._agreed.division(),
         )
-        out_of_reach = [name for name, _ in self._agreed.absent]
-        return {**super().status(now), **facts, "out_of_reach": out_of_reach}
+        others = {"out_of_reach": sorted(self._agreed.out_of_reach)}
+        others["closed"] = list(self._agreed.known.closed)
+        return {**super().status(now), **facts, **others}
 
     def _filters(self) -> Iterator[tuple[str, str]]:
         """Those of its sinks, and of all beyond the neighbours in the tree."""
@@ -207,8 +209,8 @@ class Broker(Node):
 
     @property
     def expects_clients(self) -> bool:
-        """Whether it gives clients time to come back that it has forgotten."""
-        return bool(self._divided.publishers.returning)
+        """Whether clients of a broker are waited for that has lost its memory."""
+        return len(self._agreed.absent) > len(self._agreed.out_of_reach)
 
     @property
     def is_at_rest(self) -> bool:
@@ -275,11 +277,10 @@ class Broker(Node):
         if agenda.repeat_at is not None and agenda.repeat_at <= now:
             self._moment.now, agenda.repeat_at = now, None
             self._wanting.repeat()
-        publishers = self._divided.publishers
-        if publishers.returning_until is not None and publishers.returning_until <= now:
+        planning = self._planning
+        if planning.due_at is not None and planning.due_at <= now:
             self._moment.now = now
-            publishers.expect_nobody_back()
-            self._settle()
+            planning.handle_timer()
         due = super().next_timer()
         if due is not None and due <= now:
             super().handle_timer(now)
@@ -287,13 +288,12 @@ class Broker(Node):
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
         due, agenda = super().next_timer(), self._agenda
-        returning_until = self._divided.publishers.returning_until
         for other in (
             self.overlay.next_timer(),
             agenda.tell_at,
             agenda.repeat_at,
             self._surveying.due_at,
-            returning_until,
+            self._planning.due_at,
         ):
             if other is not None and (due is None or other < due):
                 due = other
@@ -368,6 +368,8 @@ class Broker(Node):
         self._requests.lose_root()
         self._pausing.stop()
         self._knowing.change_role()
+        if not self._router.is_root:
+            self._planning.leave()
         self._requests.ask_again()
         self._pausing.enter()
 

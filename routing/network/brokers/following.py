@@ -9,9 +9,6 @@ Law 2); not what is from before a rule holds, which is of an earlier version.
 Law 3: sources whose inputs were closed, since their broker was out of reach for too long, begin
 where the plan says: beyond all marks that were given without them. What they bring of before is
 late.
-
-Law 4: what the plan says that this broker publishes, and nobody here has published or asked for,
-its clients may have been publishing before it forgot them (stations.publishers, Law 2).
 """
 
 from __future__ import annotations
@@ -61,7 +58,7 @@ class Following:
         self._surveying.begin_anew()
         self._agreed.follow(plan)
         self._reopen(dict(plan.reopened).get(self._ground.name, ()))
-        self._expect_back(plan)
+        self._take_over(plan)
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
         if again:
@@ -75,15 +72,11 @@ class Following:
             self._ground.desk.log("warning", REOPENED, begin=dict(begins))
             self._ground.detection.begin_at(dict(begins))
 
-    def _expect_back(self, plan: Plan) -> None:
-        """Law 4."""
-        ground = self._ground
-        (own,) = (types for name, _, types in plan.nodes if name == ground.name)
-        names = ground.detection.publishers.strangers(own)
-        if names:
-            ground.detection.publishers.expect_back(names, ground.moment.now)
-            text = "clients of this broker may come back to publish"
-            ground.desk.log("warning", text, types=sorted(names))
+    def _take_over(self, plan: Plan) -> None:
+        """Know what the plan says that this broker publishes."""
+        own = self._ground.name
+        (types,) = (types for name, _, types in plan.nodes if name == own)
+        self._ground.detection.publishers.follow(types, dict(plan.absent).get(own, ()))
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""
@@ -111,7 +104,6 @@ class Following:
         detection = self._ground.detection
         division = self._agreed.divided(plan)
         again = {} if self._trees is None else dict(self._trees.follow(plan, division))
-        detection.give_up(self._agreed.known.given_up)
         if plan.anew:
             self._passing.begin_anew()
             self._warn_of_what_was_given_up()

@@ -373,17 +373,12 @@ class DividedDetection(Detection):
         for batches in held:
             self._send_along(batches)
 
-    def give_up(self, names: Collection[str]) -> None:
-        """Rules wait for these types no longer."""
-        for station in self.stations:
-            station.give_up(names)
-
-    def take_hopeless(self) -> tuple[str, ...]:
+    def take_unpublished(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
         found: set[str] = set()
         for station in self._fed:
             if station.missing.absent:
-                found.update(station.missing.take_hopeless())
+                found.update(station.missing.take_unpublished())
         return tuple(sorted(found)) if found else ()
 
     def commit(self, due: Mapping[str, int]) -> None:

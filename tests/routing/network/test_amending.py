@@ -47,7 +47,7 @@ def test_only_what_differs_is_told() -> None:
     less = Known((schema_of("B()"),), (), (), (("b1", ("A",)), ("b2", ("C",))))
     message = amendment(known, less)
     homes = ((1,), ((1, ("b2", ("C",))),))
-    assert message == Amended(0, ((0,), ()), NOTHING, NOTHING, homes, NOTHING, NOTHING)
+    assert message == Amended(0, ((0,), ()), NOTHING, NOTHING, homes, NOTHING)
     assert amended(known, message).rules is known.rules
     assert difference("abc", "bac") == ((0, 1, 2), ((0, "b"), (1, "a"), (2, "c")))
 
