@@ -25,6 +25,7 @@ from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send
+from routing.messages import Message
 from routing.node import Node
 
 Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
@@ -46,6 +47,9 @@ class Host:
         node.emit = self._carry_out
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
+        self._sent: Message | None = None
+        """The last message, which others may get, too, and its ``_frames``."""
+        self._frames: Sequence[bytes] = ()
         self._has_read_all = True
         """Whether the last time everything was read that had come."""
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -98,7 +102,7 @@ class Host:
             self._carry_out_rest()
 
     def _read(self, first: Arrived, begun: float) -> Iterator[Arrived]:
-        """That message, and those that are there behind it (Law 1)."""
+        """The first message, and those that are there behind it (Law 1)."""
         message: Arrived | None = first
         count = size = 0
         while message is not None:
@@ -144,10 +148,13 @@ class Host:
     def _carry_out_rest(self) -> None:
         for effect in self._node.take_effects():
             self._carry_out(effect)
+        self._sent = None  # else it would be kept for as long as nothing follows
 
     def _carry_out(self, effect: Effect) -> None:
         if type(effect) is Send:
-            if not self._transport.send(effect.peer, wire.encode(effect.message)):
+            if effect.message is not self._sent:
+                self._frames, self._sent = wire.encode(effect.message), effect.message
+            if not self._transport.send(effect.peer, self._frames):
                 self._unreachable[effect.peer] = None
         elif type(effect) is Close:
             self._transport.close_peer(effect.peer)

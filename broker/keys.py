@@ -27,7 +27,7 @@ ORDERINGS = ("watermark", "arrival")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
-"""What the wire has room for (routing.messages.values)."""
+"""Bounds of the wire (routing.messages.values)."""
 FORGET_MAX_S = 1e8
 """Some years."""
 NEVER = "never"
@@ -172,7 +172,7 @@ def _strategy(value: Any) -> str | None:
 
 
 def strategies_expected(*more: str) -> str:
-    """What is expected of who names a strategy."""
+    """The names that a strategy may have, in words for an error."""
     return f"one of {', '.join((*STRATEGIES, *more))}, or one that a package brings"
 
 

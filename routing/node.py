@@ -50,12 +50,12 @@ from routing.messages import (
 )
 from routing.serving.link import Link
 from routing.serving.service import Service
-from routing.serving.sources import GOODBYE, LOST_FOR_LONG, Source, Standing
+from routing.serving.sources import GOODBYE, LOST_FOR_LONG, Source, SourceState
 from routing.serving.status import time_or_none
 from routing.silence import excused
 
 LOST_CLOSED = "lost source closed"
-"""What the log says of a source whose link has been lost for ``source_silence_max_s``."""
+"""Words of the log for a source whose link has been lost for ``source_silence_max_s``."""
 REFUSED_MAX = 256
 """Brokers of which the log has said that they are refused; of one more it says it of all again."""
 
@@ -64,7 +64,7 @@ class Node(Service):
     """One broker. ``now`` is in seconds and never goes back; event time is in the events."""
 
     handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
-    """What a welcomed client may send, and what is done about it."""
+    """Messages that a welcomed client may send, each with its handler."""
 
     # --- inputs ---
 
@@ -237,7 +237,7 @@ class Node(Service):
             last_sequence,
             self._config.publish_credit if name else 0,
             self._config.heartbeat_s,
-            source is not None and source.standing is Standing.LOST,
+            source is not None and source.standing is SourceState.LOST,
         )
         self._send(peer, welcome)
         self._log("info", "welcomed", client=name, peer=peer.hex())
@@ -292,7 +292,7 @@ class Node(Service):
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
 
     def _close_source(self, source: Source, why: str = GOODBYE) -> None:
-        """It has published everything."""
+        """Close a source, which has published everything."""
         self._sources.close(source, why)
         self._detection.withdraw(source, list(source.floors))
 

@@ -43,7 +43,7 @@ def first_time(batch: EventBatch) -> int:
     return batch.row.time if isinstance(batch, Single) else int(batch.time[0])
 
 
-def extent(batch: EventBatch) -> Extent:
+def bounds_of(batch: EventBatch) -> Extent:
     """The extent of a batch that is not empty."""
     if isinstance(batch, Single):
         row = batch.row

@@ -39,7 +39,7 @@ NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
 
 
-class Item(Struct, frozen=True, eq=False, gc=False):
+class OutgoingItem(Struct, frozen=True, eq=False, gc=False):
     """Events that go out together, ``last`` their greatest number, and the promise after them."""
 
     batches: tuple[EventBatch, ...]
@@ -47,7 +47,7 @@ class Item(Struct, frozen=True, eq=False, gc=False):
     last: int
     promise: int | None
 
-    def cut(self, events: int) -> tuple[Item, Item]:
+    def cut(self, events: int) -> tuple[OutgoingItem, OutgoingItem]:
         """The first so many, and the rest with the promise; neither is empty."""
         numbers = np.sort(np.concatenate([batch.ids.sequence for batch in self.batches]))
         last = int(numbers[events - 1])
@@ -57,8 +57,8 @@ class Item(Struct, frozen=True, eq=False, gc=False):
             head += [batch.take(slice(0, place))] if place else []
             rest += [batch.take(slice(place, None))] if place < len(batch) else []
         return (
-            Item(tuple(head), events, last, None),
-            Item(tuple(rest), self.events - events, self.last, self.promise),
+            OutgoingItem(tuple(head), events, last, None),
+            OutgoingItem(tuple(rest), self.events - events, self.last, self.promise),
         )
 
 
@@ -69,8 +69,8 @@ class Outgoing:
         self._config = config
         self._is_part = whole_of(config.name) is not None
         self._acks = Acks.BROKER if config.acknowledged else Acks.NONE
-        self._waiting: deque[Item] = deque()
-        self._sent: deque[Item] = deque()
+        self._waiting: deque[OutgoingItem] = deque()
+        self._sent: deque[OutgoingItem] = deque()
         self._promise: int | None = None
         self._latest = TIME_MIN
         self._stamp = TIME_MIN
@@ -178,7 +178,7 @@ class Outgoing:
         for batch in named:
             self._stamp = max(self._stamp, greatest_time(batch))
         self._promise = _later(self._promise, promise)
-        self._queue(Item(tuple(named), events, self.last_sequence, promise), is_long)
+        self._queue(OutgoingItem(tuple(named), events, self.last_sequence, promise), is_long)
         return first, self.last_sequence
 
     def _add_single(
@@ -209,7 +209,7 @@ class Outgoing:
             self._stamp = time
         self._promise = _later(self._promise, promise)
         self.unacknowledged += 1
-        self._waiting.append(Item((event,), 1, sequence, promise))
+        self._waiting.append(OutgoingItem((event,), 1, sequence, promise))
         return sequence, sequence
 
     def promise(self, mark: int) -> None:
@@ -219,8 +219,8 @@ class Outgoing:
             self._say(mark)
 
     def forget_times(self) -> None:
-        """What was published is too far ahead of the broker's clock, and was not taken: neither its
-        times nor what was promised by them bind what comes after it.
+        """Forget the times of events that the broker has not taken, being too far ahead of its
+        clock: neither they nor what was promised by them bind what comes after.
         """
         self._promise = None
         self._latest = self._stamp = TIME_MIN
@@ -230,7 +230,7 @@ class Outgoing:
         if self._config.disorder_us is not None and self.is_numbered:
             self.promise(round(now * MICROSECONDS) - self._config.disorder_us)
 
-    def _queue(self, item: Item, is_long: bool) -> None:
+    def _queue(self, item: OutgoingItem, is_long: bool) -> None:
         self.unacknowledged += item.events
         while item.events > self._config.publish_events_max:
             head, item = item.cut(self._config.publish_events_max)
@@ -242,7 +242,7 @@ class Outgoing:
             last = self._waiting[-1]
             self._waiting[-1] = replace(last, promise=_later(last.promise, mark))
         else:
-            self._waiting.append(Item((), 0, self.last_sequence, mark))
+            self._waiting.append(OutgoingItem((), 0, self.last_sequence, mark))
 
     def _timed(
         self, batches: Sequence[EventBatch], order: Int64s | None, now: float
@@ -323,7 +323,7 @@ def _later(one: int | None, other: int | None) -> int | None:
     return max(one, other)
 
 
-def _messages(item: Item) -> list[Item]:
+def _messages(item: OutgoingItem) -> list[OutgoingItem]:
     """The item in parts that fit into messages."""
     if item.events <= 1 or extent_of(item.batches) <= EXTENT_MAX:
         return [item]

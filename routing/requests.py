@@ -23,11 +23,11 @@ from routing.messages import (
 )
 
 WISHES = Advertise | Unadvertise | Subscribe | Unsubscribe
-"""What says what the client wants, and is asked again on the next link."""
+"""Requests that say what the client wants, and are asked again on the next link."""
 REQUESTS_MAX = 10_000
 """Requests without an answer at a time."""
 
-Asked: TypeAlias = (
+ClientRequest: TypeAlias = (
     Advertise
     | Unadvertise
     | Subscribe
@@ -40,21 +40,21 @@ Asked: TypeAlias = (
 )
 
 
-class Requests:
+class SessionRequests:
     """The requests of one session that have no answer yet."""
 
     def __init__(self) -> None:
-        self._open: dict[int, Asked] = {}
+        self._open: dict[int, ClientRequest] = {}
         self._repeated: set[int] = set()
         self._ended: set[int] = set()
-        """Those that ask for a subscription whose end has been confirmed before its beginning."""
+        """Requests for a subscription whose end has been confirmed before its beginning."""
         self._last = 0
         self.advertising = 0
         """How many advertisements wait for their answer."""
 
     @property
-    def open(self) -> Sequence[Asked]:
-        """Those without an answer, in the order of their numbers."""
+    def open(self) -> Sequence[ClientRequest]:
+        """Requests without an answer, in the order of their numbers."""
         return list(self._open.values())
 
     def number(self) -> int:
@@ -62,7 +62,7 @@ class Requests:
         self._last += 1
         return self._last
 
-    def add(self, request: Asked, repeated: bool) -> None:
+    def add(self, request: ClientRequest, repeated: bool) -> None:
         """Note a request; SessionError when too many wait for an answer."""
         if len(self._open) >= REQUESTS_MAX:
             raise SessionError(f"{REQUESTS_MAX} requests wait for an answer already")
@@ -71,7 +71,7 @@ class Requests:
         if repeated:
             self._repeated.add(request.request)
 
-    def answer(self, number: int) -> tuple[Asked, bool] | None:
+    def answer(self, number: int) -> tuple[ClientRequest, bool] | None:
         """An answer has come: the request, and whether it was repeated; None for no such one."""
         request = self._open.pop(number, None)
         if request is None:
@@ -94,7 +94,7 @@ class Requests:
         """Whether a request asks for a subscription that has ended."""
         return number in self._ended
 
-    def lose(self) -> list[Asked]:
+    def lose(self) -> list[ClientRequest]:
         """The link is lost: gives those that may or may not have been done.
 
         WISHES stay open, and are asked again in their order. Repeated ones are repeated from what

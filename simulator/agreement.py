@@ -26,7 +26,7 @@ from routing.network.stations.processing import Processing
 from routing.network.tables.covering import maximal_of_type
 from routing.network.tables.filters import type_of
 from routing.serving.deployment import Deployed
-from routing.serving.sources import Standing
+from routing.serving.sources import SourceState
 from routing.session import State
 from simulator.clients import Client, Sink, Source
 from simulator.network import Network
@@ -112,7 +112,9 @@ def _rules_in_force(network: Network) -> frozenset[tuple[str, int, int | None]] 
 
 
 def check_tables(part: Part) -> Iterator[str]:
-    """What brokers know is what there is: plan, types, sources, rules and filters."""
+    """Differences between the tables of brokers and what there is: plan, types, sources, rules and
+    filters.
+    """
     root = part.brokers.get(part.root)
     if root is None:
         yield f"the root {part.root} is not there"
@@ -191,7 +193,7 @@ def _check_sources(part: Part, name: str, broker: Broker) -> Iterator[str]:
     known = {
         one.name: set(one.floors)
         for one in broker.ground.sources
-        if one.standing is not Standing.CLOSED and one.floors  # one that was refused has none
+        if one.standing is not SourceState.CLOSED and one.floors  # one that was refused has none
     }
     for one in sorted(expected.keys() | known.keys() if part.is_whole else expected):
         if expected.get(one) != known.get(one):
@@ -241,7 +243,9 @@ def _check_wants(part: Part) -> Iterator[str]:
 
 
 def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters]) -> Filters:
-    """What a broker wants of a neighbour: what is wanted at it, and beyond all others (Law 2)."""
+    """The filters that a broker wants of a neighbour: those wanted at it, and beyond all others
+    (Law 2).
+    """
     known = found.get((name, to))
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""What must be true of a run: at its end, when nothing happens any more, and all the time.
+"""Checks of a run: at its end, when nothing happens any more, and all the time.
 
 Each checker gives the differences in words; none is a pass. The results are compared with the
 centralised oracle, the network with what is really there, tables and trees with one another and
@@ -96,7 +96,7 @@ class _Without:
         self._oracles: dict[frozenset[str], Oracle] = {frozenset(): oracle}
 
     def due(self, sink: Sink, got: Answer, absent: frozenset[str]) -> Answer:
-        """What a sink is due of what is found without these sources."""
+        """The part that a sink is due of the answer without these sources."""
         if absent not in self._oracles:
             recordings = [one for _, one in self._experiment.recordings]
             names = [one.name for one in recordings for _ in one.batches]
@@ -118,7 +118,7 @@ def _begun_too_late(experiment: Experiment) -> Iterator[str]:
 
 
 def _clock(experiment: Experiment, moment: float) -> int:
-    """What timers show to rules at a moment, where there are any."""
+    """The time that timers show to rules at a moment, where there are any."""
     return math.ceil(moment * MICROSECONDS) if _ticks(experiment) else TIME_MIN
 
 
@@ -167,7 +167,7 @@ def _is_torn(experiment: Experiment) -> bool:
 def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
     """Without the order in which published events came, where brokers fail, or where trees are
     built anew and the sink has not been there from the first, with all that it wants: what is sent
-    again may come behind later ones then (protocol.md section 9).
+    again may come behind later ones then (brokers.md section 5).
     """
     fails = any(fault.kind in FAILURES for fault in experiment.scenario.faults)
     confirmed_at = max((wish.confirmed_at for wish in sink.wishes.values()), default=math.inf)
@@ -178,7 +178,7 @@ def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
 
 
 def refusals(experiment: Experiment) -> Iterator[str]:
-    """What brokers refused of what clients asked for or published, and why; and the subscriptions
+    """Requests and events that brokers refused, and why; and the subscriptions
     that are paused in the end.
     """
     for client in experiment.clients:
@@ -193,8 +193,8 @@ def refusals(experiment: Experiment) -> Iterator[str]:
 
 
 def _late(experiment: Experiment, client: Client) -> list[Rejected]:
-    """What a source that came in mid-stream brought too late for others of its types; or one that
-    came back, or has moved, for any.
+    """Events that a source which came in mid-stream brought too late for others of its types; or
+    one that came back, or has moved, for any.
     """
     if not isinstance(client, Source):
         return []
@@ -254,7 +254,7 @@ def _forgetful(host: BrokerHost) -> list[Failure]:
 
 
 def _losses(experiment: Experiment) -> Losses | None:
-    """What may be lost with brokers that have failed; None where none had clients."""
+    """Losses that failed brokers excuse; None where none had clients."""
     failures = [one for host in experiment.brokers.values() for one in host.failures]
     if not failures:
         return None
@@ -418,7 +418,7 @@ def check_buffers(outcome: Outcome) -> Iterator[str]:
 
 
 def check_marks(outcome: Outcome) -> Iterator[str]:
-    """What is promised never to go back never has."""
+    """Marks that went back, which none may."""
     yield from _seen(outcome, "marks")
 
 

@@ -16,7 +16,7 @@ from timeline import batches
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType
 from routing.order import greatest_time
-from routing.partition.asking import Answers, Asked
+from routing.partition.asking import Answers, AskedSpans
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarder
 from routing.partition.placement import (
@@ -102,7 +102,7 @@ class Node:
         types = self.forwarder.fragments[rule].types
         return min((self.given.get(name, TIME_MIN) for name in types), default=TIME_MIN)
 
-    def hear(self, asked: Asked) -> None:
+    def hear(self, asked: AskedSpans) -> None:
         self.pulls.hear(asked)
         for name, spans, horizon in asked:
             self.forwarder.ask(name, spans, horizon)
@@ -137,7 +137,7 @@ class ProcessingTree:
             name: Node(name, rules, self.partition, engine, since) for name in tree.depths
         }
         self.links: dict[str, deque[Message]] = {name: deque() for name in tree.fathers}
-        self.down: dict[str, deque[Asked]] = {name: deque() for name in tree.fathers}
+        self.down: dict[str, deque[AskedSpans]] = {name: deque() for name in tree.fathers}
         self.promised: dict[str, Mapping[str, int]] = {}  # by node
         self.carried = self.awakenings = 0
         for node in self.nodes.values():

@@ -32,7 +32,7 @@ from broker.network import BrokerNetwork, Member, members
 from matcher.model import MICROSECONDS, Int64s
 from routing.messages import Delivery
 from routing.network.strategy import Centralized
-from routing.serving.sources import Standing
+from routing.serving.sources import SourceState
 
 RULES = Path(__file__).with_name("flights.tesla")
 """The rules: examples/flights.tesla of a checkout, which the distribution brings along here."""
@@ -182,7 +182,7 @@ class Demo:
         return Publishing(self._endpoints, logs)
 
     def deliveries(self, publishing: Publishing) -> Iterator[Delivery | None]:
-        """What the subscriber gets, to the last; None now and then, while nothing comes."""
+        """Deliveries of the subscriber, to the last; None now and then, while nothing comes."""
         taken, expected = 0, None
         while expected is None or taken < expected:
             try:
@@ -224,7 +224,7 @@ class Demo:
         """How many events the subscriber is to get in all; None before that is certain."""
         states = [manager.status() for manager in self._managers]
         sources = [source for status in states for source in status["sources"]]
-        lost = sorted(one["name"] for one in sources if one["standing"] == Standing.LOST.value)
+        lost = sorted(one["name"] for one in sources if one["standing"] == SourceState.LOST.value)
         if lost:  # its publisher has closed, so it will not come back
             raise BrokerError(f"the broker has lost the publisher {lost[0]}")
         (sink,) = (one for one in states[-1]["sinks"] if one["name"] == SUBSCRIBER)

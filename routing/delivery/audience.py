@@ -1,5 +1,5 @@
-"""Who wants the events of one type: a few sinks that are asked in turn, or many that are matched
-together (:mod:`routing.delivery.selection`). Both ways give the same.
+"""The sinks that want events of one type: a few sinks that are asked in turn, or many that are
+matched together (:mod:`routing.delivery.selection`). Both ways give the same.
 
 What is matched together is made when events come and subscriptions have become many; until then,
 and when few are left, each sink looks for itself, which costs least while there are few.
@@ -22,41 +22,41 @@ assert MANY <= PER_TYPE_MAX
 
 
 class Subscriber(Protocol):
-    """What a sink is, to its audience."""
+    """A sink, to its audience."""
 
     interests: Interests
 
     def __hash__(self) -> int:
-        """It is the key of what is known of it."""
+        """Sinks are keys of what is known of them."""
         ...
 
 
-Who = TypeVar("Who", bound=Subscriber)
+_Sink = TypeVar("_Sink", bound=Subscriber)
 
 
-class Audience(Generic[Who]):
+class Audience(Generic[_Sink]):
     """The sinks that have subscribed to one type, in the order in which they have; where they are
     many, matched as ``matching`` says.
     """
 
     def __init__(self, matching: Matching = ON_PROCESSOR) -> None:
         self._matching = matching
-        self._sinks: dict[Who, int] = {}  # with how many subscriptions each
+        self._sinks: dict[_Sink, int] = {}  # with how many subscriptions each
         self._size = 0
-        self._selection: Selection[Who] | None = None
+        self._selection: Selection[_Sink] | None = None
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
         return self._size
 
-    def add(self, sink: Who, interest: Interest) -> None:
+    def add(self, sink: _Sink, interest: Interest) -> None:
         """A sink has subscribed."""
         self._sinks[sink] = self._sinks.get(sink, 0) + 1
         self._size += 1
         if self._selection is not None and interest.filter is not None:
             self._selection.add(sink, interest.number, interest.filter)
 
-    def remove(self, sink: Who, interest: Interest) -> None:
+    def remove(self, sink: _Sink, interest: Interest) -> None:
         """A subscription has ended."""
         self._size -= 1
         self._sinks[sink] -= 1
@@ -76,7 +76,7 @@ class Audience(Generic[Who]):
         """How subscriptions are matched together; None while each sink looks for itself."""
         return None if self._selection is None else self._selection.facts
 
-    def match(self, batch: EventBatch) -> Iterator[tuple[Who, list[Pattern]]]:
+    def match(self, batch: EventBatch) -> Iterator[tuple[_Sink, list[Pattern]]]:
         """The sinks that want events of a batch of this type, and which because of what."""
         if self._selection is None and self._size >= MANY:
             self._selection = self._select(batch.type.name)
@@ -88,8 +88,8 @@ class Audience(Generic[Who]):
             if patterns:
                 yield sink, patterns
 
-    def _select(self, type_name: str) -> Selection[Who]:
-        selection: Selection[Who] = Selection(self._matching)
+    def _select(self, type_name: str) -> Selection[_Sink]:
+        selection: Selection[_Sink] = Selection(self._matching)
         for sink in self._sinks:
             for one in sink.interests.to(type_name):
                 if one.filter is not None:

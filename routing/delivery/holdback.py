@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from matcher.model import TIME_MAX, EventBatch, Int64s
-from routing.delivery.parcel import Numbers, Parcel, select, without
+from routing.delivery.parcel import Parcel, SubscriptionNumbers, select, without
 
 
 class HoldBack:
@@ -24,7 +24,7 @@ class HoldBack:
 
     def __init__(self) -> None:
         self._batches: list[EventBatch] = []
-        self._subscriptions: list[Numbers] = []
+        self._subscriptions: list[SubscriptionNumbers] = []
         self._keys: Int64s = np.empty((0, 4), np.int64)
         self._least = TIME_MAX
 

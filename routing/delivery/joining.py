@@ -13,18 +13,18 @@ from matcher.model import EventBatch
 from rules.engine.engine import Detections, one_by_one
 
 
-class Joined(Detections):
+class MergedDetections(Detections):
     """Detections one after another, each of them in order; ``order`` is that in which they came."""
 
     __slots__ = ()
 
 
 def joined(found: Sequence[Detections]) -> Detections:
-    """Detections as one, Joined where there are several with events in them."""
-    return one_by_one(found, Joined)
+    """Detections as one, MergedDetections where there are several with events in them."""
+    return one_by_one(found, MergedDetections)
 
 
 def with_batches(found: Detections, batches: tuple[EventBatch, ...]) -> Detections:
     """The same detections in other batches, event by event."""
-    kind = Joined if isinstance(found, Joined) else Detections
+    kind = MergedDetections if isinstance(found, MergedDetections) else Detections
     return kind(batches, found.order)

@@ -1,7 +1,8 @@
 """Events on their way to one sink, with the subscriptions that each of them matched.
 
-A parcel is a Delivery without the link's accounts. It can be cut after any event, so that credit
-and bounds are kept to the event, and parcels can be joined.
+A parcel is a Delivery whose events are counted. Sinks that get the same share one, so that it is
+encoded once. It can be cut after any event, so that credit and bounds are kept to the event, and
+parcels can be joined.
 """
 
 from __future__ import annotations
@@ -12,35 +13,51 @@ import numpy as np
 from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
+from routing.messages import Delivery
 
-Numbers = tuple[int, ...]
+SubscriptionNumbers = tuple[int, ...]
 
 
 class Parcel(Struct, frozen=True, eq=False, gc=False):
-    """``batches``, ``subscriptions`` beside them, ``order`` and ``late`` as in Delivery.
+    """``delivery``, which tells of no loss, and how many ``events`` are in it."""
 
-    ``events`` counts them.
-    """
-
-    batches: tuple[EventBatch, ...]
-    subscriptions: tuple[Numbers, ...]
-    order: Int64s | None
-    late: bool
+    delivery: Delivery
     events: int
 
     @classmethod
     def of(
         cls,
         batches: tuple[EventBatch, ...],
-        subscriptions: tuple[Numbers, ...],
+        subscriptions: tuple[SubscriptionNumbers, ...],
         order: Int64s | None = None,
         late: bool = False,
     ) -> Parcel:
-        """A parcel, its events counted."""
-        return cls(batches, subscriptions, order, late, sum(map(len, batches)))
+        """A parcel of these fields of Delivery, its events counted."""
+        delivery = Delivery(batches, subscriptions, order, 0, late)
+        return cls(delivery, len(delivery))
 
     def __len__(self) -> int:
         return self.events
+
+    @property
+    def batches(self) -> tuple[EventBatch, ...]:
+        """The events, as in Delivery."""
+        return self.delivery.batches
+
+    @property
+    def subscriptions(self) -> tuple[SubscriptionNumbers, ...]:
+        """The numbers beside the batches, as in Delivery."""
+        return self.delivery.subscriptions
+
+    @property
+    def order(self) -> Int64s | None:
+        """The order of the events, as in Delivery."""
+        return self.delivery.order
+
+    @property
+    def late(self) -> bool:
+        """Whether the events came too late for detection."""
+        return self.delivery.late
 
     @property
     def places(self) -> Int64s:
@@ -54,7 +71,7 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
         return head, select(self.batches, self.subscriptions, places[events:], self.late)
 
     def without(self, number: int) -> Parcel | None:
-        """What else was subscribed to than by this number; None for nothing."""
+        """The parcel without this subscription; None where nothing is left."""
         if not any(number in one for one in self.subscriptions):
             return self
         left = [without(one, number) for one in self.subscriptions]
@@ -64,14 +81,14 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
         return rest if rest.events else None
 
 
-def without(numbers: Numbers, number: int) -> Numbers:
+def without(numbers: SubscriptionNumbers, number: int) -> SubscriptionNumbers:
     """The others of them."""
     return tuple(one for one in numbers if one != number)
 
 
 def select(
     batches: Sequence[EventBatch],
-    subscriptions: Sequence[Numbers],
+    subscriptions: Sequence[SubscriptionNumbers],
     places: Int64s,
     late: bool = False,
 ) -> Parcel:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -21,34 +21,34 @@ from matcher.filters.numbering import Numbering
 from matcher.growing import with_room
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, Int64s
-from routing.delivery.parcel import Numbers
+from routing.delivery.parcel import SubscriptionNumbers
 from rules.planning.sketch import sketch_of
 from rules.subscription import Subscription
 
-Pattern: TypeAlias = tuple[Numbers, Int64s | None]
+Pattern: TypeAlias = tuple[SubscriptionNumbers, Int64s | None]
 """Subscriptions of one sink, and the events that just these of them match (None: all)."""
-Who = TypeVar("Who", bound=Hashable)
-"""What stands for a sink."""
+_Sink = TypeVar("_Sink", bound=Hashable)
+"""The key that stands for a sink."""
 
 BITS_MAX = 62
 """So many subscriptions are the bits of one number."""
 _NONE = np.empty(0, np.int64)
 
 
-class Selection(Generic[Who]):
+class Selection(Generic[_Sink]):
     """Filters of one type by sink and number, matched as ``matching`` says."""
 
     def __init__(self, matching: Matching = ON_PROCESSOR) -> None:
         self._matching = matching
         self._matcher = matching.make()
-        self._names: Numbering[tuple[Who, int]] = Numbering()
-        self._sinks: Numbering[Who] = Numbering()
+        self._names: Numbering[tuple[_Sink, int]] = Numbering()
+        self._sinks: Numbering[_Sink] = Numbering()
         self._sink_of: Int64s = np.zeros(16, np.int64)
         self._number_of: Int64s = np.zeros(16, np.int64)
         self._alone: dict[int, Subscription] = {}
-        self._every: dict[Who, set[int]] = {}
+        self._every: dict[_Sink, set[int]] = {}
 
-    def add(self, sink: Who, number: int, subscription: Subscription) -> None:
+    def add(self, sink: _Sink, number: int, subscription: Subscription) -> None:
         """Add a filter; it has not been added."""
         place, new = self._names.use((sink, number))
         assert new, f"{sink} {number} is there already"
@@ -64,7 +64,7 @@ class Selection(Generic[Who]):
         else:
             self._alone[place] = subscription
 
-    def remove(self, sink: Who, number: int) -> None:
+    def remove(self, sink: _Sink, number: int) -> None:
         """Take a filter out; KeyError when it is not there."""
         place = self._names.number((sink, number))
         if place is None:
@@ -84,7 +84,7 @@ class Selection(Generic[Who]):
         """How those that constraints can say are matched at present."""
         return self._matching.facts(self._matcher)
 
-    def match(self, batch: EventBatch) -> Iterator[tuple[Who, list[Pattern]]]:
+    def match(self, batch: EventBatch) -> Iterator[tuple[_Sink, list[Pattern]]]:
         """The sinks that want events of a batch, and which of them because of what."""
         events, places = self._found(batch)
         if len(batch) == 1:
@@ -123,19 +123,20 @@ class Selection(Generic[Who]):
             places.append(np.full(len(rows), place))
         return np.concatenate(events), np.concatenate(places)
 
-    def _name(self, place: int) -> tuple[Who, int]:
+    def _name(self, place: int) -> tuple[_Sink, int]:
         name = self._names.words[place]
         assert name is not None
         return name
 
-    def _of_one(self, places: Int64s) -> Iterator[tuple[Who, list[Pattern]]]:
+    def _of_one(self, places: Int64s) -> Iterator[tuple[_Sink, list[Pattern]]]:
         """The same as ``match`` of a batch of one event, which is common."""
-        found = {sink: list(only) for sink, only in self._every.items()}
+        found = {sink: tuple(only) for sink, only in self._every.items()}
+        names = self._names.words
         for place in np.sort(places).tolist():  # else in an order of the matcher's own
-            sink, number = self._name(place)
-            found.setdefault(sink, []).append(number)
+            sink, number = cast(tuple[_Sink, int], names[place])
+            found[sink] = (*found.get(sink, ()), number)
         for sink, numbers in found.items():
-            yield sink, [(tuple(sorted(numbers)), None)]
+            yield sink, [(tuple(sorted(numbers)) if len(numbers) > 1 else numbers, None)]
 
 
 def patterns_of(
@@ -157,7 +158,7 @@ def patterns_of(
     return patterns
 
 
-def _alike(numbers: Int64s, begins: Int64s) -> Iterator[tuple[Numbers, Int64s | None]]:
+def _alike(numbers: Int64s, begins: Int64s) -> Iterator[tuple[SubscriptionNumbers, Int64s | None]]:
     """The distinct runs of numbers, each with the places of those like it (None: all of them)."""
     distinct, codes = np.unique(numbers, return_inverse=True)
     if len(distinct) == 1:
@@ -168,7 +169,7 @@ def _alike(numbers: Int64s, begins: Int64s) -> Iterator[tuple[Numbers, Int64s | 
             own = [one for code, one in enumerate(distinct.tolist()) if pattern >> code & 1]
             yield tuple(own), np.flatnonzero(bits == pattern)
     else:  # so many of one sink that hardly two events have the same
-        runs: dict[Numbers, list[int]] = {}
+        runs: dict[SubscriptionNumbers, list[int]] = {}
         flat, ends = numbers.tolist(), [*begins[1:].tolist(), len(numbers)]
         for run, (begin, end) in enumerate(zip(begins.tolist(), ends, strict=True)):
             runs.setdefault(tuple(flat[begin:end]), []).append(run)

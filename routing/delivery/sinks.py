@@ -12,20 +12,22 @@ and counts, ``disconnect`` ends it, and ``block`` keeps its sources from getting
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.config import NodeConfig
 from routing.delivery.audience import Audience
 from routing.delivery.holdback import HoldBack
-from routing.delivery.joining import Joined
-from routing.delivery.parcel import Parcel, join
+from routing.delivery.joining import MergedDetections
+from routing.delivery.parcel import Parcel, SubscriptionNumbers, join
 from routing.delivery.selection import Pattern
 from routing.delivery.subscriptions import (
     EVERY_TYPE,
@@ -83,6 +85,11 @@ class Sink:
         return len(self._held)
 
     @property
+    def has_any(self) -> bool:
+        """Whether any event waits here, due or not."""
+        return self._queued > 0 or len(self._held) > 0
+
+    @property
     def excess(self) -> int:
         """By how many events the limit is exceeded; at 0 the queue is just full."""
         return self._queued + len(self._held) - self.limit
@@ -110,7 +117,9 @@ class Sink:
     def offer_found(self, parcel: Parcel) -> None:
         """Queue composite events that are due, as clients are told of them."""
         batches = told(parcel.batches)
-        self.offer(Parcel(batches, parcel.subscriptions, parcel.order, parcel.late, parcel.events))
+        if any(map(operator.is_not, batches, parcel.batches)):
+            parcel = Parcel.of(batches, parcel.subscriptions, parcel.order, parcel.late)
+        self.offer(parcel)
 
     def must_hold(self, parcel: Parcel, *, is_joined: bool) -> bool:
         """Whether some composite events of a parcel are not due yet, come after held ones, or have
@@ -143,26 +152,29 @@ class Sink:
         self._held.withdraw(due)
 
     def take(self, events_max: int) -> Delivery | None:
-        """What is to be sent now; None when nothing is due or there is no credit."""
+        """The next delivery; None when nothing is due or there is no credit."""
         if not self._queue or self.credit == 0:
             return None
         room = min(self.credit, events_max)
-        parcel, size = self._pop_message(room)
-        if self._queue:
-            parcel = self._joined(parcel, size, room)
+        parcel = self._pop(room)
+        if parcel.events > 1 or self._queue:
+            parcel = self._fitting(parcel, room)
         self.credit -= parcel.events
         self.delivered += parcel.events
+        if not self._unreported:  # common, and the others' too
+            return parcel.delivery
         dropped, self._unreported = self._unreported, 0
-        return Delivery(parcel.batches, parcel.subscriptions, parcel.order, dropped, parcel.late)
+        return structs.replace(parcel.delivery, dropped=dropped)
 
-    def _pop_message(self, events_max: int) -> tuple[Parcel, int]:
-        """What fits into a message of the first parcel, at most so many events; and its extent."""
-        parcel = self._pop(events_max)
+    def _fitting(self, parcel: Parcel, events_max: int) -> Parcel:
+        """As much of the first parcel as a message has room for, or all of it with what waits
+        behind it, at most so many events.
+        """
         while (size := extent_of(parcel.batches)) > EXTENT_MAX and parcel.events > 1:
             parcel, rest = parcel.cut(parcel.events // 2)
             self._queue.appendleft(rest)
             self._queued += rest.events
-        return parcel, size
+        return self._joined(parcel, size, events_max) if self._queue else parcel
 
     def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
         """The first parcel, of that extent, with those that wait behind it, up to so many events
@@ -391,7 +403,7 @@ class Sinks:
         for sink in self._composite.values():
             if sink.held:  # else nothing asks for its mark
                 sink.follow(due_mark)
-        is_joined = isinstance(detections, Joined)
+        is_joined = isinstance(detections, MergedDetections)
         for sink, parcel in self._wanted(detections.batches, detections.order):
             if not sink.held:
                 sink.follow(due_mark)
@@ -411,8 +423,14 @@ class Sinks:
         """The sinks that want any of the events, and what each gets."""
         if len(batches) == 1:  # common
             audience = self._audiences.get(batches[0].type.name)
+            # By the subscriptions of a sink, where it wants the whole batch.
+            shared: dict[SubscriptionNumbers, Parcel | None] = {}
             for sink, patterns in () if audience is None else audience.match(batches[0]):
-                parcel = parcel_of(batches, (patterns,), order, late)
+                numbers, rows = patterns[0]
+                if rows is not None:
+                    parcel = parcel_of(batches, (patterns,), order, late)
+                elif (parcel := shared.get(numbers)) is None:
+                    parcel = shared[numbers] = parcel_of(batches, (patterns,), order, late)
                 if parcel is not None:
                     yield sink, parcel
             return

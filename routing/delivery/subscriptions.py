@@ -1,4 +1,4 @@
-"""What a sink asked for, and which events of a batch that is.
+"""A sink's subscriptions, and the events of a batch that they ask for.
 
 An event that several subscriptions of one sink match is delivered once, with all their numbers.
 A subscription to a type that is not known yet waits. What no schema could mend is refused at once
@@ -22,7 +22,7 @@ import numpy as np
 from matcher.model import EventBatch, EventType, Int64s
 from matcher.single import Single
 from matcher.spelling import spelled
-from routing.delivery.parcel import Numbers, Parcel, order_of
+from routing.delivery.parcel import Parcel, SubscriptionNumbers, order_of
 from routing.delivery.selection import BITS_MAX, Pattern
 from routing.errors import Refusal
 from routing.messages import Code
@@ -112,17 +112,17 @@ def fits(text: str, schema: EventType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TypeSubscriptions:
     """The checked subscriptions to one type, side by side."""
 
-    numbers: Numbers
+    numbers: SubscriptionNumbers
     filters: tuple[Subscription, ...]
     everything: bool
     """Whether none of them has conditions."""
 
     @classmethod
-    def of(cls, interests: Sequence[Interest]) -> Wanted:
-        """Those of ``interests`` whose type is known."""
+    def of(cls, interests: Sequence[Interest]) -> TypeSubscriptions:
+        """Make it of those ``interests`` whose type is known."""
         filters = tuple(one.filter for one in interests if one.filter is not None)
         return cls(
             tuple(one.number for one in interests if one.filter is not None),
@@ -139,11 +139,11 @@ class Interests:
         self.of_all: set[int] = set()
         """The numbers of subscriptions to all types."""
         self._by_type: dict[str, dict[int, Interest]] = {}
-        self._wanted: dict[str, Wanted] = {}  # made when it is first needed
+        self._wanted: dict[str, TypeSubscriptions] = {}  # made when it is first needed
 
     @classmethod
     def of(cls, interests: Iterable[Interest]) -> Interests:
-        """These subscriptions."""
+        """Make it of these subscriptions."""
         made = cls()
         for one in interests:
             made.add(one)
@@ -238,10 +238,10 @@ class Interests:
                 patterns.append((own, None if len(rows) == len(batch) else rows))
         return patterns
 
-    def _make_wanted(self, type_name: str) -> Wanted:
+    def _make_wanted(self, type_name: str) -> TypeSubscriptions:
         # A part of one to all types may have come later than others with greater numbers.
         interests = sorted(self.to(type_name), key=attrgetter("number"))
-        wanted = self._wanted[type_name] = Wanted.of(interests)
+        wanted = self._wanted[type_name] = TypeSubscriptions.of(interests)
         assert len(wanted.filters) <= PER_TYPE_MAX
         return wanted
 
@@ -252,12 +252,12 @@ def parcel_of(
     order: Int64s | None,
     late: bool = False,
 ) -> Parcel | None:
-    """What one sink gets of the batches, by its patterns in each; None for nothing."""
+    """The parcel of one sink, by its patterns in each batch; None for nothing."""
     if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
         found = patterns[0]
-        return Parcel(tuple(batches), (found[0][0],), None, late, 1) if found else None
+        return Parcel.of(tuple(batches), (found[0][0],), None, late) if found else None
     parts: list[EventBatch] = []
-    subscriptions: list[Numbers] = []
+    subscriptions: list[SubscriptionNumbers] = []
     places: list[Int64s] = []
     start = 0
     for batch, found in zip(batches, patterns, strict=True):

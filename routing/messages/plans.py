@@ -13,7 +13,7 @@ from routing.messages.values import Delay, Name, Sequence, Text, Time
 
 
 class Needed(enum.Enum):
-    """What a broker asks its root to do."""
+    """Things that a broker asks its root to do."""
 
     PLAN = "plan"  # brokers have joined the tree that are not in the plan
     SURVEY = "survey"  # it keeps many events, and might let some of them go
@@ -148,7 +148,7 @@ class Surveyed:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What the whole tree has answered to a survey: nobody will need again what lies before."""
+    """The whole tree's answer to a survey: nobody will need again what lies before."""
 
     number: Sequence
     due: tuple[tuple[Name, Time], ...]

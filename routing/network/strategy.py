@@ -40,7 +40,7 @@ RATES_S = 1_000
 """Rates are said as events in so many seconds, so that they are whole numbers."""
 
 
-class Chosen(enum.Enum):
+class ChosenByRates(enum.Enum):
     """What the root of a network chooses by what it measures."""
 
     MASTERS = "masters"  # how often events of each type come is what they follow from (masters)
@@ -138,7 +138,7 @@ class PushPullSingleTree:
     """
 
     name: ClassVar[str] = "push-pull-st"
-    chooses: ClassVar[Chosen] = Chosen.MASTERS
+    chooses: ClassVar[ChosenByRates] = ChosenByRates.MASTERS
 
     def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
         """As routing.partition.placement has it, every rule with a master if it can have one."""
@@ -188,7 +188,7 @@ class Adaptive(DistributedSingleTree):
 
     name: ClassVar[str] = "adaptive"
     sink_trees: ClassVar[bool] = True
-    chooses: ClassVar[Chosen] = Chosen.STRATEGY
+    chooses: ClassVar[ChosenByRates] = ChosenByRates.STRATEGY
 
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
@@ -214,7 +214,7 @@ def _whole(types: Iterable[EventType]) -> Fragment:
 class Choosing(Protocol):
     """What a strategy has that goes by what the root has chosen: what that is, and how."""
 
-    chooses: ClassVar[Chosen]
+    chooses: ClassVar[ChosenByRates]
 
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
@@ -223,7 +223,7 @@ class Choosing(Protocol):
         ...
 
 
-def chosen_by(strategy: type[Strategy]) -> Chosen | None:
+def chosen_by(strategy: type[Strategy]) -> ChosenByRates | None:
     """What the root chooses where this is the strategy; None for nothing."""
     return getattr(strategy, "chooses", None)
 
@@ -261,7 +261,7 @@ def register(strategy: type[Strategy]) -> None:
     ValueError when another one has that name, or when it chooses among CANDIDATES and has no trees
     for sinks, as some of these have.
     """
-    if chosen_by(strategy) is Chosen.STRATEGY and not has_sink_trees(strategy):
+    if chosen_by(strategy) is ChosenByRates.STRATEGY and not has_sink_trees(strategy):
         raise ValueError(f"the strategy {strategy.name!r} chooses one, and has no sink_trees")
     if _STRATEGIES.setdefault(strategy.name, strategy) is not strategy:
         raise ValueError(f"a strategy named {strategy.name!r} is registered already")

@@ -1,4 +1,4 @@
-"""One end of a link between two brokers: ordered, reliable, resumable (protocol.md section 9).
+"""One end of a link between two brokers: ordered, reliable, resumable (brokers.md section 2).
 
 What carries the frames may lose, repeat and reorder them, and break; the two ends make of it a
 channel on which every message arrives once and in order, for as long as both remember it.
@@ -51,7 +51,17 @@ from routing.messages import (
     Routed,
 )
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Piling, Result, Sent, State, Up, link_text, tag_of
+from routing.overlay.ends import (
+    CHANNEL_MOVES,
+    ChannelState,
+    Down,
+    LinkResult,
+    Piling,
+    Sent,
+    Up,
+    link_text,
+    tag_of,
+)
 from routing.overlay.greeting import Greeting
 from routing.overlay.patience import Patience
 from routing.silence import excused
@@ -59,7 +69,7 @@ from routing.silence import excused
 NO_STATES = LinkStates(())
 """Says nothing, and bears a number."""
 _SAID_ANEW = frozenset({Asked, LinkStates})
-"""What is said once more when a link is back (Law 5)."""
+"""Messages that are said once more when a link is back (Law 5)."""
 
 
 class Channel:
@@ -74,7 +84,7 @@ class Channel:
         """The neighbour's name, once it has said it."""
         self._config = config
         self._now = self._heard_at = self._sent_at = now
-        self._state = State.GREETING
+        self._state = ChannelState.GREETING
         self._life = config.life if life is None else life
         self._neighbours_life = 0
         self._silence_s = config.heartbeat_s * config.heartbeats_missed_max
@@ -91,22 +101,22 @@ class Channel:
         self._acknowledge_at: float | None = None
         self._greeting = Greeting(config.greeting_s)
         self.effects: list[Effect] = []
-        """What ``take_effects`` would give."""
-        self.results: list[Result] = []
-        """What ``take_results`` would give."""
+        """Effects that ``take_effects`` would give."""
+        self.results: list[LinkResult] = []
+        """Results that ``take_results`` would give."""
         self._greet()
 
     # --- what it is like ---
 
     @property
-    def state(self) -> State:
+    def state(self) -> ChannelState:
         """Where the conversation stands."""
         return self._state
 
     @property
     def is_up(self) -> bool:
         """Whether the neighbour is there."""
-        return self._state is State.UP
+        return self._state is ChannelState.UP
 
     @property
     def life(self) -> int:
@@ -163,7 +173,7 @@ class Channel:
         handler = _HANDLERS.get(type(message))
         if handler is None:
             raise ProtocolError(Code.PROTOCOL, f"{type(message).__name__} on a link of brokers")
-        if self._state is not State.CLOSED:
+        if self._state is not ChannelState.CLOSED:
             handler(self, message)
 
     def lose(self, now: float, reason: str = "the link broke") -> None:
@@ -178,20 +188,20 @@ class Channel:
     def close(self, now: float, reason: str = "") -> None:
         """Say Goodbye, for good."""
         self._now = now
-        if self._state is not State.CLOSED:
+        if self._state is not ChannelState.CLOSED:
             self._send(Goodbye(reason, Code.CLOSING))
             if self.peer is not None:
                 self.effects.append(Close(self.peer, reason or "goodbye"))
-            self._state = State.CLOSED
+            self._enter(ChannelState.CLOSED)
 
     def handle_timer(self, now: float) -> None:
         """Do what is due: greetings, acknowledgements, signs of life, packets again, silence."""
         self._now = now
-        if self._state is State.GREETING:
+        if self._state is ChannelState.GREETING:
             if now >= self._greeting.due_at:
                 self._greet()
             return
-        if self._state is State.CLOSED:
+        if self._state is ChannelState.CLOSED:
             return
         due = self.next_timer()
         if due is not None:
@@ -208,9 +218,9 @@ class Channel:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
-        if self._state is State.CLOSED:
+        if self._state is ChannelState.CLOSED:
             return None
-        if self._state is State.GREETING:
+        if self._state is ChannelState.GREETING:
             return None if self.peer is None else self._greeting.due_at
         due, heartbeat_at = self._heard_at + self._silence_s, self._sent_at + self._heartbeat_s
         if heartbeat_at < due:
@@ -229,8 +239,8 @@ class Channel:
         effects, self.effects = self.effects, []
         return effects
 
-    def take_results(self) -> list[Result]:
-        """What has come of the inputs since the last call, in order."""
+    def take_results(self) -> list[LinkResult]:
+        """Results of the inputs since the last call, in order."""
         results, self.results = self.results, []
         return results
 
@@ -273,7 +283,7 @@ class Channel:
         else:
             self._hello(answers=True)
         if not self.is_up:
-            self._state = State.UP
+            self._enter(ChannelState.UP)
             self._patience.begin()
             self.results.append(Up(self.neighbour, fresh))
         if fresh or not hello.answers:
@@ -313,10 +323,14 @@ class Channel:
         self._under_way.clear()
         self.piles_up = False
 
+    def _enter(self, state: ChannelState) -> None:
+        assert state in CHANNEL_MOVES[self._state], (self._state, state)
+        self._state = state
+
     def _fall(self, reason: str) -> None:
         """The link is down; greet from now on."""
-        if self._state is State.UP:
-            self._state = State.GREETING
+        if self._state is ChannelState.UP:
+            self._enter(ChannelState.GREETING)
             self._greeting.wait(self._now)
             self._acknowledge_at = None
             self._drop_what_comes_anew()
@@ -340,7 +354,7 @@ class Channel:
     # --- packets ---
 
     def _receive_packet(self, packet: Packet) -> None:
-        if packet.tag != self._tag_in or self._state is not State.UP:
+        if packet.tag != self._tag_in or self._state is not ChannelState.UP:
             return
         self._heard_at = self._now
         if packet.acknowledged > self._forgotten:
@@ -367,7 +381,7 @@ class Channel:
         self.results.append(message)
 
     def _receive_acknowledgement(self, message: LinkAck) -> None:
-        if message.tag != self._tag_in or self._state is not State.UP:
+        if message.tag != self._tag_in or self._state is not ChannelState.UP:
             return
         self._heard_at = self._now
         if message.acknowledged > self._forgotten:
@@ -395,7 +409,9 @@ class Channel:
     def _push(self) -> None:
         """Send what may go out (Law 4)."""
         waiting, under_way = self._waiting, self._under_way
-        while waiting and self._state is State.UP and len(under_way) < self._config.window_max:
+        while (
+            waiting and self._state is ChannelState.UP and len(under_way) < self._config.window_max
+        ):
             sent = Sent(self._next, waiting.popleft(), self._now)
             self._next += 1
             under_way.append(sent)
@@ -438,4 +454,4 @@ _HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {
     LinkAck: Channel._receive_acknowledgement,
     Goodbye: Channel._receive_goodbye,
 }
-"""What a neighbour may send."""
+"""Messages that a neighbour may send."""

@@ -17,7 +17,8 @@ class OverlayConfig:
     life: int = 1
     """Grows with each start of this broker: its starting time, in microseconds."""
     terms: str = ""
-    """What all brokers of a network must share, such as its strategy; who has others is refused."""
+    """Settings that all brokers of a network must share, such as its strategy; others are refused.
+    """
     heartbeat_s: float = 1.0
     """Something is sent to every neighbour at least this often, in seconds."""
     heartbeats_missed_max: int = 3

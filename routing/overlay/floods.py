@@ -48,7 +48,7 @@ class Floods:
 
     @property
     def own(self) -> LinkState:
-        """What this broker says of itself."""
+        """The link state that this broker tells of itself."""
         return self._states[self._config.name]
 
     @property
@@ -129,7 +129,7 @@ class Floods:
         self._news.pop(neighbour, None)
 
     def take_news(self) -> Iterator[tuple[str, tuple[LinkState, ...]]]:
-        """What each neighbour has to hear, by name."""
+        """The link states that each neighbour has to hear, by its name."""
         for neighbour in sorted(self._news):
             names = self._news[neighbour]
             if names:

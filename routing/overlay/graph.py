@@ -4,7 +4,7 @@ Law 1: an edge is there while both of its ends say so; its delay is the greater 
 they say. Whoever has the same link states has the same graph, and elects the same centre.
 
 Law 2: the centre of a connected part is the broker from which the sum of the shortest delays to
-all others is least, and the first by name among equals (protocol.md section 9).
+all others is least, and the first by name among equals (brokers.md section 3).
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ import networkx as nx
 from routing.messages import LinkState
 
 Edge = tuple[str, str, int]
+"""Two brokers, and the delay between them in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A connected part of the network. ``edges``: two names in order, and the delay in us."""
+class Component:
+    """A connected part of the network. ``edges``: each with its names in order."""
 
     nodes: frozenset[str]
     edges: tuple[Edge, ...]
     centre: str
 
 
-def parts_of(states: Iterable[LinkState]) -> Mapping[str, Part]:
+def components_of(states: Iterable[LinkState]) -> Mapping[str, Component]:
     """The connected part that each broker is in, by name."""
     return _parts(tuple(sorted((one.origin, one.neighbours) for one in states)))
 
@@ -38,7 +39,7 @@ def parts_of(states: Iterable[LinkState]) -> Mapping[str, Part]:
 @lru_cache(maxsize=64)
 def _parts(
     links: tuple[tuple[str, tuple[tuple[str, int], ...]], ...],
-) -> Mapping[str, Part]:
+) -> Mapping[str, Component]:
     # Remembered, since the same states are looked at again and again: after news that change no
     # link, and, in a simulation, by every broker of the network.
     said = {name: dict(neighbours) for name, neighbours in links}
@@ -48,18 +49,18 @@ def _parts(
         for other, delay in neighbours.items():
             if name < other and name in said.get(other, ()):
                 graph.add_edge(name, other, delay=max(delay, said[other][name]))
-    found: dict[str, Part] = {}
+    found: dict[str, Component] = {}
     for nodes in nx.connected_components(graph):
         part = _part(graph.subgraph(nodes).copy())  # a mere view takes several times as long
         found.update(dict.fromkeys(part.nodes, part))
     return MappingProxyType(found)
 
 
-def _part(graph: nx.Graph) -> Part:
+def _part(graph: nx.Graph) -> Component:
     edges = tuple(
         sorted((*sorted((one, other)), delay) for one, other, delay in graph.edges(data="delay"))
     )
-    return Part(frozenset(graph), edges, centre_of(graph))
+    return Component(frozenset(graph), edges, centre_of(graph))
 
 
 def centre_of(graph: nx.Graph) -> str:

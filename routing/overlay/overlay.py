@@ -30,10 +30,10 @@ from routing.messages import (
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Heard, Piling, Result, Up, link_text
-from routing.overlay.graph import Part
+from routing.overlay.ends import Down, Heard, LinkResult, Piling, Up, link_text
+from routing.overlay.graph import Component
 from routing.overlay.surroundings import Surroundings
-from routing.overlay.trees import Tree, TreeMessage, Trees
+from routing.overlay.trees import LocalTree, TreeMessage, Trees
 from routing.overlay.wires import Wires
 
 SAID_MAX = 1_024
@@ -43,7 +43,7 @@ SAID_MAX = 1_024
 Change: TypeAlias = Up | Down | Piling | Heard
 
 _OWN_BUSINESS = frozenset({Up, Down, Piling, LinkStates, CreateTree, TreeAck, TreeNack})
-"""What comes of a channel that is not just passed on as heard."""
+"""Results of a channel that are not just passed on as heard."""
 
 
 class Overlay:
@@ -64,11 +64,11 @@ class Overlay:
         """The least of these; None where it has to be looked for."""
         self._surroundings = Surroundings(config, now, self._linked, self._tell)
         self.effects: list[Effect] = []
-        """What ``take_effects`` would give."""
+        """Effects that ``take_effects`` would give."""
         self.changes: list[Change] = []
-        """What ``take_changes`` would give."""
+        """Changes that ``take_changes`` would give."""
         self.has_moved = True
-        """What ``take_moved`` would give."""
+        """Result that ``take_moved`` would give."""
         self._said: dict[str, str] = {}
         """Why links were refused, as far as the log has said so: by neighbour, or by link."""
 
@@ -90,7 +90,7 @@ class Overlay:
         return self._neighbours
 
     @property
-    def part(self) -> Part:
+    def part(self) -> Component:
         """The connected part of the network that this broker is in, as last concluded."""
         return self._surroundings.part
 
@@ -105,7 +105,7 @@ class Overlay:
         return self._surroundings.trees
 
     @property
-    def single_tree(self) -> Tree | None:
+    def single_tree(self) -> LocalTree | None:
         """The tree of the centre."""
         return self._surroundings.single_tree
 
@@ -302,7 +302,7 @@ class Overlay:
             elif before == first:
                 self._first_due = None
 
-    def _take_result(self, channel: Channel, result: Result) -> None:
+    def _take_result(self, channel: Channel, result: LinkResult) -> None:
         if isinstance(result, Piling):
             self.changes.append(result)
             return

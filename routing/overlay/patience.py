@@ -40,5 +40,5 @@ class Patience:
         self.lasts_s = min(max(expected_s, self._least_s), self._most_s)
 
     def double(self) -> None:
-        """It was in vain (Law 2)."""
+        """Wait twice as long: sending was in vain (Law 2)."""
         self.lasts_s = min(2 * self.lasts_s, self._most_s)

@@ -1,4 +1,4 @@
-"""What one broker knows of the network around it, and what it concludes: its part, and its trees.
+"""One broker's view of the network around it, and its conclusions: its part, and its trees.
 
 Law 1: everything is told by link states (:mod:`routing.overlay.floods`): who is linked to whom, who
 is the root of a tree, and which trees have lost a link. Whoever has the same link states draws the
@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterable, Mapping
 from routing.messages import CreateTree, LinkState, LinkStates, TreeNack
 from routing.overlay.config import OverlayConfig
 from routing.overlay.floods import Floods
-from routing.overlay.graph import Part, parts_of
-from routing.overlay.trees import Told, Tree, TreeMessage, Trees
+from routing.overlay.graph import Component, components_of
+from routing.overlay.trees import LocalTree, Told, TreeMessage, Trees
 
 NAMESAKE_AFTER = 4
 """So many times a broker goes above what is told of it before it takes that for a namesake's."""
@@ -67,7 +67,7 @@ class Surroundings:
         """When conclusions are drawn: at once, where there is no link to wait for."""
         self.forget_at: float | None = None
         """When they are drawn again without news, since somebody is to be forgotten (Law 4)."""
-        self.part: Part = parts_of(self.floods)[config.name]
+        self.part: Component = components_of(self.floods)[config.name]
         """The connected part of the network that this broker is in, as last concluded."""
 
     @property
@@ -76,7 +76,7 @@ class Surroundings:
         return tuple(sorted(self.floods))
 
     @property
-    def single_tree(self) -> Tree | None:
+    def single_tree(self) -> LocalTree | None:
         """The tree of the centre (Law 2)."""
         if self._revision != self.floods.revision:
             self._revision = self.floods.revision
@@ -134,8 +134,8 @@ class Surroundings:
     # --- link states ---
 
     def be_away(self, now: float) -> None:
-        """It was kept from its work for so long that all may have forgotten this broker,
-        and the tree of which it is the root. It leaves all trees, and concludes nothing before
+        """Resume after this broker was kept from its work for so long that all may have forgotten
+        it, and the tree of which it is the root. It leaves all trees, and concludes nothing before
         neighbours that have lost it have had the time to greet it, lest it take itself for alone.
         """
         self.floods.be_away()
@@ -180,7 +180,7 @@ class Surroundings:
     def conclude(self, now: float) -> None:
         """Law 1: look at the link states, and do what follows."""
         self.settle_at = None
-        self.part = parts_of(self.floods)[self._name]
+        self.part = components_of(self.floods)[self._name]
         for name in self.floods.forget(self.part.nodes, now):
             tree = self.trees.find(name)
             if tree is not None and tree.orphan:  # else it is anew, and was faster than its words
@@ -199,7 +199,7 @@ class Surroundings:
         self._keep_own_tree()
         self._say(now)
 
-    def _look_at(self, tree: Tree) -> None:
+    def _look_at(self, tree: LocalTree) -> None:
         """Law 3. A root that is not heard of yet will be: its tree was faster than its words."""
         state = self.floods.find(tree.root)
         if state is None:
@@ -225,7 +225,7 @@ class Surroundings:
             epoch = self.floods.own.version + 1  # as which it is about to be told
             self._tell_all(self.trees.start(epoch, self._neighbours()))
 
-    def _lost_a_link(self, own: Tree) -> bool:
+    def _lost_a_link(self, own: LocalTree) -> bool:
         told = (own.root, own.epoch)
         if self._broken.get(own.root) == own.epoch or own.epoch <= self.floods.surpassed:
             return True

@@ -1,4 +1,4 @@
-"""A broker's place in the processing trees (thesis 7.3.1; protocol.md section 9).
+"""A broker's place in the processing trees (thesis 7.3.1; brokers.md section 4).
 
 A root sends ``CreateTree`` to all its neighbours; who hears it for the first time takes the
 sender as father, answers ``TreeAck`` and passes it on; who has heard it answers ``TreeNack``. The
@@ -34,7 +34,7 @@ Told = tuple[str, TreeMessage]
 
 
 @dataclass(slots=True, eq=False)
-class Tree:
+class LocalTree:
     """One tree, as this broker knows it. ``father`` None: this is the root, or an orphan."""
 
     root: str
@@ -55,15 +55,15 @@ class Trees:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._trees: dict[str, Tree] = {}
+        self._trees: dict[str, LocalTree] = {}
 
-    def __iter__(self) -> Iterator[Tree]:
+    def __iter__(self) -> Iterator[LocalTree]:
         return iter(self._trees.values())
 
     def __len__(self) -> int:
         return len(self._trees)
 
-    def find(self, root: str) -> Tree | None:
+    def find(self, root: str) -> LocalTree | None:
         """The tree of a root, if this broker is in it."""
         return self._trees.get(root)
 
@@ -71,13 +71,13 @@ class Trees:
         """Be a root, from now on of that epoch."""
         own = self._trees.get(self._name)
         assert own is None or own.epoch < epoch, "epochs only grow"
-        return self._enter(Tree(self._name, epoch, None), neighbours)
+        return self._enter(LocalTree(self._name, epoch, None), neighbours)
 
     def drop(self, root: str) -> None:
         """The tree is no more."""
         self._trees.pop(root, None)
 
-    def cut(self, tree: Tree) -> None:
+    def cut(self, tree: LocalTree) -> None:
         """The root is out of reach: an orphan is left, so that Law 2 holds when it is back."""
         tree.father, tree.orphan = None, True
         tree.children.clear()
@@ -97,7 +97,7 @@ class Trees:
         return []
 
     def _receive_create(
-        self, sender: str, message: CreateTree, tree: Tree | None, neighbours: Collection[str]
+        self, sender: str, message: CreateTree, tree: LocalTree | None, neighbours: Collection[str]
     ) -> list[Told]:
         root, epoch = message.root, message.epoch
         later = tree is None or tree.epoch < epoch
@@ -107,10 +107,10 @@ class Trees:
         others = [one for one in neighbours if one != sender]
         return [
             (sender, TreeAck(root, epoch)),
-            *self._enter(Tree(root, epoch, sender), others),
+            *self._enter(LocalTree(root, epoch, sender), others),
         ]
 
-    def _enter(self, tree: Tree, others: Iterable[str]) -> list[Told]:
+    def _enter(self, tree: LocalTree, others: Iterable[str]) -> list[Told]:
         self._trees[tree.root] = tree
         tree.unanswered.update(others)
         return [(one, CreateTree(tree.root, tree.epoch)) for one in sorted(tree.unanswered)]

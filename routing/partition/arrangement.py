@@ -1,4 +1,4 @@
-"""What a node's fragments ask of each event, put together for all of them (thesis 7.3.6).
+"""The questions of a node's fragments to each event, put together for all (thesis 7.3.6).
 
 Law: an event is held against each distinct predicate of its type once (sieve), whoever asks for it.
 The arrangement is made anew when other fragments are in force; where only what is wanted changes,
@@ -15,8 +15,8 @@ from routing.partition.gate import Gate
 from routing.partition.predicates import Predicate
 from routing.partition.sieve import sieve_of
 
-Wanted = tuple[Predicate, ...]
-"""What subscribers above want of one type."""
+WantedPredicates = tuple[Predicate, ...]
+"""The filters of subscribers above for one type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Leaving:
 
 @dataclass(slots=True, eq=False)
 class Users:
-    """Who asks for a predicate: whether its events pass by themselves, or its fresh ones because
+    """The users of a predicate: whether its events pass by themselves, or its fresh ones because
     they are wanted, the gates that keep them until they are asked for, and the evaluations that
     look at them, each with the predicate's place there.
     """
@@ -47,7 +47,7 @@ class Users:
 
 
 class Arrangement:
-    """What follows from the fragments in force, from those that are leaving and what is wanted."""
+    """The arrangement that follows from fragments in force, those leaving, and what is wanted."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Arrangement:
         self.sieves = {name: sieve_of(tuple(found)) for name, found in self.users.items()}
 
     def _let_pass(self, evaluation: Evaluation) -> None:
-        """What passes by itself, at once or when it is asked for."""
+        """Arrange the predicates that pass by themselves, at once or when they are asked for."""
         kept, gate = evaluation.fragment.kept, evaluation.gate
         for predicate in evaluation.fragment.plain:
             users = self._users_of(predicate)
@@ -105,7 +105,7 @@ class Arrangement:
         of_type = self.users.setdefault(predicate.type.name, {})
         return of_type.setdefault(predicate, Users())
 
-    def want(self, name: str, before: Wanted, after: Wanted) -> None:
+    def want(self, name: str, before: WantedPredicates, after: WantedPredicates) -> None:
         """Others are wanted of a type from now on; nothing else is arranged anew."""
         for predicate in dict.fromkeys((*before, *after)):
             users = self._users_of(predicate)

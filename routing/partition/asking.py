@@ -1,4 +1,4 @@
-"""What nodes say to one another about rules that are pulled (thesis 7.3.7).
+"""Questions and answers between nodes about rules that are pulled (thesis 7.3.7).
 
 What is asked for are spans of masters, and the windows around them: Awakenings, numbered one after
 the other for each rule and link. A span may be of masters with certain values alone (Pull.values),
@@ -22,7 +22,7 @@ Spans = tuple[tuple[int, int, Values], ...]
 """First and last times of masters, both included, and their values."""
 
 
-class Span(NamedTuple):
+class MasterSpan(NamedTuple):
     """The same, and a mark: for instants before it nothing depends on these masters any more."""
 
     first: int
@@ -31,13 +31,13 @@ class Span(NamedTuple):
     values: Values = ANY
 
 
-def starting(spans: Iterable[tuple[int, int, Values]]) -> Iterator[Span]:
+def starting(spans: Iterable[tuple[int, int, Values]]) -> Iterator[MasterSpan]:
     """Spans on whose masters nothing depends before they begin."""
-    return (Span(first, last, first, values) for first, last, values in spans)
+    return (MasterSpan(first, last, first, values) for first, last, values in spans)
 
 
-Asked = tuple[tuple[str, Spans, int], ...]
-"""What an Awakening says: rules, spans of masters, and from when on there may be more."""
+AskedSpans = tuple[tuple[str, Spans, int], ...]
+"""The content of an Awakening: rules, spans of masters, and from when on there may be more."""
 Answers = tuple[tuple[str, int, int], ...]
 """Rules, the number of the last Awakening that was heeded, and the mark."""
 
@@ -82,17 +82,19 @@ class OpenSpans:
         return min((one.answered for one in self._open), default=TIME_MAX)
 
     @property
-    def spans(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[MasterSpan]:
         """All that are open."""
-        return (Span(one.first, one.last, one.mark, one.values) for one in self._open)
+        return (MasterSpan(one.first, one.last, one.mark, one.values) for one in self._open)
 
-    def add(self, spans: Iterable[Span]) -> None:
+    def add(self, spans: Iterable[MasterSpan]) -> None:
         """One more Awakening."""
         self.number += 1
         self._open += (_Open(self.number, *span, span.first) for span in spans)
 
     def answer(self, number: int, mark: int) -> bool:
-        """What was asked for up to a number is answered up to a mark; whether that is news."""
+        """Take in an answer: what was asked for up to a number has come up to a mark. Whether it is
+        news.
+        """
         is_news = False
         left = []
         for one in self._open:
@@ -106,16 +108,16 @@ class OpenSpans:
         return is_news
 
 
-def united(spans: Iterable[Span], slack: int = 0) -> list[Span]:
+def united(spans: Iterable[MasterSpan], slack: int = 0) -> list[MasterSpan]:
     """Spans in order, those of like values that are no further apart than ``slack`` made one."""
-    found: list[Span] = []
+    found: list[MasterSpan] = []
     last: dict[Values, int] = {}  # the places of the last spans
     for one in sorted(spans, key=lambda one: one[:3]):
         place = last.get(one.values)
         if place is not None and one.first <= found[place].last + slack:
             before = found[place]
             first, latest, mark = before.first, max(before.last, one.last), before.mark
-            found[place] = Span(first, latest, min(mark, one.mark), one.values)
+            found[place] = MasterSpan(first, latest, min(mark, one.mark), one.values)
         else:
             last[one.values] = len(found)
             found.append(one)

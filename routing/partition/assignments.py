@@ -1,4 +1,4 @@
-"""Which events of a fragment's members have an assignment around them, as events come.
+"""Events of a fragment's members that have an assignment around them, as events come.
 
 Law: along each of its links an event *has* a partner, or *lacks* one. It is offered as a partner
 along a link as soon as it lacks none along the others. It has an assignment around it once it
@@ -21,7 +21,7 @@ KeyOf: TypeAlias = Callable[[tuple[Any, ...]], Any]
 
 
 class Attributes:
-    """Which attributes of a predicate's events are kept, and keys from them."""
+    """The attributes of a predicate's events that are kept, and keys from them."""
 
     def __init__(self) -> None:
         self._kept: dict[Predicate, list[int]] = {}

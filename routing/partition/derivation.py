@@ -32,8 +32,8 @@ from routing.partition.fragment import (
     Chosen,
     Fragment,
     Joined,
-    Link,
     Member,
+    MemberJoin,
     Near,
     Plain,
     Role,
@@ -97,7 +97,7 @@ def _joined(parts: Sequence[Fragment]) -> Fragment:
     Assignments follow links, so each part keeps to its own members.
     """
     members: list[Member] = []
-    links: list[Link] = []
+    links: list[MemberJoin] = []
     roles: list[Role] = []
     for part in parts:
         shift = len(members)
@@ -206,7 +206,7 @@ class _Derivation:
                     trees[number] = trees[one]
         return chosen
 
-    def _link(self, one: int, other: int) -> Link:
+    def _link(self, one: int, other: int) -> MemberJoin:
         absent = [
             (clause.window.later, _negated(clause))
             for clause in self._guards()
@@ -214,7 +214,7 @@ class _Derivation:
             and {clause.window.earlier, clause.window.later} == {one, other}
         ]
         first, second = (other, one) if absent and absent[0][0] == other else (one, other)
-        return Link(
+        return MemberJoin(
             self.numbers.index(first),
             self.numbers.index(second),
             self.distances.between(first, second),
@@ -242,7 +242,7 @@ class _Derivation:
     # --- roles -------------------------------------------------------------------------------
 
     def roles(self) -> Iterator[Role]:
-        """What the node forwards, use by use."""
+        """The roles by which the node forwards events, use by use."""
         for number, type_ in enumerate(self.types):
             if type_.name in self.present:
                 yield self._role(number, type_)

@@ -72,7 +72,7 @@ class Evaluation:
 
     @property
     def predicates(self) -> Sequence[Predicate]:
-        """What has to be taken in: events of these."""
+        """The predicates whose events have to be taken in."""
         return self._predicates
 
     @property
@@ -161,7 +161,7 @@ class _Keyed:
 
 
 class _NearRole(_Keyed):
-    """What must be near an event of a member."""
+    """Events that must be near one of a member."""
 
     def __init__(self, fragment: Fragment, role: Near, attributes: Attributes) -> None:
         super().__init__(fragment, role, attributes)
@@ -182,7 +182,7 @@ class _NearRole(_Keyed):
 
 
 class _ChosenRole(_Keyed):
-    """What a single selection may choose."""
+    """Events that a single selection may choose."""
 
     def __init__(self, fragment: Fragment, role: Chosen, attributes: Attributes) -> None:
         super().__init__(fragment, role, attributes)

@@ -1,4 +1,4 @@
-"""What a node sends to its father in a processing tree: the union of its fragments (thesis 7.3.6).
+"""The events that a node sends to its father in a tree: the union of its fragments (thesis 7.3.6).
 
 Law 1: every event travels once, however many fragments let it pass, and whenever they do.
 
@@ -36,7 +36,7 @@ from msgspec import Struct
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from matcher.single import Single
 from routing.order import greatest_time
-from routing.partition.arrangement import Arrangement, Leaving, Wanted
+from routing.partition.arrangement import Arrangement, Leaving, WantedPredicates
 from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
@@ -64,10 +64,10 @@ class Forwarded(Struct, frozen=True, eq=False, gc=False):
 
 
 class Demanded(Protocol):
-    """What very many want of one type, which may change meanwhile."""
+    """The demand of very many for one type, which may change meanwhile."""
 
     def wanted(self, batch: EventBatch) -> Bools:
-        """Which events of a batch of the type are wanted: bool[n]."""
+        """Tell which events of a batch of the type are wanted: bool[n]."""
         ...
 
 
@@ -86,7 +86,7 @@ class Forwarder:
         self._marks = Marks()
         self._front = TIME_MIN  # the greatest time of an event
         self._history = History()
-        self._wanted: Mapping[str, Wanted] = {}
+        self._wanted: Mapping[str, WantedPredicates] = {}
         self._demands: Mapping[str, Demanded] = {}
         self._fresh: list[EventBatch] = []  # what passes at once, and has just been published
         self._late: list[EventBatch] = []  # the rest of that
@@ -111,8 +111,10 @@ class Forwarder:
         return self._marks.up
 
     @property
-    def wanted(self) -> Mapping[str, Wanted]:
-        """What passes because it is wanted (Law 6), by the names of types."""
+    def wanted(self) -> Mapping[str, WantedPredicates]:
+        """The predicates by which events pass because they are wanted (Law 6), by the names of
+        types.
+        """
         return self._wanted
 
     @property
@@ -183,7 +185,7 @@ class Forwarder:
         self._rearrange()
 
     def want(
-        self, wanted: Mapping[str, Wanted], demands: Mapping[str, Demanded] | None = None
+        self, wanted: Mapping[str, WantedPredicates], demands: Mapping[str, Demanded] | None = None
     ) -> None:
         """Let published events of these pass that come from now on (Law 6), and of no others.
 
@@ -208,7 +210,7 @@ class Forwarder:
     # --- what is pulled ----------------------------------------------------------------------
 
     def ask(self, name: str, spans: Spans, horizon: int) -> None:
-        """What a rule's fragment keeps around these spans of masters is to be sent (Law 5).
+        """Release what a rule's fragment keeps around these spans of masters (Law 5).
 
         Windows of masters that are earlier than ``horizon`` will not be asked for any more. A rule
         that keeps nothing here is none of this node's business.
@@ -218,7 +220,7 @@ class Forwarder:
             self._history.touch(evaluation.gate.ask(spans, horizon))
 
     def answers(self, here: Callable[[str], int], below: Callable[[str], int]) -> Answers:
-        """What is to be answered behind all that ``advance`` has given.
+        """Answers to give behind all that ``advance`` has given.
 
         ``here``: up to where a type is here, where it does not come only if it is asked for;
         TIME_MAX where nothing more is to come;
@@ -249,7 +251,7 @@ class Forwarder:
         )
 
     def close(self) -> None:
-        """What was asked for will be asked for again, as far as it is needed."""
+        """Forget what was asked for: it will be asked for again, as far as it is needed."""
         for gate in self._arrangement.gates:
             gate.close()
 

@@ -1,4 +1,4 @@
-"""What a node keeps of a rule's slave types until it is asked for (thesis 7.3.7).
+"""Gates: events of a rule's slave types that a node keeps until they are asked for (thesis 7.3.7).
 
 Law 1: an event is let through once it lies in a window around a span of masters that was asked for,
 be it there already or still to come, and has the values that must be equal to theirs.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Int64s
-from routing.partition.asking import ANY, OpenSpans, Span, Spans, Values, starting, united
+from routing.partition.asking import ANY, MasterSpan, OpenSpans, Spans, Values, starting, united
 from routing.partition.history import Stored
 from routing.partition.pulling import Around, Pull
 from routing.partition.values import values_of
@@ -24,7 +24,7 @@ from routing.partition.values import values_of
 class Windows:
     """Stretches of time around spans of masters."""
 
-    def __init__(self, spans: Sequence[Span], around: Around) -> None:
+    def __init__(self, spans: Sequence[MasterSpan], around: Around) -> None:
         # Of disjoint spans in order the windows' ends are in order too.
         ends = [
             (max(first - around.before, TIME_MIN), min(last + around.after, TIME_MAX))
@@ -45,8 +45,8 @@ class Windows:
 class WindowsByKey:
     """The windows in which events of a type are asked for, by the values that they must have."""
 
-    def __init__(self, spans: Iterable[Span], around: Around) -> None:
-        found: dict[Values, list[Span]] = {}
+    def __init__(self, spans: Iterable[MasterSpan], around: Around) -> None:
+        found: dict[Values, list[MasterSpan]] = {}
         for one in spans:
             of_key = one._replace(values=_key_of(one.values, around))
             found.setdefault(of_key.values, []).append(of_key)
@@ -63,7 +63,7 @@ class WindowsByKey:
 
 
 def _key_of(values: Values, around: Around) -> Values:
-    """What events must have for masters with these values."""
+    """The values that events must have for masters with these values."""
     return tuple(values[place] for _, place in around.keys) if values else ANY
 
 
@@ -78,7 +78,7 @@ class _Kept:
 
 
 class Gate:
-    """What one rule's fragment keeps."""
+    """The events that one rule's fragment keeps."""
 
     def __init__(self, pull: Pull, names: Iterable[str]) -> None:
         kept = set(names)
@@ -115,7 +115,7 @@ class Gate:
                 kept.append(_kept(stored, own[~asked], times[~asked]))
 
     def ask(self, spans: Spans, horizon: int) -> list[Stored]:
-        """What lies around these spans of masters is asked for; gives where something passes."""
+        """Ask for events around these spans of masters; gives where something passes."""
         self.horizon = max(horizon, self.horizon)
         self._open.add(starting(spans))
         if not spans:
@@ -134,7 +134,7 @@ class Gate:
         return touched
 
     def close(self) -> None:
-        """What was asked for will be asked for again, as far as it is needed."""
+        """Forget what was asked for: it will be asked for again, as far as it is needed."""
         self._open = OpenSpans(self._open.after)
         self._ended = 0
         self._windows = self._windows_of(())
@@ -191,7 +191,7 @@ class Gate:
                         touched.append(one.stored)
         return touched
 
-    def _windows_of(self, spans: Iterable[Span]) -> dict[str, WindowsByKey]:
+    def _windows_of(self, spans: Iterable[MasterSpan]) -> dict[str, WindowsByKey]:
         every = tuple(spans)
         return {name: WindowsByKey(every, around) for name, around in self._around.items()}
 

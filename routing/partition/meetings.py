@@ -15,7 +15,7 @@ from matcher.model import TIME_MAX, TIME_MIN
 from routing.partition.windows import Span
 
 Key: TypeAlias = Hashable
-Times: TypeAlias = tuple[int, int]
+Interval: TypeAlias = tuple[int, int]
 """The first and the last of a stretch of time, both included."""
 
 
@@ -36,14 +36,14 @@ class Seen:
     is_joined: bool = False
 
 
-Entry: TypeAlias = tuple[int, int, Seen]
+TimelineEntry: TypeAlias = tuple[int, int, Seen]
 
 
 class Timeline:
     """Events under keys, in the order of time."""
 
     def __init__(self) -> None:
-        self._entries: dict[Key, list[Entry]] = {}
+        self._entries: dict[Key, list[TimelineEntry]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._entries.values()))
@@ -52,7 +52,7 @@ class Timeline:
         """Enter an event. Most come in the order of time, which costs least."""
         insort(self._entries.setdefault(key, []), (seen.time, seen.row, seen))
 
-    def has(self, key: Key, span: Times, but: int) -> bool:
+    def has(self, key: Key, span: Interval, but: int) -> bool:
         """Whether there is an event between two times, both included, other than row ``but``."""
         entries = self._entries.get(key)
         if not entries:
@@ -63,7 +63,7 @@ class Timeline:
             place += 1
         return place < len(entries) and entries[place][0] <= most
 
-    def take(self, key: Key, span: Times, but: int) -> list[Seen]:
+    def take(self, key: Key, span: Interval, but: int) -> list[Seen]:
         """Take out the events between two times, both included, other than row ``but``."""
         entries = self._entries.get(key)
         if not entries:
@@ -73,7 +73,7 @@ class Timeline:
         entries[start:end] = [entry for entry in entries[start:end] if entry[1] == but]
         return taken
 
-    def first(self, key: Key, span: Times, count: int) -> list[Seen]:
+    def first(self, key: Key, span: Interval, count: int) -> list[Seen]:
         """The first so many between two times, and what is simultaneous with the last of them."""
         entries = self._entries.get(key, [])
         start, end = _cut(entries, span)
@@ -82,7 +82,7 @@ class Timeline:
             stop += 1
         return [seen for _, _, seen in entries[start:stop]]
 
-    def last(self, key: Key, span: Times, count: int) -> list[Seen]:
+    def last(self, key: Key, span: Interval, count: int) -> list[Seen]:
         """The last so many between two times, and what is simultaneous with the first of them."""
         entries = self._entries.get(key, [])
         start, end = _cut(entries, span)
@@ -100,7 +100,7 @@ class Timeline:
                 del self._entries[key]
 
 
-def _cut(entries: list[Entry], span: Times) -> tuple[int, int]:
+def _cut(entries: list[TimelineEntry], span: Interval) -> tuple[int, int]:
     """The places of the first between two times, and behind the last."""
     least, most = span
     return bisect_left(entries, (least,)), bisect_left(entries, (most + 1,))
@@ -167,7 +167,7 @@ class Meeting:
     def _but(self, seen: Seen) -> int:
         return seen.row if self._distinct else -1
 
-    def _around(self, side: int, time: int) -> Times:
+    def _around(self, side: int, time: int) -> Interval:
         """The times of partners for an event of a side."""
         if side == 0:
             least, most = time + self._span.least, time + self._span.most

@@ -1,4 +1,4 @@
-"""What a node asks of those below for the sake of rules that are pulled, and what was answered
+"""Questions of a node to those below for rules that are pulled, and the answers
 (thesis 7.3.7, 7.3.8; docs/reproduction/distribution.md).
 
 The node that sees all masters of a rule *asks*: the one that evaluates the rule, and those below it
@@ -35,9 +35,9 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s
 from routing.partition.asking import (
     ANY,
     Answers,
-    Asked,
+    AskedSpans,
+    MasterSpan,
     OpenSpans,
-    Span,
     Spans,
     Values,
     starting,
@@ -51,7 +51,7 @@ from routing.partition.values import values_of
 
 @dataclass(slots=True, eq=False)
 class _Pulled:
-    """One rule at one node; see Role. ``passed`` is the mark of the masters where it asks,
+    """One rule at one node; see PullRole. ``passed`` is the mark of the masters where it asks,
     ``limit`` what was last found of its types.
     """
 
@@ -60,7 +60,7 @@ class _Pulled:
     asks: bool
     below: Mapping[str, frozenset[str]]
     told: dict[str, OpenSpans] = field(default_factory=dict)
-    new: list[Span] = field(default_factory=list)
+    new: list[MasterSpan] = field(default_factory=list)
     passed: int = TIME_MIN
     limit: int | None = None
     horizon: int = TIME_MIN
@@ -98,7 +98,7 @@ class _Pulled:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class PullRole:
     """A node's part in a rule that is pulled: whether it ``asks``, else it passes on what it is
     asked for, and the children that keep something of the rule, with the types.
 
@@ -116,7 +116,7 @@ def roles_at(
     children: Iterable[str],
     partition: Partition,
     passed: Callable[[str], int] = lambda rule: TIME_MIN,
-) -> dict[str, Role]:
+) -> dict[str, PullRole]:
     """A node's part in all rules that are pulled.
 
     ``passed``: up to where a rule, or the node's fragment of it, has been evaluated there.
@@ -131,7 +131,7 @@ def roles_at(
         if below:
             own = partition.fragments.get(node, {}).get(rule)
             asks = partition.places[rule] == node if own is None else own.asks
-            roles[rule] = Role(pull, asks, below, max(passed(rule) - pull.reach, TIME_MIN))
+            roles[rule] = PullRole(pull, asks, below, max(passed(rule) - pull.reach, TIME_MIN))
     return roles
 
 
@@ -149,7 +149,7 @@ class Pulls:
         self._touched: set[_Pulled] = set()
         """The rules that ask and may have another limit."""
         self._risen: set[_Pulled] = set()
-        """Those of which ``keep`` has to look at the masters."""
+        """Rules of which ``keep`` has to look at the masters."""
         self._pending: set[_Pulled] = set()
         """The rules of which ``take_asked`` may have something to say."""
 
@@ -157,7 +157,7 @@ class Pulls:
         """Whether any rule is pulled."""
         return bool(self._rules)
 
-    def follow(self, roles: Mapping[str, Role], front: int) -> None:
+    def follow(self, roles: Mapping[str, PullRole], front: int) -> None:
         """Rules are divided in another way (Law 4). ``front``: the greatest time of an event."""
         self._rules = {}
         for name, role in sorted(roles.items()):
@@ -189,8 +189,8 @@ class Pulls:
         return any(one.asks for one in self._rules.values())
 
     def want_horizons(self, name: str) -> bool:
-        """Those below want to know what they can forget of what they keep for masters of a type;
-        whether this node asks for any of that.
+        """Note that those below want to know what they can forget of events kept for masters of a
+        type; whether this node asks for any of that.
         """
         asking = self._waiting.get(name, ())
         for one in asking:
@@ -209,13 +209,13 @@ class Pulls:
             for one in self._waiting[batch.type.name]:
                 if one.pull.master == predicate:
                     one.new += (
-                        Span(time, time, max(time, one.passed), values)
+                        MasterSpan(time, time, max(time, one.passed), values)
                         for time, values in _masters(batch, places, one.pull)
                         if time >= one.horizon
                     )
                     self._touch(one)
 
-    def hear(self, asked: Asked) -> None:
+    def hear(self, asked: AskedSpans) -> None:
         """The father asks."""
         for name, spans, horizon in asked:
             one = self._rules.get(name)
@@ -256,8 +256,8 @@ class Pulls:
             if one.passed > beyond:
                 self._risen.add(one)
 
-    def take_asked(self) -> dict[str, Asked]:
-        """What is to be asked for, by child."""
+    def take_asked(self) -> dict[str, AskedSpans]:
+        """The spans to ask for, by child."""
         if not self._pending:
             return {}
         found: dict[str, list[tuple[str, Spans, int]]] = {}
@@ -296,7 +296,7 @@ class Pulls:
         return self._limits
 
     def take_limits(self) -> Mapping[str, int]:
-        """Those of the limits that are others than when this was last asked."""
+        """Limits that are others than when this was last asked."""
         moved: set[str] = set()
         for one in self._touched:
             limit = min(one.passed, one.mark)

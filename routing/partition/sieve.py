@@ -1,4 +1,4 @@
-"""Which events of a batch satisfy which of many predicates.
+"""A sieve that tells which events of a batch satisfy which of many predicates.
 
 Rules of one kind mostly differ in a constant (``area = "a7"``). So predicates with an equality of
 an attribute and a constant are found by the values that a batch has of that attribute; only those

@@ -29,7 +29,7 @@ from routing.errors import ProtocolError
 from routing.messages import ANY_TYPE, Code
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployments
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source, SourceState
 from rules.pattern import TIMER
 
 Held: TypeAlias = Mapping[str, int]
@@ -38,7 +38,7 @@ NOTHING_HELD: Held = {}
 
 
 def held_by_all(several: Iterable[Held]) -> Held:
-    """What is held up if each of these holds."""
+    """Put together several holds: all that any of them holds up."""
     found: dict[str, int] = {}
     for held in several:
         for name, since in held.items():
@@ -98,7 +98,7 @@ class PublishCredit:
             return ()
         granted = []
         for source in list(self._waiting.values()):
-            if source.standing is not Standing.LIVE:
+            if source.standing is not SourceState.LIVE:
                 del self._waiting[source.name]
                 continue
             source.withheld = self._ahead(source) or self._blocked(source) or self._held_up(source)

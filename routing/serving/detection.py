@@ -41,7 +41,7 @@ NO_RULES = RuleSet((), {})
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a Detection works with, and whom it tells."""
+    """The tables that a Detection works with, and the callbacks that it tells."""
 
     config: NodeConfig
     engine: Detector

@@ -1,4 +1,4 @@
-"""What of a Publish is taken, what is late, and what is rejected (tesla.md E1, E5).
+"""Intake of a Publish: events that are taken, late or rejected (tesla.md E1, E5).
 
 Nothing here has a state: :func:`take_in` looks at the message, its source and the advertised
 types, and says what is to be done; or it raises, and nothing was done.
@@ -17,7 +17,7 @@ from matcher.single import Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_text
 from routing.errors import ProtocolError
 from routing.messages import Code, Rejected
-from routing.order import Extent, extent, greatest_time, strictly_rises
+from routing.order import Extent, bounds_of, greatest_time, strictly_rises
 from routing.runs import runs
 from routing.serving.ahead import Ahead
 from routing.serving.published import Sifted
@@ -25,7 +25,7 @@ from routing.serving.sources import Source
 
 
 class Intake(Struct, frozen=True, eq=False, gc=False):
-    """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
+    """The outcome of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
 
     ``events`` counts all of them, ``duplicates`` and ``rejected`` those that are not taken;
     rejected ones include the late, and those ``ahead`` of the clock. ``front`` is the greatest
@@ -64,7 +64,7 @@ class Intake(Struct, frozen=True, eq=False, gc=False):
             taken=taken,
             late=late,
             rejections=(*self.rejections, *(said for one in found for said in one.rejections)),
-            last_sequence=max([self.last_sequence, *(extent(batch).last for batch in sent)]),
+            last_sequence=max([self.last_sequence, *(bounds_of(batch).last for batch in sent)]),
             front=max(map(greatest_time, taken), default=TIME_MIN),
             events=events,
             rejected=rejected,
@@ -82,7 +82,7 @@ def take_in(source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Inta
     if len(batches) > 1:
         _check_distinct(batches)
     for batch in batches:
-        reach = extent(batch)
+        reach = bounds_of(batch)
         _check_identity(source, batch, reach)
         events += len(batch)
         if reach.last > highest:
@@ -92,7 +92,7 @@ def take_in(source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Inta
             duplicates += len(batch) - len(fresh)
             if len(fresh) == 0:
                 continue
-            reach = extent(fresh)
+            reach = bounds_of(fresh)
         floor = floors.get(fresh.type.name)
         if floor is None:
             rejected += len(fresh)
@@ -105,7 +105,7 @@ def take_in(source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Inta
             if beyond.all():
                 continue
             fresh = fresh.take(~beyond)
-            reach = extent(fresh)
+            reach = bounds_of(fresh)
         mark = promise if promise > floor else floor
         if reach.greatest >= mark and reach.greatest > front:
             front = reach.greatest
@@ -173,7 +173,7 @@ def _check_distinct(batches: Sequence[EventBatch]) -> None:
 
 
 def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
-    """What lies above the last number taken; the rest was taken before."""
+    """The events above the last number taken; the rest was taken before."""
     return batch.take(slice(int(np.searchsorted(batch.ids.sequence, last, side="right")), None))
 
 

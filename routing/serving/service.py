@@ -1,4 +1,4 @@
-"""What a broker does for its clients: takes their events in, evaluates, delivers, answers.
+"""The work of a broker for its clients: it takes their events in, evaluates, delivers, answers.
 
 Each part owns its state: who is connected (link), who publishes (sources, advertisements), rules
 and engine (detection), who subscribes (sinks), who may send (credit). This file only composes
@@ -97,7 +97,7 @@ class Service:
         self._closed = False
         self._effects: list[Effect] = []
         self.emit: Callable[[Effect], object] = self._effects.append
-        """What is done with each effect: kept for ``take_effects``, unless the host carries it out
+        """The use of each effect: kept for ``take_effects``, unless the host carries it out
         as soon as it arises."""
         self._links = Links()
         self._published = PublishedIds(config)
@@ -114,7 +114,7 @@ class Service:
         self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
         """In words, which rules have ended, and why; the last of them."""
         self._unacknowledged: dict[Peer, Link] = {}
-        """Those of whom a Publish was taken in, while that is not yet said."""
+        """Links of which a Publish was taken in, while that is not yet said."""
         self._gathers = False
         """Whether what follows from inputs is done later, for several (routing.node, Law 3)."""
         self._is_unsettled = False
@@ -139,7 +139,7 @@ class Service:
         )
 
     def status(self, now: float) -> Mapping[str, Any]:
-        """What StatusRequest is answered with: plain data, ready for JSON."""
+        """The answer to StatusRequest: plain data, ready for JSON."""
         duplicates = sum(source.duplicates for source in self._sources)
         return {
             "broker": self._config.name,
@@ -447,7 +447,8 @@ class Service:
         for overrun in self._detection.take_overruns():
             self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
-            self._deliver(sink)
+            if sink.has_any:  # most have got all of it before the engine began
+                self._deliver(sink)
         if self._unacknowledged:
             self._acknowledge()
         if self._credit.waiting and not self._is_held():

@@ -1,4 +1,4 @@
-"""Who publishes, how far, and what each has promised (protocol.md section 4).
+"""Sources: how far each has published, and what it has promised (protocol.md section 4).
 
 Law 1: a source is known by its name. Its sequence numbers strictly increase for as long as the
 name is remembered, over reconnections and restarts.
@@ -29,8 +29,8 @@ FAR = 2**62
 is added to one overflows. A promise beyond FAR means that everything has been published."""
 
 
-class Standing(enum.Enum):
-    """What a source's promise counts for (Law 2)."""
+class SourceState(enum.Enum):
+    """The state of a source: what its promise counts for (Law 2)."""
 
     LIVE = "live"
     LOST = "lost"  # the link broke: the promise stays where it is
@@ -57,7 +57,7 @@ class Source:
     """
 
     name: str
-    standing: Standing = Standing.LIVE
+    standing: SourceState = SourceState.LIVE
     peer: Peer | None = None
     home: str = ""
     last_sequence: int = 0
@@ -86,15 +86,15 @@ class Source:
     @property
     def is_open(self) -> bool:
         """Whether more of its events may come, so that its promise counts."""
-        return self.standing in (Standing.LIVE, Standing.LOST) and self.promise < FAR
+        return self.standing in (SourceState.LIVE, SourceState.LOST) and self.promise < FAR
 
     def mark(self, type_name: str) -> int:
         """Before it, this source publishes no event of an advertised type any more."""
         return max(self.promise, self.floors[type_name])
 
     def begin_at(self, type_name: str, floor: int) -> None:
-        """It publishes a type from now on, and nothing of it before ``floor``. One that goes on has
-        published it all along: where that began stands.
+        """Begin a type that it publishes from now on, and nothing before ``floor``. One that goes
+        on has published it all along: where that began stands.
         """
         if not (self.goes_on and type_name in self.floors):
             self.floors[type_name] = max(floor, self.floors.get(type_name, floor))
@@ -120,7 +120,7 @@ class Sources:
     def __init__(self, config: NodeConfig) -> None:
         self._sources: dict[str, Source] = {}
         self._lost: dict[str, Source] = {}
-        """Those without a link that have not closed."""
+        """Sources without a link that have not closed."""
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -143,15 +143,15 @@ class Sources:
         if name not in self._sources:
             self._make_room()
         # Moved to the end: the closed ones at the front have been gone the longest.
-        source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
-        if source.standing is not Standing.LOST or source.home != home:
+        source = self._sources.pop(name, None) or Source(name, SourceState.CLOSED)
+        if source.standing is not SourceState.LOST or source.home != home:
             source.goes_on = False
             if source.peer != peer:
                 source.promise = TIME_MIN
                 source.promised_at = now
                 source.first = source.front = None
         self._lost.pop(name, None)
-        source.standing = Standing.LIVE
+        source.standing = SourceState.LIVE
         source.peer = peer
         source.home = home
         source.closed_by = None
@@ -164,15 +164,15 @@ class Sources:
         source.lost_at = now
         self._lost[source.name] = source
         source.withheld = None
-        if source.standing is Standing.LIVE:
-            source.standing = Standing.LOST
+        if source.standing is SourceState.LIVE:
+            source.standing = SourceState.LOST
 
     def close(self, source: Source, why: str = GOODBYE) -> None:
         """The source said Goodbye, or counts as one that did: it has published everything."""
         self._lost.pop(source.name, None)
         source.peer = None
         source.closed_by = why
-        source.standing = Standing.CLOSED
+        source.standing = SourceState.CLOSED
         source.withheld = None
 
     def overdue(self, silence_max_s: float, now: float) -> list[Source]:
@@ -180,7 +180,7 @@ class Sources:
         return [one for one in self._lost.values() if now - one.lost_at >= silence_max_s]
 
     def excuse(self, due: float, now: float) -> None:
-        """What their broker was late by is no absence of theirs (routing.silence)."""
+        """Excuse sources for what their broker was late by (routing.silence)."""
         for source in self._lost.values():
             source.lost_at = excused(source.lost_at, due, now)
 
@@ -193,7 +193,7 @@ class Sources:
         if len(self._sources) < self._sources_max:
             return
         for name, source in self._sources.items():
-            if source.standing is Standing.CLOSED:
+            if source.standing is SourceState.CLOSED:
                 del self._sources[name]
                 return
         raise Refusal(

@@ -1,4 +1,4 @@
-"""What a node tells of itself: plain data, ready for JSON (protocol.md section 7).
+"""Status of a node: plain data, ready for JSON (protocol.md section 7).
 
 A rule is *waiting* while a type that it needs never had an advertiser; *stalled* when events wait
 for evaluation because a source's link is lost, or because a source has not moved its promise for
@@ -19,7 +19,7 @@ from routing.serving.advertisements import Advertisements, KnownType
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.detection import Detection
 from routing.serving.link import Link
-from routing.serving.sources import FAR, Source, Sources, Standing
+from routing.serving.sources import FAR, Source, Sources, SourceState
 from rules.engine.engine import Placement
 from rules.pattern import TIMER
 
@@ -34,7 +34,7 @@ Facts: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a rule's mark where it is, and by which types.
+    """The source or broker that holds a rule's mark where it is, and its types.
 
     ``broker``: where that is, in a network; "" for here. ``name`` "": whoever is there.
     ``stalls``: whether that has been so for too long.
@@ -65,7 +65,7 @@ def time_or_none(mark: int | None) -> int | None:
 
 
 def begin_facts(source: Source, types: Iterable[EventType]) -> Facts:
-    """What a source is told of types that it advertises: before when their events are late from
+    """The facts that a source is told of its types: before when their events are late from
     the start.
     """
     return {"from": {one.name: time_or_none(source.floors[one.name]) for one in types}}
@@ -178,7 +178,7 @@ class Overview:
             yield {"type": name, "to": None, **facts}
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
-        """These rules, which are in force."""
+        """The facts of these rules, which are in force."""
         marks = self._detection.marks
         return [self.rule(one, marks[one.rule.name], now) for one in deployed]
 
@@ -268,7 +268,7 @@ class Overview:
 
 def source_holder(source: Source, types: Iterable[str], now: float) -> Holder:
     """A source that holds a mark by these types."""
-    stalls = source.standing is Standing.LOST or now - source.promised_at >= STALLED_AFTER_S
+    stalls = source.standing is SourceState.LOST or now - source.promised_at >= STALLED_AFTER_S
     return Holder(source.name, tuple(types), source.standing.value, source.promise, stalls)
 
 

@@ -121,7 +121,7 @@ def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
     return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late)
 
 
-CODECS: tuple[Codec, ...] = (
+CLIENT_CODECS: tuple[Codec, ...] = (
     plain_codec(1, Hello),
     Codec(_ADVERTISE, Advertise, _encode_advertise, _decode_advertise),
     plain_codec(3, Unadvertise),
@@ -145,4 +145,4 @@ CODECS: tuple[Codec, ...] = (
     plain_codec(33, Heartbeat),
     plain_codec(34, Goodbye),
 )
-"""Those of all kinds below 48."""
+"""Codecs of all kinds below 48."""

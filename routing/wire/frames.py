@@ -107,8 +107,8 @@ def _decode_packet(data: Buffer, first: Buffer, body: Buffer | None) -> Packet:
 # --- the table of kinds ----------------------------------------------------------------------
 
 CODECS: tuple[Codec, ...] = (
-    *clients.CODECS,
-    *network.CODECS,
+    *clients.CLIENT_CODECS,
+    *network.NETWORK_CODECS,
     Codec(_ASKED, Asked, _encode_asked, _decode_asked),
     Codec(_ANSWERED, Answered, _encode_answered, _decode_answered),
 )

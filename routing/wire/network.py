@@ -227,7 +227,7 @@ def _decode_shared(data: Buffer, body: Buffer | None) -> Shared:
     return Shared(plain.first, batches, plain.parts, plain.pulled)
 
 
-CODECS: tuple[Codec, ...] = (
+NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(48, LinkHello),
     plain_codec(50, LinkAck),
     plain_codec(51, LinkStates),
@@ -254,4 +254,4 @@ CODECS: tuple[Codec, ...] = (
     plain_codec(69, Opened),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),
 )
-"""Those of kinds from 48 on."""
+"""Codecs of kinds from 48 on."""

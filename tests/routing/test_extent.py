@@ -9,7 +9,7 @@ from matcher.single import Row, Single
 from routing.config import SessionConfig
 from routing.errors import SessionError
 from routing.messages import Publish
-from routing.network.tables.outbox import parts_of
+from routing.network.tables.outbox import message_sized
 from routing.outgoing import Outgoing
 from routing.wire import FRAME_MAX, encode
 from routing.wire.extent import EXTENT_MAX, extent, extent_of
@@ -34,10 +34,10 @@ def frame(batches: tuple[EventBatch, ...]) -> int:
 def test_what_is_joined_fits_into_frames_whatever_its_characters() -> None:
     for character in "xé€\N{GRINNING FACE}":
         batches = [smoke(3.5, 3.5, character=character), *[smoke(5, character=character)] * 3]
-        parts = list(parts_of(batches))
+        parts = list(message_sized(batches))
         assert [len(part) for part in parts] == [1, 1, 1, 1]
         assert all(frame(part) <= FRAME_MAX for part in parts)
-    assert [len(part) for part in parts_of([smoke(1)] * 20)] == [7, 7, 6]
+    assert [len(part) for part in message_sized([smoke(1)] * 20)] == [7, 7, 6]
 
 
 def test_a_slice_is_as_long_as_its_own_texts() -> None:

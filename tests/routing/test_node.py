@@ -100,6 +100,27 @@ def test_an_event_beyond_all_years_is_refused_by_name(time: int) -> None:
     ]
 
 
+def test_sinks_that_get_the_same_share_the_message() -> None:
+    """A host encodes a message once that is the same object as the last. Of 40 filters that are
+    matched together, the event has to pass each.
+    """
+    temp = schema_of("Temp(value: float)")
+    node = Node(NodeConfig(wall_clock=False), rules.engine.make("naive"))
+    node.receive(b"p", Hello(VERSION, "sensor", 1.0), 0.0)
+    node.receive(b"p", Advertise(1, (temp,)), 0.0)
+    for place in range(40):
+        peer = b"s%d" % place
+        node.receive(peer, Hello(VERSION, "", 1.0), 0.0)
+        node.receive(peer, Subscribe(1, 1 + place % 2, f"Temp(value > {place})"), 0.0)
+        node.receive(peer, Credit(10), 0.0)
+    node.take_effects()
+    node.receive(b"p", Publish((Single(temp, Row(1, "sensor", 1, None, (30.5,))),)), 0.0)
+    sent = [one.message for one in node.take_effects() if isinstance(one, Send)]
+    deliveries = [one for one in sent if isinstance(one, Delivery)]
+    assert [one.subscriptions for one in deliveries] == [((1 + place % 2,),) for place in range(31)]
+    assert len({id(one) for one in deliveries}) == 2
+
+
 def farewells(effects: list[object]) -> list[tuple[Code, str]]:
     messages = [one.message for one in effects if isinstance(one, Send)]
     return [(one.code, one.reason) for one in messages if isinstance(one, Goodbye)]

@@ -20,7 +20,7 @@ from simulator_text import TWO, events, overlay
 
 from routing.network import strategy
 from routing.network.recovery import ledger
-from routing.serving.sources import Standing
+from routing.serving.sources import SourceState
 from simulator.checkers import check
 
 COUNT = int(os.environ.get("REXMQ_FAULTS", "8"))
@@ -140,7 +140,7 @@ def test_a_source_that_closes_out_of_reach_is_not_known_for_ever(written) -> Non
     assert check(outcome) == []
     root = outcome.experiment.brokers["b2"].broker
     assert root.ground.router.is_root
-    assert all(one.standing is Standing.CLOSED for one in root.ground.sources)
+    assert all(one.standing is SourceState.CLOSED for one in root.ground.sources)
 
 
 @pytest.mark.parametrize("name", strategy.names())

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from routing.errors import ProtocolError, WireError
-from routing.messages import Amended, Change, Code, Known
+from routing.messages import Amended, Code, Known, TableDelta
 from routing.wire.schemas import event_type_of, flat_schema
 
-Item = TypeVar("Item")
+_Row = TypeVar("_Row")
 
 
 def amendment(before: Known, after: Known, number: int = 0) -> Amended:
@@ -48,7 +48,7 @@ def amended(before: Known, message: Amended) -> Known:
     )
 
 
-def difference(before: Sequence[Item], after: Sequence[Item]) -> Change[Item]:
+def difference(before: Sequence[_Row], after: Sequence[_Row]) -> TableDelta[_Row]:
     """What becomes of one table."""
     if before is after:
         return (), ()
@@ -61,7 +61,7 @@ def difference(before: Sequence[Item], after: Sequence[Item]) -> Change[Item]:
     )
 
 
-def changed(before: tuple[Item, ...], change: Change[Item]) -> tuple[Item, ...]:
+def changed(before: tuple[_Row, ...], change: TableDelta[_Row]) -> tuple[_Row, ...]:
     """A table after a change; ProtocolError when the change is of another one."""
     gone, new = change
     if not (gone or new):

@@ -31,14 +31,14 @@ from rules.language import load
 from rules.pattern import Rule
 from rules.syntax.words import scan
 
-Homes = Mapping[str, Iterable[str]]
+PublishedTypes = Mapping[str, Iterable[str]]
 """The types that each broker's sources publish, or have published."""
 
 
 def knowledge_of(
     advertisements: Advertisements,
     deployments: Deployments,
-    homes: Homes | None = None,
+    homes: PublishedTypes | None = None,
     closed: Iterable[str] = (),
 ) -> Known:
     """What there is to know at the root."""

@@ -1,7 +1,7 @@
 """What this broker's clients have asked of the root, and it has not answered.
 
-Law: a request is answered once, if only by the loss of the way to the root; at most REQUESTS_MAX
-of them are open at a time.
+Law: a request is answered once, if only by the loss of the way to the root; at most
+PENDING_REQUESTS_MAX of them are open at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import Asking, Code
 
-REQUESTS_MAX = 10_000
+PENDING_REQUESTS_MAX = 10_000
 """Requests of one broker's clients that wait for the root, or for its answer."""
 
 Petition = tuple[Peer, Asking, str]
@@ -29,8 +29,8 @@ class Petitions:
 
     def check_room(self) -> None:
         """Refusal when too many are open."""
-        if len(self._sent) + len(self._waiting) >= REQUESTS_MAX:
-            raise Refusal(Code.LIMIT, f"{REQUESTS_MAX} requests wait for the root already")
+        if len(self._sent) + len(self._waiting) >= PENDING_REQUESTS_MAX:
+            raise Refusal(Code.LIMIT, f"{PENDING_REQUESTS_MAX} requests wait for the root already")
 
     def wait(self, peer: Peer, request: Asking) -> None:
         """There is no way to the root yet."""

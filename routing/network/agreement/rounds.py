@@ -10,7 +10,7 @@ from routing.messages import Known, Pause, Paused, Surveyed
 from routing.network.agreement.knowledge import distinct
 from routing.network.recovery.dues import Times, least
 
-Node = tuple[str, str, tuple[str, ...]]
+ReportedNode = tuple[str, str, tuple[str, ...]]
 """A broker, its father ("" for the root), and what its sources publish or have published."""
 Absent = tuple[tuple[str, tuple[str, ...]], ...]
 """Brokers out of reach, and what their sources publish or have published."""
@@ -22,7 +22,7 @@ class Round:
 
     pause: Pause
     awaited: set[str]
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[ReportedNode] = field(default_factory=list)
     fronts: dict[str, int] = field(default_factory=dict)
     marks: dict[str, int] = field(default_factory=dict)
     rules: dict[str, int] = field(default_factory=dict)

@@ -38,12 +38,12 @@ from routing.messages import (
     ShowRule,
     Unadvertise,
 )
-from routing.network.agreement.petitions import REQUESTS_MAX, Petitions
+from routing.network.agreement.petitions import PENDING_REQUESTS_MAX, Petitions
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.serving.link import Link
-from routing.serving.sources import Standing
+from routing.serving.sources import SourceState
 from routing.serving.status import begin_facts
 
 _CHANGING = (Advertise, Unadvertise, Deploy, Remove)
@@ -93,8 +93,8 @@ class Requests:
         elif not isinstance(request, _CHANGING):
             self._ground.desk.serve(link, request)
         else:
-            if len(self._due) >= REQUESTS_MAX:
-                reason = f"{REQUESTS_MAX} requests wait for the network already"
+            if len(self._due) >= PENDING_REQUESTS_MAX:
+                reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
                 raise Refusal(Code.LIMIT, reason)
             if isinstance(request, Advertise):
                 self._visiting.check_name(link.name)
@@ -246,9 +246,9 @@ class Requests:
         has closed, which the root has yet to hear.
         """
         source = self._ground.sources.find(name)
-        if source is None or source.standing is Standing.LIVE:
+        if source is None or source.standing is SourceState.LIVE:
             return  # the client is back, and advertises again
-        is_closed = source.standing is Standing.CLOSED
+        is_closed = source.standing is SourceState.CLOSED
         for schema in request.types:
             self._ground.advertisements.advertise(source, schema, TIME_MIN)
         self._detection.add_own(source, [schema.name for schema in request.types])

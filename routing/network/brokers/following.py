@@ -1,4 +1,4 @@
-"""What every broker makes of a plan of the root (protocol.md section 9).
+"""What every broker makes of a plan of the root (brokers.md section 5).
 
 Law 1: it works out the same division as all others (agreed), from what it was told before, and
 tells its children what is known and the plan before anything that follows from them.

@@ -16,8 +16,8 @@ from routing.network.brokers.ground import Ground
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
 from routing.network.tables.moved import Moved
-from routing.network.tables.sharing import ForTree, Keeper, Numbers, Sharer
-from routing.partition.asking import Asked
+from routing.network.tables.sharing import EventNumbers, ForTree, Keeper, Sharer
+from routing.partition.asking import AskedSpans
 
 
 class Openings:
@@ -37,7 +37,7 @@ class Openings:
         """By neighbour: what both ends know of the events that go over the link (sharing)."""
 
     @property
-    def counts(self) -> Mapping[str, tuple[Numbers | None, Numbers | None]]:
+    def counts(self) -> Mapping[str, tuple[EventNumbers | None, EventNumbers | None]]:
         """By neighbour: the numbers of the events that go there, and that come from there, for
         whom this broker has any (sharing, Law 2).
         """
@@ -144,9 +144,9 @@ class Openings:
             for shared in self._sharers[father].share(up[father]) if father in up else ():
                 overlay.send(father, shared, now)
 
-    def ask_below(self, single: Mapping[str, Asked]) -> None:
+    def ask_below(self, single: Mapping[str, AskedSpans]) -> None:
         """Ask for what waits below. ``single``: what is asked along the single tree, by child."""
-        others: dict[str, list[tuple[str, int, Asked]]] = {}
+        others: dict[str, list[tuple[str, int, AskedSpans]]] = {}
         for tree in self._grove.news:
             for child, asked in tree.take_asked().items() if tree.station.is_pulling else ():
                 others.setdefault(child, []).append((tree.root, tree.mark, asked))

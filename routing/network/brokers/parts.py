@@ -55,7 +55,7 @@ from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
 from routing.network.stations.detecting import SinkTreesDetection
-from routing.network.strategy import Chosen, chosen_by
+from routing.network.strategy import ChosenByRates, chosen_by
 from routing.network.tables.moved import Moved
 
 Hear = Callable[[str, Any], None]
@@ -145,11 +145,11 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
 
 
 def _chooser_of(
-    ground: Ground, agreed: Agreed, chosen: Chosen | None, trees: SinkTrees | None
+    ground: Ground, agreed: Agreed, chosen: ChosenByRates | None, trees: SinkTrees | None
 ) -> Chooser | None:
-    if chosen is Chosen.MASTERS:
+    if chosen is ChosenByRates.MASTERS:
         return Masters(agreed)
-    if chosen is Chosen.STRATEGY:
+    if chosen is ChosenByRates.STRATEGY:
         assert trees is not None, "who chooses a strategy has trees for sinks"
         return CheapestStrategy(ground, agreed, trees)
     return None

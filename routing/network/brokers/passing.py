@@ -23,7 +23,7 @@ from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.arrivals import Arrivals
 from routing.network.tables.moved import Moved
 from routing.order import in_sequence
-from routing.partition.asking import Asked
+from routing.partition.asking import AskedSpans
 
 
 class Passing:
@@ -116,7 +116,7 @@ class Passing:
         for child, asked in self.take_asked().items():
             self._ground.send(child, Awakening(asked))
 
-    def take_asked(self) -> dict[str, Asked]:
+    def take_asked(self) -> dict[str, AskedSpans]:
         """What is to be asked for along the single tree, by child; who is out of reach will send
         what waits there when all begins anew.
         """

@@ -1,4 +1,4 @@
-"""Rounds: how the brokers of a tree come to do the same, at one instant (protocol.md section 9).
+"""Rounds: how the brokers of a tree come to do the same, at one instant (brokers.md section 5).
 
 Law 1: before the root changes what the division of the rules follows from it lets the whole tree
 pause: all brokers hold their local sources, and say how far they are once all that came before has

@@ -1,4 +1,4 @@
-"""Plans: what the root makes of a pause (protocol.md section 9).
+"""Plans: what the root makes of a pause (brokers.md section 5).
 
 Law 1: the root does what was asked, and says in its plan who is in the tree and what is published
 where; every broker works out the same division from that and from what is known (agreed).

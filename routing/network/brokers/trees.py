@@ -51,9 +51,9 @@ from routing.network.stations.processing import Generation
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
-from routing.network.ways.sink_trees import Kinds, Link, trees_wanted
-from routing.overlay.graph import Part
-from routing.serving.link import Link as ClientLink
+from routing.network.ways.sink_trees import Kinds, trees_wanted
+from routing.overlay.graph import Component, Edge
+from routing.serving.link import Link
 
 
 class SinkTrees:
@@ -83,13 +83,13 @@ class SinkTrees:
         """At the root: whether somebody has asked for a plan because of trees."""
         self._lost: set[frozenset[str]] = set()
         """At the root: the links of trees that were lost since the last plan."""
-        self._looked_at: Part | None = None
+        self._looked_at: Component | None = None
         """At the root: the network in which the links of trees were looked for last."""
         self._asked_for: tuple[str, ...] | None = None
         """What this broker has asked to get of its own tree, since the last plan."""
         self._answered: tuple[str, ...] | None = None
         """What it has said that its sinks want, for the plan that is on its way."""
-        self._unplanned: list[tuple[ClientLink, Confirmed]] = []
+        self._unplanned: list[tuple[Link, Confirmed]] = []
         """The subscriptions that wait for a plan (Law 5)."""
         self._published: set[tuple[str, str, str]] = set()
         """At the root: which source published where and what when the tree last paused."""
@@ -123,7 +123,7 @@ class SinkTrees:
             self._asked_for = wanted
             self._needs.say(Need(Needed.TREES))
 
-    def confirm_subscription(self, link: ClientLink, answer: Confirmed) -> None:
+    def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         """Answer a client once what it has subscribed to is in force (Law 5)."""
         if self._is_wanted_planned and not self._may_lose_plan:
             self._wanting.confirm_subscription(link, answer)
@@ -176,7 +176,7 @@ class SinkTrees:
             if plan is not None and not _pairs(plan.links) <= _pairs(self.standing_links(plan)):
                 self.has_work = True
 
-    def standing_links(self, plan: Plan) -> tuple[Link, ...]:
+    def standing_links(self, plan: Plan) -> tuple[Edge, ...]:
         """The links between the brokers of a plan; those of the single tree in any case."""
         names = {name for name, _, _ in plan.nodes}
         single = [(name, father) for name, father, _ in plan.nodes if father]
@@ -293,7 +293,7 @@ class SinkTrees:
         return tree, generation, self._agreed.divided_for(tree, plan)
 
 
-def _pairs(links: Iterable[Link]) -> set[frozenset[str]]:
+def _pairs(links: Iterable[Edge]) -> set[frozenset[str]]:
     return {frozenset((one, other)) for one, other, _ in links}
 
 

@@ -22,7 +22,7 @@ from routing.messages import Advertise, Asked, Claimed, Code, Unadvertise
 from routing.network.agreement.visitors import name_taken, stand_in
 from routing.network.brokers.ground import Ground
 from routing.serving.link import Link
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source, SourceState
 
 GONE_ON = "the link to it is lost, and at another broker somebody would publish under its name"
 
@@ -59,7 +59,7 @@ class Visiting:
         with self._claiming(asked.client):
             link = self._visitors.admit(asked, ground.moment.now)
         if link.source is not None:
-            link.source.standing = Standing.LIVE  # it may have been lost
+            link.source.standing = SourceState.LIVE  # it may have been lost
         return link
 
     def check_name(self, name: str) -> None:
@@ -90,7 +90,7 @@ class Visiting:
         """No client here bears the name."""
         ground = self._ground
         source = ground.sources.find(name)
-        if source is not None and source.standing is Standing.LOST:
+        if source is not None and source.standing is SourceState.LOST:
             ground.desk.log("warning", "source given up", source=name, reason=GONE_ON)
             ground.desk.close_source(source)
         elif not ground.detection.publishers.is_leaving(name):
@@ -127,21 +127,21 @@ class Visiting:
         """Brokers have forgotten who publishes these types there."""
         for source in self._visitors:
             if not source.floors.keys().isdisjoint(forgotten.get(source.home, ())):
-                source.standing = Standing.LOST
+                source.standing = SourceState.LOST
 
     def part_with(self, present: Collection[tuple[str, str]], homes: Set[str]) -> None:
         """These brokers have named their open sources, each with its home: whoever visits from one
         of them, is not lost and not among those has closed while nobody here could hear it.
         """
         for source in list(self._visitors):
-            is_named = (source.name, source.home) in present or source.standing is Standing.LOST
+            is_named = (source.name, source.home) in present or source.standing is SourceState.LOST
             if source.home in homes and not is_named:
                 self._close(source)
 
     def close_all(self, home: str, *, lost_alone: bool) -> None:
         """The sources at a broker, or those that are lost there, were waited for for too long."""
         for source in list(self._visitors):
-            is_lost = source.standing is Standing.LOST
+            is_lost = source.standing is SourceState.LOST
             if source.home == home and (is_lost or not lost_alone):
                 self._close(source)
 
@@ -195,8 +195,8 @@ class Visiting:
         them there now, or to have closed.
         """
         own = [one for one in self._ground.sources if (one.home or self._ground.name) == home]
-        lost = {name for one in own if one.standing is Standing.LOST for name in one.floors}
-        live = {name for one in own if one.standing is Standing.LIVE for name in one.floors}
+        lost = {name for one in own if one.standing is SourceState.LOST for name in one.floors}
+        live = {name for one in own if one.standing is SourceState.LIVE for name in one.floors}
         closed = {name for one, name in self.closed if one == home} - lost
         return set(names) - live - closed
 

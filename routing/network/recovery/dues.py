@@ -1,4 +1,4 @@
-"""Dues: what is still needed of the past, and what is not sent again (protocol.md section 9).
+"""Dues: what is still needed of the past, and what is not sent again (brokers.md section 5).
 
 The *due* of a rule is the least time up to which those who want its composite events have them:
 what comes from there on has to be found once more when the tree is rebuilt.
@@ -24,7 +24,7 @@ import numpy as np
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
-from routing.delivery.joining import Joined
+from routing.delivery.joining import MergedDetections
 from routing.messages.values import NAME_MAX
 from routing.order import greatest_time
 from routing.partition.derivation import reach_of
@@ -204,5 +204,5 @@ def _chosen(detections: Detections, masks: Sequence[Bools | None]) -> Detections
     stays = np.concatenate(kept)
     places: Int64s = np.cumsum(stays) - 1  # of what stays, in the concatenated batches
     order = detections.order[stays[detections.order]]
-    kind = Joined if isinstance(detections, Joined) else Detections
+    kind = MergedDetections if isinstance(detections, MergedDetections) else Detections
     return kind(tuple(batches), places[order])

@@ -1,4 +1,4 @@
-"""What entered the network here, for as long as it may be needed again (protocol.md section 9).
+"""What entered the network here, for as long as it may be needed again (brokers.md section 5).
 
 Law 1: an event is kept until a survey that began after it came is known to have reached all
 brokers, so that it has arrived wherever it was going; and, if rules use its type, until no
@@ -23,7 +23,7 @@ LEAST = 4_096
 """So many events are kept without asking whether they are needed."""
 
 
-class Entry(Struct, frozen=True, eq=False, gc=False):
+class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
     """What came with one message, and its place: how many events came before it."""
 
     place: int
@@ -38,7 +38,7 @@ class Ledger:
         self.events_max = events_max
         self.given_up = 0
         """Events that gave way (Law 2) though they may be needed again."""
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[BufferedMessage] = deque()
         self._place = 0
         self._kept = 0
         self._full_at = LEAST
@@ -70,7 +70,7 @@ class Ledger:
     def add(self, batches: Sequence[EventBatch]) -> None:
         """Events have come."""
         events = sum(map(len, batches))
-        self._entries.append(Entry(self._place, tuple(batches), events))
+        self._entries.append(BufferedMessage(self._place, tuple(batches), events))
         self._place += events
         self._kept += events
         while self._kept > self.events_max and len(self._entries) > 1:
@@ -104,7 +104,7 @@ class Ledger:
             if any(is_far(one.type.name, greatest_time(one)) for one in entry.batches):
                 kept = [_but(one, is_far) for one in entry.batches]
                 batches = tuple(one for one in kept if len(one))
-                self._entries[place] = Entry(entry.place, batches, entry.events)
+                self._entries[place] = BufferedMessage(entry.place, batches, entry.events)
 
     def begin_anew(self) -> None:
         """The tree is another: surveys that are under way will not be committed."""

@@ -31,13 +31,13 @@ from routing.network.stations.publishers import Publishers
 from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
 from routing.network.tables.branch import Branch
-from routing.network.tables.outbox import parts_of
+from routing.network.tables.outbox import message_sized
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
 from routing.order import in_sequence
 from routing.serving.deployment import Deployed
 from routing.serving.detection import Basis, Detection
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import Source, SourceState
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
@@ -297,7 +297,7 @@ class DividedDetection(Detection):
         """A source publishes these types no more; one that has closed, nothing at all."""
         Detection.withdraw(self, source, names)
         self.publishers.touch()
-        if source.standing is Standing.CLOSED:
+        if source.standing is SourceState.CLOSED:
             if self._router.is_root:
                 self.publishers.drop(source)
             else:
@@ -525,6 +525,6 @@ def _parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]
     for batches in kept:
         some += batches
         if len(some) >= PACKED_MAX:
-            parts += parts_of(packed(some))
+            parts += message_sized(packed(some))
             some = []
-    return parts + list(parts_of(packed(some)))
+    return parts + list(message_sized(packed(some)))

@@ -1,4 +1,4 @@
-"""What waits at one broker for what comes slowly, while more of it comes (protocol.md section 9).
+"""What waits at one broker for what comes slowly, while more of it comes (brokers.md section 5).
 
 Law 1: of types that are looked at together for a rule, by its evaluation here or by a fragment,
 what comes is kept until the slowest who brings one of them has come as far. They *lag* once events

@@ -34,8 +34,8 @@ from routing.network.stations.station import Station
 from routing.network.tables.filters import type_named
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
-from routing.overlay.trees import Tree
-from routing.partition.asking import Asked
+from routing.overlay.trees import LocalTree
+from routing.partition.asking import AskedSpans
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
 
@@ -108,7 +108,7 @@ class Processing:
 
     def _make_router(self, name: str, matching: Matching) -> DividedRouter:
         router = DividedRouter(name, matching)
-        router.follow(Tree(self.root, 1, self.father, children=set(self.children)))
+        router.follow(LocalTree(self.root, 1, self.father, children=set(self.children)))
         router.join(router.branches)
         router.follow_division(self.division, [self.root] if self.mixed else [])
         router.begin_anew((), {}, self._front)
@@ -235,7 +235,7 @@ class Processing:
         yield from forwards
         yield from flows
 
-    def take_asked(self) -> dict[str, Asked]:
+    def take_asked(self) -> dict[str, AskedSpans]:
         """What children are to be asked for (Law 4)."""
         if self._unheard:
             return {}

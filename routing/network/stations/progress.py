@@ -25,7 +25,7 @@ import networkx as nx
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.network.stations.duties import NO_DUTIES, Duties
 from routing.network.stations.said import Said
-from routing.network.stations.standing import UNSAID, Evaluated, Kin, Standing, Standings
+from routing.network.stations.standing import UNSAID, Evaluated, Kin, Standings, TypeProgress
 from routing.network.tables.ends import Ends
 from routing.network.tables.outlook import Outlook
 from routing.network.tables.router import CLOSED
@@ -234,7 +234,9 @@ class Progress:
 
     # --- after an input ---
 
-    def hear(self, own: Mapping[str, int], pulls: Pulls | None, *, is_anew: bool) -> set[Standing]:
+    def hear(
+        self, own: Mapping[str, int], pulls: Pulls | None, *, is_anew: bool
+    ) -> set[TypeProgress]:
         """Take in what is said; gives the types that have another mark by that (Laws 1 and 2).
 
         ``pulls``: which types wait below until they are asked for, if any do.
@@ -254,7 +256,7 @@ class Progress:
             pulls.keep(self._beyond_type)
         return moved
 
-    def _look_beyond(self, moved: set[Standing], *, is_anew: bool) -> None:
+    def _look_beyond(self, moved: set[TypeProgress], *, is_anew: bool) -> None:
         """Types of which nothing is published any more move with their kin (Law 2)."""
         kins = self._grown.union([one.kin for one in (self._standings if is_anew else moved)])
         kins.update(self._standings.of(name).kin for name in self._kept)
@@ -281,7 +283,7 @@ class Progress:
                 beyond = max(beyond, until + 1)
         return beyond
 
-    def due(self, moved: set[Standing], clock: int | None) -> dict[str, int]:
+    def due(self, moved: set[TypeProgress], clock: int | None) -> dict[str, int]:
         """The marks that the engine is to be given; adds Timer to the types that have moved, if it
         has. ``clock`` as in Station.advance.
         """
@@ -299,11 +301,11 @@ class Progress:
         return marks
 
     @property
-    def _gone(self) -> set[Standing]:
+    def _gone(self) -> set[TypeProgress]:
         """The types of which nothing is published any more, or nothing at all will come."""
         return self.said.closed.union(map(self._standings.of, self.ends.types))
 
-    def end(self, moved: set[Standing], *, is_timed: bool) -> Collection[str]:
+    def end(self, moved: set[TypeProgress], *, is_timed: bool) -> Collection[str]:
         """See what has ended; adds to the types that have moved, and gives rules (Ends.look)."""
         types, rules = self.ends.look(self.said, is_timed=is_timed)
         for one in map(self._standings.of, types):
@@ -314,7 +316,7 @@ class Progress:
 
     def rise(
         self,
-        moved: set[Standing],
+        moved: set[TypeProgress],
         changed: Collection[str],
         engine: Detector,
         forwarder: Forwarder,
@@ -349,14 +351,14 @@ class Progress:
                 one.given = mark if one.given == UNSAID else max(mark, one.given)
         self.news = sorted(self._look_ahead(risen, moved, changed, is_anew=is_anew))
 
-    def _touched_by(self, moved: Iterable[Standing]) -> Collection[Evaluated]:
+    def _touched_by(self, moved: Iterable[TypeProgress]) -> Collection[Evaluated]:
         """The rules here whose marks may move with those of these types."""
         return {rule for one in moved for rule in one.users} if self._rules else ()
 
     def _look_ahead(
         self,
         risen: set[Evaluated],
-        moved: Iterable[Standing],
+        moved: Iterable[TypeProgress],
         changed: Collection[str],
         *,
         is_anew: bool,
@@ -374,15 +376,15 @@ class Progress:
                 news.add(rule.name)
         return news
 
-    def _brought(self, one: Standing) -> int:
+    def _brought(self, one: TypeProgress) -> int:
         """The mark of a type, but for the rules here (Law 2)."""
         return self._beyond_gone(one) if one.is_closed else one.mark
 
-    def _beyond_gone(self, one: Standing) -> int:
+    def _beyond_gone(self, one: TypeProgress) -> int:
         beyond = self._beyond_of(one.kin)
         return max(beyond, self._timer) if one.is_timed else beyond
 
-    def _mark_here(self, one: Standing) -> int:
+    def _mark_here(self, one: TypeProgress) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
         mark = TIME_MAX if one.mark == UNSAID else self._brought(one)
         if one.defining:
@@ -407,5 +409,5 @@ class Progress:
         return TIME_MIN if one.mark == UNSAID else self._brought(one)
 
 
-def _opening(rule: Rule, of: Callable[[str], Standing]) -> list[Standing]:
+def _opening(rule: Rule, of: Callable[[str], TypeProgress]) -> list[TypeProgress]:
     return [of(used.name) for used in rule.opening]

@@ -8,7 +8,7 @@ them; otherwise every mark is told, since what comes there another way may wait 
 
 Law 3: a broker remembers up to where it has every rule's composite events. When rules begin anew,
 what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
-dropped, too (protocol.md section 9).
+dropped, too (brokers.md section 5).
 
 Law 4: of rules that are *aside*, sinks here get composite events another way (detecting). What is
 told of them is passed on as ever, but says nothing of what this broker has.
@@ -24,10 +24,10 @@ from matcher.model import TIME_MIN, EventBatch, Int64s
 from routing.network.recovery.dues import from_due_on
 from routing.network.stations.station import Station
 from routing.network.tables.branch import Branch
-from routing.network.tables.owed import Marks
+from routing.network.tables.owed import RuleWatermarks
 from routing.network.tables.router import CLOSED, Router
 from routing.network.ways.places import Division
-from routing.overlay.trees import Tree
+from routing.overlay.trees import LocalTree
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
 
@@ -58,7 +58,7 @@ class DividedRouter(Router):
         self.aside: Collection[str] = ()
         """The rules that Law 4 speaks of."""
 
-    def follow(self, tree: Tree | None) -> bool:
+    def follow(self, tree: LocalTree | None) -> bool:
         """The tree may have changed; whether what was sent to the root may be lost."""
         before, self._has_strangers = self.epoch, None
         return super().follow(tree) or self.epoch != before
@@ -128,7 +128,7 @@ class DividedRouter(Router):
         """Composite events that have not been here before (Law 3)."""
         return from_due_on(detections, self._due)
 
-    def pass_marks(self, marks: Marks, sender: str) -> None:
+    def pass_marks(self, marks: RuleWatermarks, sender: str) -> None:
         """Marks have come from a neighbour, behind the events that they follow."""
         self.has_news = True
         for name, mark in marks:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from matcher.model import TIME_MIN
-from routing.network.stations.standing import UNSAID, Kin, Sayer, Standing, Standings
+from routing.network.stations.standing import UNSAID, Kin, Sayer, Standings, TypeProgress
 from routing.network.tables.router import CLOSED
 
 Table = dict[str, Sayer]
@@ -28,19 +28,19 @@ class Said:
 
     def __init__(self, standings: Standings) -> None:
         self._standings = standings
-        self.closed: set[Standing] = set()
+        self.closed: set[TypeProgress] = set()
         """The types whose marks are CLOSED."""
         self.closings = 0
         """Counts up whenever ``closed`` changes."""
         self._children: dict[str, Table] = {}
         self._own: Mapping[str, int] = {}
-        self._touched: set[Standing] = set()
+        self._touched: set[TypeProgress] = set()
         """The types of which somebody has said something else."""
         self._is_anew = True
         """Whether all bounds are to be looked at."""
 
     @property
-    def types(self) -> list[Standing]:
+    def types(self) -> list[TypeProgress]:
         """The types of which something is said."""
         return [one for one in self._standings if one.mark != UNSAID]
 
@@ -111,7 +111,7 @@ class Said:
                 is_news = True
         return is_news
 
-    def hear(self, own: Mapping[str, int]) -> set[Standing]:
+    def hear(self, own: Mapping[str, int]) -> set[TypeProgress]:
         """Local sources say this now; gives the types of which ``told`` is another than before."""
         before, self._own = self._own, own
         if own is not before and own != before:
@@ -120,7 +120,7 @@ class Said:
                     one = self._standings.of(name)
                     one.own = own.get(name, TIME_MIN)
                     self._touched.add(one)
-        moved: set[Standing] = set()
+        moved: set[TypeProgress] = set()
         if not self._touched:
             return moved
         touched, self._touched = self._touched, set()
@@ -132,7 +132,7 @@ class Said:
                 moved.add(one)
         return moved
 
-    def bound(self, limits: Mapping[str, int], moved: set[Standing]) -> None:
+    def bound(self, limits: Mapping[str, int], moved: set[TypeProgress]) -> None:
         """Law 2: no mark is beyond these limits, and beyond those that were given before for other
         types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
         another than before.
@@ -150,7 +150,7 @@ class Said:
                     self._set(one, mark)
                     moved.add(one)
 
-    def _set(self, one: Standing, mark: int) -> None:
+    def _set(self, one: TypeProgress, mark: int) -> None:
         before, one.mark = one.mark, mark
         if mark == CLOSED or mark < before:
             # The furthest may have been this one; or it was UNSAID, and says so for the first time.

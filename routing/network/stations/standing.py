@@ -21,7 +21,7 @@ UNSAID = TIME_MAX + 1
 class Kin:
     """Types that are looked at together by rules, or through such types: no other bears on them."""
 
-    def __init__(self, types: list[Standing]) -> None:
+    def __init__(self, types: list[TypeProgress]) -> None:
         self.types = types
         # Said
         self.furthest = TIME_MIN
@@ -34,7 +34,7 @@ class Kin:
         """Just beyond all that has come, or was promised, when that last moved closed types."""
 
 
-class Standing:
+class TypeProgress:
     """One type; marks are in microseconds."""
 
     def __init__(self, name: str) -> None:
@@ -104,7 +104,7 @@ class Standing:
 class Evaluated:
     """A rule that is evaluated here."""
 
-    def __init__(self, name: str, defined: Standing, opening: list[Standing]) -> None:
+    def __init__(self, name: str, defined: TypeProgress, opening: list[TypeProgress]) -> None:
         self.name = name
         self.defined = defined
         self.mark = UNSAID
@@ -122,7 +122,7 @@ class Evaluated:
 class Sayer:
     """A child that forwards a type, and the mark that it has said."""
 
-    def __init__(self, standing: Standing, mark: int) -> None:
+    def __init__(self, standing: TypeProgress, mark: int) -> None:
         self.standing = standing
         self.mark = mark
         standing.sayers.append(self)
@@ -132,14 +132,14 @@ class Standings:
     """The types of one station, by name."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Standing] = {}
+        self._found: dict[str, TypeProgress] = {}
 
-    def __iter__(self) -> Iterator[Standing]:
+    def __iter__(self) -> Iterator[TypeProgress]:
         return iter(self._found.values())
 
-    def of(self, name: str) -> Standing:
+    def of(self, name: str) -> TypeProgress:
         """The record of a type, which is made if need be."""
         found = self._found.get(name)
         if found is None:
-            found = self._found[name] = Standing(name)
+            found = self._found[name] = TypeProgress(name)
         return found

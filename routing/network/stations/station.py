@@ -28,12 +28,12 @@ from routing.network.stations.duties import NO_DUTIES, duties_of
 from routing.network.stations.lagging import Company, Kept, Lagging, Lags, Together
 from routing.network.stations.missing import Missing
 from routing.network.stations.progress import Progress
-from routing.network.stations.standing import Standing
+from routing.network.stations.standing import TypeProgress
 from routing.network.tables.outbox import Outbox
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division as Division
 from routing.network.ways.sizes import batch_bytes
-from routing.partition.asking import Answers, Asked
+from routing.partition.asking import Answers, AskedSpans
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Demanded, Forwarder
 from routing.partition.predicates import Predicate
@@ -276,7 +276,7 @@ class Station:
             self._pulls.take(child, message.answers)
             self.has_news = True
 
-    def awake(self, asked: Asked) -> None:
+    def awake(self, asked: AskedSpans) -> None:
         """The father asks (Law 4)."""
         self._pulls.hear(asked)
         for rule, spans, horizon in asked:
@@ -360,7 +360,7 @@ class Station:
             if self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._duties.ranks))
 
-    def _evaluate(self, moved: set[Standing], clock: int | None) -> Detections:
+    def _evaluate(self, moved: set[TypeProgress], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""
         marks = self._progress.due(moved, clock)
         if not (moved or self._is_fed):
@@ -368,11 +368,11 @@ class Station:
         self._is_fed = False
         return self._engine.advance(marks)
 
-    def take_asked(self) -> dict[str, Asked]:
+    def take_asked(self) -> dict[str, AskedSpans]:
         """What is to be asked for (Law 4), by child."""
         return self._pulls.take_asked()
 
-    def _forward(self, moved: Iterable[Standing], *, is_anew: bool) -> None:
+    def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:
         """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
         forwarder, progress = self._forwarder, self._progress
         if forwarder.is_idle:

@@ -12,7 +12,7 @@ from routing.delivery.subscriptions import PER_TYPE_MAX, parcel_of
 from routing.messages import Flow, Known, Want
 from routing.network.tables.demand import Demand
 from routing.network.tables.filters import TypeFilters, filters_of, type_of
-from routing.network.tables.owed import Marks, Owed
+from routing.network.tables.owed import Owed, RuleWatermarks
 from routing.order import greatest_time
 from routing.partition.predicates import Predicate
 from routing.serving.deployment import Deployed
@@ -235,7 +235,7 @@ class Branch:
         """Tell all marks that are owed."""
         self.add_marks(self.owed.take_all())
 
-    def add_marks(self, marks: Marks) -> None:
+    def add_marks(self, marks: RuleWatermarks) -> None:
         """Send marks behind the events."""
         if marks:
             self._last_flow(marks=marks)
@@ -254,7 +254,7 @@ class Branch:
         self.has_flows = False
         return flows
 
-    def _last_flow(self, *, marks: Marks = (), closed: Marks = ()) -> None:
+    def _last_flow(self, *, marks: RuleWatermarks = (), closed: RuleWatermarks = ()) -> None:
         last = self._flows.pop() if self._flows else Flow()
         flow = Flow(last.batches, last.order, last.closed + closed, last.marks + marks)
         self._flows.append(flow)

@@ -31,7 +31,7 @@ class Outbox:
             if batches or marks or answers:
                 self.waiting.append(Forward(batches, marks, fresh, answers))
             return
-        for part in parts_of(batches):
+        for part in message_sized(batches):
             first = min(fresh, len(part))
             self.waiting.append(Forward(part, (), first))
             fresh -= first
@@ -64,12 +64,12 @@ class Outbox:
 def _waited(forwarded: Forwarded) -> Iterator[Forward]:
     came = [times.astype("<i8").tobytes() for _, times in forwarded.waited]
     first = 0
-    for part in parts_of(batch for batch, _ in forwarded.waited):
+    for part in message_sized(batch for batch, _ in forwarded.waited):
         yield Forward(part, came=b"".join(came[first : first + len(part)]))
         first += len(part)
 
 
-def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
+def message_sized(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
     """Batches in parts that fit into messages."""
     part: list[EventBatch] = []
     events = size = 0

@@ -24,7 +24,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from matcher.model import TIME_MAX, TIME_MIN
 
-Marks = tuple[tuple[str, int], ...]
+RuleWatermarks = tuple[tuple[str, int], ...]
 """Rules, and up to where the receiver has all of their composite events that it wants."""
 
 
@@ -60,7 +60,7 @@ class Owed:
         self._ended.clear()
         self._latest = front
 
-    def send(self, latest: int) -> Marks:
+    def send(self, latest: int) -> RuleWatermarks:
         """Events up to this time are being sent there; gives the marks that go behind them."""
         if latest <= self._latest:
             return ()
@@ -69,7 +69,7 @@ class Owed:
 
     def learn(
         self, marks: Mapping[str, int], *, ended: Container[str] = (), every: bool = False
-    ) -> Marks:
+    ) -> RuleWatermarks:
         """Marks are known here; gives what is to be told of them.
 
         ``ended``: those of these rules that Law 3 speaks of; ``every``: Law 2.
@@ -90,16 +90,16 @@ class Owed:
                     due.append(name)
         return (*self._take(due), *ends)
 
-    def take_all(self) -> Marks:
+    def take_all(self) -> RuleWatermarks:
         """All that is owed, which is told now whether anybody waits for it or not."""
         return self._take(list(self._owed))
 
-    def _take(self, names: Iterable[str]) -> Marks:
+    def _take(self, names: Iterable[str]) -> RuleWatermarks:
         taken = [(name, self._owed.pop(name)) for name in names]
         self._told.update(taken)
         return tuple(taken)
 
-    def _end(self, name: str, mark: int, *, is_over: bool) -> Marks:
+    def _end(self, name: str, mark: int, *, is_over: bool) -> RuleWatermarks:
         self._owed.pop(name, None)
         mark = self._told[name] = max(mark, self._told[name])
         if is_over:

@@ -23,7 +23,7 @@ from routing.messages import Flow, Want
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal_of_type
 from routing.network.tables.filters import type_of
-from routing.overlay.trees import Tree
+from routing.overlay.trees import LocalTree
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
 
@@ -90,7 +90,7 @@ class Router:
                 return True
         return False
 
-    def follow(self, tree: Tree | None) -> bool:
+    def follow(self, tree: LocalTree | None) -> bool:
         """The tree may have changed; whether the way to the root has."""
         self._wanting.clear()
         before = self.root, self.father
@@ -115,7 +115,7 @@ class Router:
             self._branches[name] = Branch(name, self.matching)
         return before != (self.root, self.father)
 
-    def is_new(self, tree: Tree) -> bool:
+    def is_new(self, tree: LocalTree) -> bool:
         """Whether this broker did not go by a tree yet, nor by a later one of its root."""
         return tree.epoch > self._followed.get(tree.root, 0)
 

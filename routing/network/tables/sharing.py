@@ -40,7 +40,7 @@ ForTree = tuple[str, int, Forward | Flow]
 """A message up a tree: the tree's root, the mark that it has to bear, and the message."""
 
 
-class Numbers:
+class EventNumbers:
     """The numbers of the events that went over a link last (Law 2)."""
 
     def __init__(self) -> None:
@@ -71,13 +71,13 @@ class Sharer:
     """The sending end of a link."""
 
     def __init__(self) -> None:
-        self._numbers = Numbers()
+        self._numbers = EventNumbers()
         self._known: dict[Hashable, int] = {}
         self._keys: deque[list[Hashable]] = deque()
         """Of each batch that is remembered."""
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> EventNumbers:
         """Those of the events that have gone over the link."""
         return self._numbers
 
@@ -160,14 +160,14 @@ class Keeper:
     """The receiving end of a link."""
 
     def __init__(self) -> None:
-        self._numbers = Numbers()
+        self._numbers = EventNumbers()
         self._firsts: list[int] = []
         self._batches: list[EventBatch] = []
         self._gone = 0
         """So many of the first of both are forgotten, and given back together (``_forget``)."""
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> EventNumbers:
         """Those of the events that have come over the link."""
         return self._numbers
 

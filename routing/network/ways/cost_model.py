@@ -30,7 +30,7 @@ from functools import cached_property
 from matcher.model import MICROSECONDS, EventType
 from routing.network.ways.places import Division
 from routing.network.ways.sizes import (
-    ASKING,
+    ASKING_BYTES,
     MESSAGE,
     PART,
     answer_bytes,
@@ -42,7 +42,7 @@ from rules.pattern import Policy, Rule, Selected
 
 UNSEEN = 0.5
 """The events that are expected beside those that were counted (Law 3)."""
-Link = tuple[str, str]
+DirectedLink = tuple[str, str]
 """Two brokers: from the first to the second."""
 
 
@@ -93,7 +93,7 @@ class DividedTree:
         bound = frozenset[str]().union(*(one.binds for one in fragments if one.binds & types))
         return bound & self.unasked[node]
 
-    def way(self, start: str, end: str) -> Iterator[Link]:
+    def way(self, start: str, end: str) -> Iterator[DirectedLink]:
         """The links from one broker to another."""
         tree = self.tree
         up, down = self.above[start], self.above[end]
@@ -106,7 +106,7 @@ class DividedTree:
         """By broker, the way up to the root."""
         return {node: self.tree.path(node) for node in self.tree.depths}
 
-    def beyond(self, link: Link) -> Set[str]:
+    def beyond(self, link: DirectedLink) -> Set[str]:
         """The brokers on the far side of a link."""
         start, end = link
         if self.tree.fathers.get(end) == start:
@@ -124,7 +124,7 @@ class _Messages:
 
 
 _NONE = _Messages()
-_OnLinks = defaultdict[tuple[str, Link], _Messages]
+_OnLinks = defaultdict[tuple[str, DirectedLink], _Messages]
 """By the broker of the sources, and by link."""
 
 
@@ -189,7 +189,7 @@ class CostModel:
 
     # --- published events (Law 1) ---
 
-    def _unasked(self, tree: DividedTree) -> Mapping[tuple[str, Link], set[str]]:
+    def _unasked(self, tree: DividedTree) -> Mapping[tuple[str, DirectedLink], set[str]]:
         """The types that go up a tree as they come, by publishing broker and by link."""
         found = {}
         for source, published in tree.division.published.items():
@@ -248,7 +248,7 @@ class CostModel:
         """Bytes a second of marks behind composite events; marks that go whenever they move are
         added to ``results``.
         """
-        over: dict[Link, set[str]] = defaultdict(set)
+        over: dict[DirectedLink, set[str]] = defaultdict(set)
         for broker, wanted in tree.wants.items():
             for name in wanted:
                 for link in tree.way(tree.places[name], broker):
@@ -286,8 +286,8 @@ class CostModel:
 
     def _pulled(self, tree: DividedTree, on_links: _OnLinks) -> float:
         """Bytes a second of what is asked for, and of asking and answering."""
-        asleep: dict[tuple[str, Link, str], float] = defaultdict(lambda: 1.0)
-        waiting: dict[tuple[str, Link], float] = defaultdict(lambda: 1.0)
+        asleep: dict[tuple[str, DirectedLink, str], float] = defaultdict(lambda: 1.0)
+        waiting: dict[tuple[str, DirectedLink], float] = defaultdict(lambda: 1.0)
         total, time = 0.0, self._measured.time
         fragments = tree.division.partition.fragments
         for rule, pull in sorted(tree.division.partition.pulls.items()):
@@ -310,7 +310,7 @@ class CostModel:
                         waiting[source, link] *= 1 - ahead
                         for name, share in windows.items():
                             asleep[source, link, name] *= 1 - share
-            total += self._expected(master) * ASKING * len(asked)
+            total += self._expected(master) * ASKING_BYTES * len(asked)
         for (source, link, name), share in asleep.items():
             if name not in on_links.get((source, link), _NONE).types:
                 total += (1 - share) * self._events((name,))

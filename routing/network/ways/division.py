@@ -13,7 +13,7 @@ from matcher.model import EventType
 from routing.config import Ordering
 from routing.messages import Known, Plan
 from routing.network.agreement.knowledge import rules_of
-from routing.network.agreement.rounds import Absent, Node
+from routing.network.agreement.rounds import Absent, ReportedNode
 from routing.network.strategy import (
     Choice,
     Choosing,
@@ -22,7 +22,8 @@ from routing.network.strategy import (
     has_sink_trees_by,
 )
 from routing.network.ways.places import Division
-from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of, rules_for
+from routing.network.ways.sink_trees import below, fathers_of, kinds_of, rules_for
+from routing.overlay.graph import Edge
 from routing.partition.placement import Partition, Tree, tree_of
 from routing.serving.deployment import Deployed
 from rules.pattern import Rule
@@ -37,7 +38,7 @@ Divide = Callable[[Tree, Mapping[str, Sequence[EventType]], Sequence[Rule]], Par
 def divided(
     strategy: type[Strategy],
     ordering: Ordering,
-    nodes: tuple[Node, ...],
+    nodes: tuple[ReportedNode, ...],
     absent: Absent,
     known: Known,
     choice: Choice = NOTHING,
@@ -65,8 +66,8 @@ def divided_for_sinks(
     ordering: Ordering,
     root: str,
     filters: tuple[str, ...],
-    nodes: tuple[Node, ...],
-    links: tuple[Link, ...],
+    nodes: tuple[ReportedNode, ...],
+    links: tuple[Edge, ...],
     absent: Absent,
     known: Known,
     choice: Choice = NOTHING,
@@ -102,7 +103,7 @@ def _divide_of(strategy: Strategy, choice: Choice) -> Divide:
     return strategy.divide
 
 
-def _published(nodes: Collection[Node], absent: Absent) -> dict[str, frozenset[str]]:
+def _published(nodes: Collection[ReportedNode], absent: Absent) -> dict[str, frozenset[str]]:
     published = {name: frozenset(names) for name, names in absent}
     for name, _, names in nodes:
         published[name] = published.get(name, frozenset()).union(names)

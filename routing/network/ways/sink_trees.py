@@ -2,7 +2,7 @@
 
 Law 1: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
 sources publish events of the type, too. Its composite events come from one place, along the single
-tree (protocol.md section 9). All other defined types are *own*: who wants them finds them itself.
+tree (brokers.md section 6). All other defined types are *own*: who wants them finds them itself.
 Where no trees of sinks stand (``adaptive`` may choose so) all are routed.
 
 Law 2: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones,
@@ -22,12 +22,10 @@ from routing.messages import Known, SinkTree
 from routing.network.agreement.knowledge import rules_of
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
+from routing.overlay.graph import Edge
 from routing.partition.placement import is_unbounded
 from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange
-
-Link = tuple[str, str, int]
-"""Two brokers, and the delay between them in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def rules_for(filters: Iterable[str], known: Known) -> tuple[Deployed, ...]:
 
 
 @lru_cache(maxsize=4_096)
-def fathers_of(root: str, nodes: tuple[str, ...], links: tuple[Link, ...]) -> Mapping[str, str]:
+def fathers_of(root: str, nodes: tuple[str, ...], links: tuple[Edge, ...]) -> Mapping[str, str]:
     """The father of every broker but the root (Law 2). The links must connect all of them."""
     neighbours: dict[str, list[tuple[str, int]]] = {name: [] for name in nodes}
     for one, other, delay in links:

@@ -20,7 +20,7 @@ MESSAGE = 29 + 7
 """Bytes of a packet that says nothing, and of the acknowledgements, which several share."""
 PART = 12
 """Bytes that one tree's part of a message for several takes (sharing), but for its marks."""
-ASKING = 150
+ASKING_BYTES = 150
 """Bytes of what is asked and answered over one link for the sake of one master."""
 BATCH = 45
 """Bytes of a batch, but for its events."""

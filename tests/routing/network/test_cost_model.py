@@ -14,7 +14,7 @@ from routing.network.brokers.adaptive import preferred
 from routing.network.strategy import Adaptive, Choice
 from routing.network.ways.cost_model import CostModel, DividedTree, Measured
 from routing.network.ways.places import Division
-from routing.network.ways.sizes import ASKING, MESSAGE, event_bytes, mark_bytes
+from routing.network.ways.sizes import ASKING_BYTES, MESSAGE, event_bytes, mark_bytes
 from routing.partition.placement import Tree, tree_of
 from routing.serving.deployment import Deployed
 from rules.language import load
@@ -93,7 +93,7 @@ def test_a_pulled_rule_costs_what_lies_around_its_masters() -> None:
     pulled, pushed = (laid(LINE, [TWO], f"{name}-st", "S") for name in ("push-pull", "distributed"))
     expected = 0.5 / 60
     awake = 1 - (60 / 65) ** 0.5
-    asked = expected * ASKING + awake * 100 * event_bytes(T)  # nothing lies after a master
+    asked = expected * ASKING_BYTES + awake * 100 * event_bytes(T)  # nothing lies after a master
     assert model(rare).cost(pulled) == pytest.approx(asked)
     assert model(rare).cost(pulled) < 0.15 * model(rare).cost(pushed)
     soon = model(replace(rare, seconds=1.0))  # what is rare may be less so

@@ -4,7 +4,7 @@ import pytest
 
 from routing.errors import Refusal
 from routing.messages import Advertise, Asked, Code, ListRules
-from routing.network.agreement.petitions import REQUESTS_MAX, Petitions
+from routing.network.agreement.petitions import PENDING_REQUESTS_MAX, Petitions
 from routing.network.agreement.visitors import ELSEWHERE, Visitors
 from routing.serving.sources import Source
 
@@ -28,7 +28,7 @@ def test_what_was_sent_is_lost_with_the_way_and_what_waits_is_not() -> None:
 
 def test_open_requests_are_bounded() -> None:
     petitions = Petitions()
-    for number in range(REQUESTS_MAX):
+    for number in range(PENDING_REQUESTS_MAX):
         petitions.check_room()
         petitions.wait(b"a", ListRules(number))
     with pytest.raises(Refusal) as caught:

@@ -3,7 +3,7 @@
 from matcher.model import TIME_MIN
 from routing.network.stations.publishers import Publishers
 from routing.network.tables.router import CLOSED
-from routing.serving.sources import FAR, Source, Standing
+from routing.serving.sources import FAR, Source, SourceState
 
 
 def source(name: str, promise: int, *types: str) -> Source:
@@ -34,7 +34,7 @@ def test_nothing_is_said_unless_it_may_be_news() -> None:
 
 def test_a_type_that_nobody_publishes_any_more_is_closed() -> None:
     publishers, one, other = with_two()
-    one.standing = Standing.CLOSED
+    one.standing = SourceState.CLOSED
     publishers.touch()
     assert publishers.say() == {"A": CLOSED, "B": 20}
     other.promise = FAR
@@ -69,7 +69,7 @@ def test_who_has_closed_is_told_once() -> None:
 def test_of_sources_that_have_closed_their_types_are_kept_and_nothing_else() -> None:
     publishers, one, other = with_two()
     for source in (one, other):
-        source.standing = Standing.CLOSED
+        source.standing = SourceState.CLOSED
         assert publishers.drop(source)
         assert not publishers.drop(source)
     publishers.touch()

@@ -14,7 +14,7 @@ from routing.messages import Flow, Known, RuleFacts, Want
 from routing.network.agreement.knowledge import rules_of
 from routing.network.stations.relaying import DividedRouter
 from routing.network.ways.places import Division
-from routing.overlay.trees import Tree
+from routing.overlay.trees import LocalTree
 from routing.partition.placement import Partition
 from routing.serving.deployment import Deployed
 from rules.engine.engine import NOTHING, Detections
@@ -53,7 +53,7 @@ class Net:
         fathers = self.division.fathers
         made = DividedRouter(name)
         children = {child for child, father in fathers.items() if father == name}
-        made.follow(Tree("b0", 1, fathers.get(name), children=children))
+        made.follow(LocalTree("b0", 1, fathers.get(name), children=children))
         made.join(made.branches)
         for neighbour in made.branches:
             beyond = [one for one in self.wants if self.division.side(name, one) == neighbour]

@@ -13,7 +13,7 @@ from routing.network.agreement.knowledge import rules_of
 from routing.network.stations.relaying import DividedRouter
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal
-from routing.overlay.trees import Tree
+from routing.overlay.trees import LocalTree
 
 RULE = "define C(n: int) from A() as a where n = a.n"
 TEMP = schema_of("Temp(room: string, value: float)")
@@ -21,7 +21,7 @@ TEMP = schema_of("Temp(room: string, value: float)")
 
 def router(father: str | None, *children: str) -> DividedRouter:
     made = DividedRouter("b0")
-    made.follow(Tree("r" if father else "b0", 1, father, children=set(children)))
+    made.follow(LocalTree("r" if father else "b0", 1, father, children=set(children)))
     made.join(children)
     return made
 
@@ -71,8 +71,8 @@ def test_who_is_told_what_differs_knows_what_he_would_if_told_the_whole(seed: in
         if random.random() < 0.2:  # a neighbour has to be told everything anew
             made.branches[random.choice("cdf")].told = None
         if random.random() < 0.1:  # another is in the tree no more, for a while
-            made.follow(Tree("r", 1, "f", children={"d"}))
-            made.follow(Tree("r", 1, "f", children={"c", "d"}))
+            made.follow(LocalTree("r", 1, "f", children={"d"}))
+            made.follow(LocalTree("r", 1, "f", children={"c", "d"}))
             hearing["c"], heard["c"], said["c"] = Branch("b0"), 0, []
         own = random.sample(texts, random.randrange(4))
         lost = random.choice(["", "", "", *hearing])
@@ -123,7 +123,7 @@ def test_events_go_to_who_wants_them_now(seed: int) -> None:
     for step in range(30):
         if random.random() < 0.2:
             children = set(random.sample(("c", "d", "e"), random.randint(1, 3)))
-            made.follow(Tree("r", 1, "f", children=set(children)))
+            made.follow(LocalTree("r", 1, "f", children=set(children)))
             made.join(children)
             wanted = {child: want for child, want in wanted.items() if child in children}
         for child in sorted(children):
@@ -155,26 +155,26 @@ def test_ends_of_sources_go_to_the_father_in_one_message() -> None:
 def test_a_new_epoch_forgets_what_was_told() -> None:
     made = router("f")
     assert told(made, ["Own"]) == {"f": Want(("Own",), 1)}
-    assert not made.follow(Tree("r", 1, "f"))
-    assert made.follow(Tree("r", 2, "f")), "what was under way in the old one may be lost"
+    assert not made.follow(LocalTree("r", 1, "f"))
+    assert made.follow(LocalTree("r", 2, "f")), "what was under way in the old one may be lost"
     assert told(made, ["Own"]) == {"f": Want(("Own",), 1)}
-    assert made.follow(Tree("r", 2, "g"))
+    assert made.follow(LocalTree("r", 2, "g"))
     assert made.follow(None)
     assert not made.has_tree
 
 
 def test_who_has_been_away_knows_that_it_is_back() -> None:
-    made, other = router("f"), Tree("q", 1, "f")
+    made, other = router("f"), LocalTree("q", 1, "f")
     assert not made.is_back
-    made.follow(Tree("r", 2, "f"))
+    made.follow(LocalTree("r", 2, "f"))
     assert not made.is_back, "a new epoch"
-    assert not made.is_new(Tree("r", 2, "f"))
-    assert made.is_new(Tree("r", 3, "f"))
+    assert not made.is_new(LocalTree("r", 2, "f"))
+    assert made.is_new(LocalTree("r", 3, "f"))
     made.follow(other)
     assert not made.is_back, "a new root"
-    made.follow(Tree("r", 2, "f"))
+    made.follow(LocalTree("r", 2, "f"))
     assert made.is_back
-    made.follow(Tree("r", 2, "g"))
+    made.follow(LocalTree("r", 2, "g"))
     assert made.is_back, "with another father, who says all anew"
 
 

@@ -24,7 +24,7 @@ from routing.messages import (
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, State, Up, tag_of
+from routing.overlay.ends import ChannelState, Down, Up, tag_of
 
 A, B = b"to-a", b"to-b"
 
@@ -291,7 +291,7 @@ def test_goodbye_takes_a_link_down_at_once() -> None:
     pair.ends["b"].close(pair.mesh.now, "the broker stops")
     pair.mesh.run(1.1)
     assert pair.told["a"][-1] == Down("b", "the broker stops")
-    assert pair.ends["b"].state is State.CLOSED
+    assert pair.ends["b"].state is ChannelState.CLOSED
     assert pair.ends["b"].next_timer() is None
 
 

@@ -24,11 +24,20 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from routing.partition.asking import ANY, Asked, OpenSpans, Span, Spans, Values, starting, united
+from routing.partition.asking import (
+    ANY,
+    AskedSpans,
+    MasterSpan,
+    OpenSpans,
+    Spans,
+    Values,
+    starting,
+    united,
+)
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.pulling import Around, masters_of, pull_of
-from routing.partition.pulls import Pulls, Role, roles_at
+from routing.partition.pulls import PullRole, Pulls, roles_at
 from rules.pattern import Rule
 
 COUNT = int(os.environ.get("REXMQ_TREES", "300"))
@@ -248,7 +257,7 @@ def master(*children: str) -> Pulls:
     pull = pull_of(rule_of(CHAIN), 1)
     assert pull is not None
     made = Pulls()
-    role = Role(pull, True, dict.fromkeys(children, frozenset("C")))
+    role = PullRole(pull, True, dict.fromkeys(children, frozenset("C")))
     made.follow({"X": role}, TIME_MIN)
     return made
 
@@ -306,11 +315,11 @@ def test_an_answer_to_what_was_asked_before_answers_nothing_else():
 
 
 def test_masters_whose_windows_meet_are_asked_for_together():
-    masters = [Span(9, 9, 9), Span(1, 1, 4), Span(3, 4, 3)]
-    assert united(masters, slack=2) == [Span(1, 4, 3), Span(9, 9, 9)]
-    assert united(reversed(masters), slack=5) == [Span(1, 9, 3)]
-    other = Span(2, 3, 2, ("a",))
-    assert united([*masters, other], slack=2) == [Span(1, 4, 3), other, Span(9, 9, 9)]
+    masters = [MasterSpan(9, 9, 9), MasterSpan(1, 1, 4), MasterSpan(3, 4, 3)]
+    assert united(masters, slack=2) == [MasterSpan(1, 4, 3), MasterSpan(9, 9, 9)]
+    assert united(reversed(masters), slack=5) == [MasterSpan(1, 9, 3)]
+    other = MasterSpan(2, 3, 2, ("a",))
+    assert united([*masters, other], slack=2) == [MasterSpan(1, 4, 3), other, MasterSpan(9, 9, 9)]
 
 
 def keys(text: str, master: int) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -373,7 +382,7 @@ def test_masters_of_several_values_are_asked_for_apart():
     pull = pull_of(rule, 0)
     assert pull is not None
     node = Pulls()
-    node.follow({"X": Role(pull, True, {"k1": frozenset("B")})}, TIME_MIN)
+    node.follow({"X": PullRole(pull, True, {"k1": frozenset("B")})}, TIME_MIN)
     node.see(valued(A, (3, 1), (4, 2), (5, 1), (5, 1)))
     ((_, asked, _),) = node.take_asked()["k1"]
     assert asked == (*spans((3, 5), values=(1,)), *spans((4, 4), values=(2,)))
@@ -392,7 +401,7 @@ class Anew(Pulls):
             if one.asks:
                 one.horizon = max(one.horizon, min(one.passed, beyond) - one.pull.reach)
 
-    def take_asked(self) -> dict[str, Asked]:
+    def take_asked(self) -> dict[str, AskedSpans]:
         self._pending = set(self._rules.values())
         return super().take_asked()
 
@@ -413,7 +422,7 @@ def test_what_has_changed_is_what_looking_at_everything_finds(seed: int) -> None
     assert pull is not None
     children = {name: frozenset("C") for name in ("k1", "k2")}
     roles = {
-        name: Role(pull, random.random() < 0.7, dict(random.sample(list(children.items()), 1)))
+        name: PullRole(pull, random.random() < 0.7, dict(random.sample(list(children.items()), 1)))
         for name in ("X", "Y", "Z")
     }
     pulls, anew, told = Pulls(), Anew(), dict[str, int]()
