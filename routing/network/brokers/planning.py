@@ -134,21 +134,7 @@ class Planning:
         due = {name: time for name, time in due.items() if self._ground.deployments.find(name)}
         reopened, closed = self._closed_in(found, homes)
         self._knowing.conclude({**homes, **away}, closed.union(overdue).difference(homes))
-        absent = self._absent(away, waited_for, homes)
-        nodes = tuple(
-            (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
-        )
-        tree = found.pause.root, found.pause.epoch, found.pause.number
-        rates, candidate = agreed.choice.rates, agreed.choice.candidate
-        plan = Plan(
-            *tree,
-            nodes,
-            absent,
-            rates=rates,
-            candidate=candidate,
-            front=found.front,
-            reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
-        )
+        plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         rerouted = () if self._trees is None else self._trees.rerouted
@@ -158,6 +144,21 @@ class Planning:
         if self._trees is not None:
             plan = self._trees.plan(plan, found, dues)
         return plan
+
+    def _plan_of(self, found: Round, homes: Homes, absent: Absent, reopened: Iterable[str]) -> Plan:
+        """The plan by which rules go on as they are, on the single tree."""
+        choice, nodes = self._agreed.choice, sorted(found.nodes)
+        return Plan(
+            found.pause.root,
+            found.pause.epoch,
+            found.pause.number,
+            tuple((name, father, tuple(sorted(homes[name]))) for name, father, _ in nodes),
+            absent,
+            rates=choice.rates,
+            candidate=choice.candidate,
+            front=found.front,
+            reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
+        )
 
     def _learn(self, found: Round, homes: Homes, waited_for: Homes) -> None:
         """What others know, who publishes there, and how far all are; what may still be published
