@@ -8,7 +8,7 @@ the pair's tag, so that what was meant for an earlier life is recognised and dro
 when an end forgets the link: its broker restarts, or its buffer overflows.
 
 Law 2: acknowledgements are cumulative. What is not acknowledged is kept and sent again, after a
-reconnection at once and otherwise when it is overdue (patience). What comes again is
+reconnection at once and otherwise when it is overdue (retransmission). What comes again is
 dropped and acknowledged; what comes before its turn is kept, within the window.
 
 Law 3: an end is up from the neighbour's greeting until it has been silent for too long, says
@@ -63,7 +63,7 @@ from routing.overlay.ends import (
     tag_of,
 )
 from routing.overlay.greeting import Greeting
-from routing.overlay.patience import Patience
+from routing.overlay.retransmission import RetransmissionTimer
 from routing.silence import excused
 
 NO_STATES = LinkStates(())
@@ -92,7 +92,7 @@ class Channel:
         self._waiting: deque[Routed] = deque()
         self._under_way: deque[Sent] = deque()
         self._ahead: dict[int, Routed] = {}
-        self._patience = Patience(config.resend_s, config.resend_s_max)
+        self._retransmission = RetransmissionTimer(config.resend_s, config.resend_s_max)
         self._pile_min = max(config.buffer_max // 2, 1)
         self._pile_over = max(config.buffer_max // 4, 1)
         self.piles_up = False
@@ -209,8 +209,8 @@ class Channel:
         if now >= self._heard_at + self._silence_s:
             self._fall(f"nothing heard for {self._silence_s:g} s")
             return
-        if self._under_way and now >= self._under_way[0].at + self._patience.lasts_s:
-            self._patience.double()
+        if self._under_way and now >= self._under_way[0].at + self._retransmission.lasts_s:
+            self._retransmission.double()
             self._send_again()
         acknowledge = self._acknowledge_at is not None and now >= self._acknowledge_at
         if acknowledge or now >= self._sent_at + self._heartbeat_s:
@@ -226,7 +226,7 @@ class Channel:
         if heartbeat_at < due:
             due = heartbeat_at
         if self._under_way:
-            resend_at = self._under_way[0].at + self._patience.lasts_s
+            resend_at = self._under_way[0].at + self._retransmission.lasts_s
             if resend_at < due:
                 due = resend_at
         acknowledge_at = self._acknowledge_at
@@ -284,7 +284,7 @@ class Channel:
             self._hello(answers=True)
         if not self.is_up:
             self._enter(ChannelState.UP)
-            self._patience.begin()
+            self._retransmission.begin()
             self.results.append(Up(self.neighbour, fresh))
         if fresh or not hello.answers:
             self._send_again()  # what was sent while the neighbour was down is lost
@@ -397,7 +397,7 @@ class Channel:
             while self._under_way and self._under_way[0].sequence <= sequence:
                 last = self._under_way.popleft()
             if not last.again:
-                self._patience.note(self._now - last.at)
+                self._retransmission.note(self._now - last.at)
             if self.piles_up and self.buffered < self._pile_over:
                 self._pile(piles_up=False)
 

@@ -27,7 +27,7 @@ class OverlayConfig:
     """Seconds after which a neighbour that has not answered is greeted again."""
     resend_s: float = 1.0
     """Seconds after which what is not acknowledged is sent again, where acknowledgements take no
-    longer than that (patience); doubled each time."""
+    longer than that (retransmission); doubled each time."""
     resend_s_max: float = 30.0
     """The longest that ``resend_s`` is doubled to."""
     acknowledge_s: float = 0.2

@@ -1,8 +1,8 @@
 """The questions of a node's fragments to each event, put together for all (thesis 7.3.6).
 
-Law: an event is held against each distinct predicate of its type once (sieve), whoever asks for it.
-The arrangement is made anew when other fragments are in force; where only what is wanted changes,
-it is changed.
+Law: an event is held against each distinct predicate of its type once (predicate_index), whoever
+asks for it. The arrangement is made anew when other fragments are in force; where only what is
+wanted changes, it is changed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from routing.partition.evaluation import Evaluation
 from routing.partition.gate import Gate
+from routing.partition.predicate_index import index_of
 from routing.partition.predicates import Predicate
-from routing.partition.sieve import sieve_of
 
 WantedPredicates = tuple[Predicate, ...]
 """The filters of subscribers above for one type."""
@@ -89,7 +89,7 @@ class Arrangement:
                     self._users_of(predicate).passes = True
         for predicate in wanted:
             self._users_of(predicate).wanted = True
-        self.sieves = {name: sieve_of(tuple(found)) for name, found in self.users.items()}
+        self.indices = {name: index_of(tuple(found)) for name, found in self.users.items()}
 
     def _let_pass(self, evaluation: Evaluation) -> None:
         """Arrange the predicates that pass by themselves, at once or when they are asked for."""
@@ -113,7 +113,7 @@ class Arrangement:
             if users.is_idle:
                 del self.users[name][predicate]
         if self.users[name]:
-            self.sieves[name] = sieve_of(tuple(self.users[name]))
+            self.indices[name] = index_of(tuple(self.users[name]))
         else:
             del self.users[name]
-            self.sieves.pop(name, None)
+            self.indices.pop(name, None)

@@ -281,7 +281,7 @@ class Forwarder:
             return
         if name in self._arrangement.users:
             users = self._arrangement.users[name]
-            for predicate, places in self._arrangement.sieves[name].sift(batch):
+            for predicate, places in self._arrangement.indices[name].sift(batch):
                 if fresh or users[predicate].passes:
                     passing[places] = True
         if passing.any():
@@ -298,7 +298,7 @@ class Forwarder:
         users = self._arrangement.users.get(name)
         if not users:
             return False
-        satisfied = self._arrangement.sieves[name].sift_single(event)
+        satisfied = self._arrangement.indices[name].sift_single(event)
         return any(users[one].passes for one in satisfied) or (fresh and bool(satisfied))
 
     def _demanded(self, batch: EventBatch) -> Bools:
@@ -312,7 +312,7 @@ class Forwarder:
         if name not in arrangement.users:
             return
         users = arrangement.users[name]
-        for predicate, places in arrangement.sieves[name].sift(stored.batch):
+        for predicate, places in arrangement.indices[name].sift(stored.batch):
             if users[predicate].passes or (users[predicate].wanted and stored.fresh):
                 stored.passing[places] = True
             for gate in users[predicate].gates:

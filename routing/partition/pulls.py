@@ -44,8 +44,8 @@ from routing.partition.asking import (
     united,
 )
 from routing.partition.placement import Partition
+from routing.partition.predicate_index import PredicateIndex
 from routing.partition.pulling import Pull
-from routing.partition.sieve import Sieve
 from routing.partition.values import values_of
 
 
@@ -140,7 +140,7 @@ class Pulls:
 
     def __init__(self) -> None:
         self._rules: dict[str, _Pulled] = {}
-        self._sieves: dict[str, Sieve] = {}
+        self._indices: dict[str, PredicateIndex] = {}
         self._waiting: dict[str, list[_Pulled]] = {}
         """The rules that ask, by the types of their masters."""
         self._limited: dict[str, list[_Pulled]] = {}
@@ -178,8 +178,8 @@ class Pulls:
                 self._waiting.setdefault(one.pull.master.type.name, []).append(one)
                 for type_name in one.types:
                     self._limited.setdefault(type_name, []).append(one)
-        self._sieves = {
-            name: Sieve(dict.fromkeys(one.pull.master for one in waiting))
+        self._indices = {
+            name: PredicateIndex(dict.fromkeys(one.pull.master for one in waiting))
             for name, waiting in self._waiting.items()
         }
 
@@ -202,10 +202,10 @@ class Pulls:
 
     def see(self, batch: EventBatch) -> None:
         """Events have come here: masters among them are to be asked for."""
-        sieve = self._sieves.get(batch.type.name)
-        if sieve is None:
+        index = self._indices.get(batch.type.name)
+        if index is None:
             return
-        for predicate, places in sieve.sift(batch):
+        for predicate, places in index.sift(batch):
             for one in self._waiting[batch.type.name]:
                 if one.pull.master == predicate:
                     one.new += (

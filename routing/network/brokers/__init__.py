@@ -1,4 +1,4 @@
-"""What a broker of a network does, in parts: each with one responsibility, and state of its own.
+"""Parts of a broker of a network: each with one responsibility, and state of its own.
 
 ``broker`` is what hosts drive; it says in which order the parts are asked, and ``parts`` which of
 them there are. From the bottom up, each knowing only what stands before it:

@@ -64,7 +64,7 @@ class DividedRouter(Router):
         return super().follow(tree) or self.epoch != before
 
     def join(self, partners: Iterable[str]) -> None:
-        """These neighbours follow the same plan."""
+        """Begin with these neighbours, which follow the same plan."""
         self.partners, self._has_strangers = frozenset(partners), None
 
     @property

@@ -22,7 +22,7 @@ assert MANY <= PER_TYPE_MAX
 
 
 class Subscriber(Protocol):
-    """A sink, to its audience."""
+    """A sink, as the index sees it."""
 
     interests: Interests
 
@@ -34,7 +34,7 @@ class Subscriber(Protocol):
 _Sink = TypeVar("_Sink", bound=Subscriber)
 
 
-class Audience(Generic[_Sink]):
+class SubscriberIndex(Generic[_Sink]):
     """The sinks that have subscribed to one type, in the order in which they have; where they are
     many, matched as ``matching`` says.
     """

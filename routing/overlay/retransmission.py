@@ -15,7 +15,7 @@ _MEAN, _DEVIATION = 1 / 8, 1 / 4
 """The weights of the last packet in what is expected, after Jacobson."""
 
 
-class Patience:
+class RetransmissionTimer:
     """All times are in seconds. ``lasts_s`` says how long to wait now."""
 
     def __init__(self, least_s: float, most_s: float) -> None:
