@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .PHONY: demo test test-spark wheel check lint bench gpu campaign combinations \
-	fuzz strangers soak clean
+	fuzz strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
 # start hundreds, and most of what each does before its work is that.
@@ -76,6 +76,12 @@ strangers: $(VENV)/.ready
 # Does memory stay flat while events flow and rules come and go? MINUTES=5 make soak
 soak: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60)
+
+# Five live brokers under each strategy, one killed and started again, at several rates, beside two
+# programs that use the processor all the time and without: is what the sink gets what one engine
+# finds? Hours; STRATEGY=centralized make kill runs one.
+kill: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.kill --campaign $(STRATEGY)
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench

@@ -36,6 +36,8 @@ from routing.overlay.surroundings import Surroundings
 from routing.overlay.trees import LocalTree, TreeMessage, Trees
 from routing.overlay.wires import Wires
 
+NEIGHBOUR_DOWN = "neighbour down"
+"""What the log says of a neighbour that is given up or gone."""
 SAID_MAX = 1_024
 """Refused links that are remembered as said."""
 
@@ -340,7 +342,7 @@ class Overlay:
         self.has_moved = True
         self.changes.append(down)
         self.effects.append(
-            Log("warning", "neighbour down", {"neighbour": down.name, "reason": down.reason})
+            Log("warning", NEIGHBOUR_DOWN, {"neighbour": down.name, "reason": down.reason})
         )
         self._surroundings.leave(down.name, self._now)
 
