@@ -1,7 +1,7 @@
 """Gates: events of a rule's slave types that a node keeps until they are asked for (thesis 7.3.7).
 
 Law 1: an event is let through once it lies in a window around a span of masters that was asked for,
-be it there already or still to come, and has the values that must be equal to theirs. Example: The
+be it there already or still to come, and has the values that must be equal to theirs. Example: the
 master is Smoke, the slave Temp within 10 s before it: once Smoke of 40 s in room a is asked for,
 Temps of room a from 30 to 40 s pass.
 
