@@ -76,6 +76,7 @@ class Parts:
     trees: SinkTrees | None
     measuring: Measuring | None
     surveying: Surveying
+    planning: Planning
     awaiting: Awaiting
     holding: Holding
     pausing: Pausing
@@ -96,9 +97,14 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
     chooser = _chooser_of(ground, agreed, chosen, trees)
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
     surveying = Surveying(ground, agreed, agenda, needs, measuring)
-    planning = Planning(ground, agreed, visiting, knowing, requests, trees, measuring)
+    planning = Planning(ground, agreed, agenda, visiting, knowing, requests, trees, measuring)
     following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
-    reasons = (requests, surveying, *(one for one in (trees, measuring) if one is not None))
+    reasons = (
+        requests,
+        surveying,
+        planning,
+        *(one for one in (trees, measuring) if one is not None),
+    )
     pausing = Pausing(
         ground,
         agreed,
@@ -115,7 +121,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         {
             Needed.PLAN: pausing.meet,
             Needed.SURVEY: pausing.meet_survey,
-            Needed.RELEASE: knowing.give_up,
+            Needed.RELEASE: planning.meet,
             Needed.END: pausing.meet,
             Needed.TREES: pausing.meet if trees is None else trees.meet,
         }
@@ -131,6 +137,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         trees=trees,
         measuring=measuring,
         surveying=surveying,
+        planning=planning,
         awaiting=Awaiting(ground),
         holding=Holding(ground, agenda, openings),
         pausing=pausing,
