@@ -43,7 +43,7 @@ class Inputs:
         return types
 
     def overdue(self, brokers: Collection[str], now: float) -> list[str]:
-        """Those of these brokers whose inputs nobody has spoken for for too long."""
+        """Give those of these brokers whose inputs nobody has spoken for for too long."""
         since = self._since
         return [one for one in brokers if one in since and since[one] + self._forget_s <= now]
 
