@@ -35,6 +35,17 @@ def some_of_each(*values: Iterable[object]) -> list[Combination]:
     ]
 
 
+def seeds(few: int, all_: int) -> range:
+    """Seeds of random cases that others are like: a few, and all where everything is tried."""
+    return range(all_ if WHOLE else few)
+
+
+def some_of(values: Iterable[object], *places: int) -> list[object]:
+    """Values at these places, or all: the others are tried by tests that are like it."""
+    everything = list(values)
+    return everything if WHOLE else [everything[place] for place in places]
+
+
 def _covering(everything: list[Combination]) -> list[Combination]:
     """Greedily: ever the first of those with the most pairs that have not been met."""
     left = {one: _pairs(one) for one in everything}

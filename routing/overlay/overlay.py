@@ -37,7 +37,7 @@ from routing.overlay.trees import LocalTree, TreeMessage, Trees
 from routing.overlay.wires import Wires
 
 NEIGHBOUR_DOWN = "neighbour down"
-"""Words of the log for a neighbour that is given up or gone."""
+"""The line of the log on a neighbour that is given up or gone."""
 SAID_MAX = 1_024
 """Refused links that are remembered as said."""
 
