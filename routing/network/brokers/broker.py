@@ -94,7 +94,7 @@ class Broker(Node):
         self._trees = parts.trees
         self._measuring = parts.measuring
         self._surveying = parts.surveying
-        self._planning = parts.planning
+        self._inputs = parts.inputs
         self._awaiting = parts.awaiting
         self._holding = parts.holding
         self._pausing = parts.pausing
@@ -277,10 +277,10 @@ class Broker(Node):
         if agenda.repeat_at is not None and agenda.repeat_at <= now:
             self._moment.now, agenda.repeat_at = now, None
             self._wanting.repeat()
-        planning = self._planning
-        if planning.due_at is not None and planning.due_at <= now:
+        inputs = self._inputs
+        if inputs.due_at is not None and inputs.due_at <= now:
             self._moment.now = now
-            planning.handle_timer()
+            inputs.handle_timer()
         due = super().next_timer()
         if due is not None and due <= now:
             super().handle_timer(now)
@@ -293,7 +293,7 @@ class Broker(Node):
             agenda.tell_at,
             agenda.repeat_at,
             self._surveying.due_at,
-            self._planning.due_at,
+            self._inputs.due_at,
         ):
             if other is not None and (due is None or other < due):
                 due = other
@@ -369,7 +369,7 @@ class Broker(Node):
         self._pausing.stop()
         self._knowing.change_role()
         if not self._router.is_root:
-            self._planning.leave()
+            self._inputs.leave()
         self._requests.ask_again()
         self._pausing.enter()
 

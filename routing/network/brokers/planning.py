@@ -37,13 +37,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from matcher.model import TIME_MIN
-from routing.messages import Known, Need, Plan
-from routing.network.agreement.inputs import Inputs
+from routing.messages import ENTRIES_MAX, Known, Plan
 from routing.network.agreement.rounds import Absent, Round, raise_all
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.ground import Ground
+from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
@@ -66,7 +65,7 @@ class Planning:
         self,
         ground: Ground,
         agreed: Agreed,
-        agenda: Agenda,
+        inputs: Inputs,
         visiting: Visiting,
         knowing: Knowing,
         requests: Requests,
@@ -76,37 +75,12 @@ class Planning:
         self._ground = ground
         self._detection = ground.detection
         self._agreed = agreed
-        self._agenda = agenda
         self._visiting = visiting
         self._knowing = knowing
         self._requests = requests
         self._trees = trees
         self._measuring = measuring
-        self._inputs = Inputs(ground.overlay.config.forget_s)
-
-    @property
-    def due_at(self) -> float | None:
-        """At the root: when the next inputs are to be closed; None for no time, or elsewhere."""
-        return self._inputs.due_at if self._ground.router.is_root else None
-
-    @property
-    def has_work(self) -> bool:
-        """At the root: whether inputs are to be closed."""
-        return self._inputs.has_work
-
-    def handle_timer(self) -> None:
-        """An input is to be closed."""
-        self._inputs.is_due = True
-        self._agenda.tell_soon()
-
-    def meet(self, need: Need) -> None:
-        """At the root: types are to be closed that rules wait for in vain."""
-        self._inputs.ask(need.names)
-        self._agenda.tell_soon()
-
-    def leave(self) -> None:
-        """Another broker is the root."""
-        self._inputs.clear()
+        self._inputs = inputs
 
     def plan(self, found: Round) -> Plan:
         """Do what was asked, while the whole tree pauses, and tell what is known by that; gives
@@ -117,7 +91,7 @@ class Planning:
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
         waited_for = self._waited_for(found, homes)
         self._learn(found, homes, waited_for)
-        overdue = self._inputs.overdue(waited_for, self._ground.moment.now)
+        overdue = self._inputs.overdue(waited_for)
         away = {name: types for name, types in waited_for.items() if name not in {*homes, *overdue}}
         if self._trees is not None:
             self._trees.hold_dues(found, away.items())
@@ -132,8 +106,8 @@ class Planning:
         self._do_what_was_asked(homes)
         self._drop_over(due, away)
         due = {name: time for name, time in due.items() if self._ground.deployments.find(name)}
-        reopened, closed = self._closed_in(found, homes)
-        self._knowing.conclude({**homes, **away}, closed.union(overdue).difference(homes))
+        reopened, closed = self._closed_in(found, homes, overdue)
+        self._knowing.conclude({**homes, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
@@ -226,7 +200,7 @@ class Planning:
             if types := self._visiting.may_be_lost(name, waited_for[name]):
                 absent[name] = types
         self._visiting.forget_closed()
-        self._inputs.keep(absent, self._ground.moment.now)
+        self._inputs.keep(absent)
         return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
 
     def _close(
@@ -246,9 +220,8 @@ class Planning:
                 self._visiting.close_all(name, lost_alone=name in homes)
             self._tell_closed(why, names, types, due)
             closed |= types
-        open_here = {one for types in (*homes.values(), *waited_for.values()) for one in types}
-        needed = closed.intersection(self._ground.deployments.needed)
-        homes[self._ground.name] |= needed - open_here
+        others = (*homes.values(), *waited_for.values())
+        homes[self._ground.name] |= closed.difference(*others)
 
     def _tell_closed(
         self, why: str, brokers: Sequence[str], types: Collection[str], due: Mapping[str, int]
@@ -267,7 +240,9 @@ class Planning:
             since=time_or_none(min(since, default=TIME_MIN)),
         )
 
-    def _closed_in(self, found: Round, homes: Homes) -> tuple[Sequence[str], set[str]]:
+    def _closed_in(
+        self, found: Round, homes: Homes, overdue: Collection[str]
+    ) -> tuple[Sequence[str], Sequence[str]]:
         """The brokers in the tree whose inputs were closed, and those whose inputs still are. Where
         parts have closed one another it is the root's that goes on; one that was away itself, and
         has closed nobody, is told by the others.
@@ -275,7 +250,8 @@ class Planning:
         own = {*self._agreed.known.closed}
         others = {name for known in found.known for name in known.closed}
         back = own.intersection(homes) or others.intersection(homes)
-        return sorted(back), (own | others).difference(homes)
+        closed = own.union(others, overdue).difference(homes)
+        return sorted(back), sorted(closed)[:ENTRIES_MAX]
 
     def _begin_of(self, types: Iterable[str]) -> Times:
         """Where inputs of these types begin that are open again; by arrival, anywhere."""
