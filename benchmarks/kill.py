@@ -310,8 +310,8 @@ def _spinning() -> Iterator[None]:
 
 
 def _given_up(logs: Path, links: Iterable[str], victim: str | None) -> Iterator[str]:
-    """Who gave whom up that was alive: everybody but one that was killed, which its neighbours
-    miss once each; it may find that they have missed it when it is back.
+    """Brokers that gave a living one up, with its name. One that was killed is missed once by each
+    of its neighbours, and may find that when it is back.
     """
     for name in links:
         lines = (logs / f"{name}.log").read_text().splitlines()

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.report import Row
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
-from routing.delivery.audience import Audience
+from routing.delivery.subscriber_index import SubscriberIndex
 from routing.delivery.subscriptions import Interest, Interests
 from rules.subscription import Subscription
 from rules.terms import CANDIDATE, AttributeOf, Compare, Comparison, Literal
@@ -27,7 +27,7 @@ ALONE = "each for itself"
 
 
 class Listener:
-    """A sink, as far as its audience sees it."""
+    """A sink, as far as the index sees it."""
 
     def __init__(self) -> None:
         self.interests = Interests()
@@ -41,7 +41,7 @@ def run(quick: bool) -> Iterator[Row]:
 
 def _measure(count: int, sinks: int, batches: int) -> Iterator[Row]:
     rng = np.random.default_rng(SEED)
-    audience: Audience[Listener] = Audience()
+    index: SubscriberIndex[Listener] = SubscriberIndex()
     listeners = [Listener() for _ in range(sinks)]
     filters = [_filter(rng) for _ in range(count)]
     begun = time.process_time()
@@ -49,21 +49,21 @@ def _measure(count: int, sinks: int, batches: int) -> Iterator[Row]:
         interest = Interest(number, one.text, READING.name, one)
         listener = listeners[number % sinks]
         listener.interests.add(interest)
-        audience.add(listener, interest)
-    _consume(audience, _batch(rng, 1))
+        index.add(listener, interest)
+    _consume(index, _batch(rng, 1))
     added = time.process_time() - begun
     label = f"subscriptions/{count:,} of {'one sink' if sinks == 1 else 'as many sinks'}"
     yield Row(f"{label}, added", added / count * 1e6, "us each")
     for size, name in ((256, "in batches of 256"), (1, "one by one")):
         some = [_batch(rng, size) for _ in range(batches)]
-        together = _microseconds(lambda batch: _consume(audience, batch), some)
+        together = _microseconds(lambda batch: _consume(index, batch), some)
         few = some[: max(1, 20_000 // count)]
         alone = _microseconds(lambda batch: [one.mask(batch) for one in filters], few)
         yield Row(f"{label}, {name}", together, "us an event", ALONE, alone)
 
 
-def _consume(audience: Audience[Listener], batch: EventBatch) -> None:
-    for _ in audience.match(batch):
+def _consume(index: SubscriberIndex[Listener], batch: EventBatch) -> None:
+    for _ in index.match(batch):
         pass
 
 

@@ -1,4 +1,5 @@
-"""What stays in a broker is kept out of the collector's way, so that no message waits for it.
+"""Objects that stay in a broker are kept out of the collector's way, so that no message waits for
+it.
 
 Python walks through everything that it holds whenever that has grown by a quarter: with some
 thousand rules for a twentieth of a second, in the midst of whatever happens to be done.

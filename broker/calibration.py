@@ -1,4 +1,4 @@
-"""What the cost model of ``auto`` counts, measured on this machine: ``rexmq bench calibrate``.
+"""The constants of the cost model of ``auto``, measured on this machine: ``rexmq bench calibrate``.
 
 Each *trial* is a rule of three states over random events, run both ways. The model says how many
 probes, candidates, instances and links an event costs either way (they follow from the trial's
@@ -63,7 +63,7 @@ class Trial:
         )
 
     def rates(self) -> Rates:
-        """What the model is told of the events."""
+        """The rates of the events, as the model takes them."""
         of_a, of_b, of_c = (share * EVENTS_PER_S / MICROSECONDS for share in self.shares)
         keys = float(self.keys)
         return Rates(of_c, {1: of_b, 2: of_a}, lambda access: keys if access.keys else 1.0)

@@ -47,7 +47,7 @@ _NODE = {field.name: field.default for field in dataclasses.fields(NodeConfig)}
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a broker runs by: the value of every key."""
+    """A broker's configuration: the value of every key."""
 
     values: Mapping[str, Any]
 

@@ -117,7 +117,7 @@ class ChecksumSink:
 
 @dataclass(slots=True)
 class Progress:
-    """What a detection has done so far.
+    """The progress of a detection.
 
     ``engine_s`` are the seconds spent in the engine, without reading and printing; ``paces``
     holds, for each step that brought events, their number and the engine's seconds for them.
@@ -156,7 +156,7 @@ class Progress:
 
 
 class Evaluation(Protocol):
-    """What a detection asks of an engine (:class:`rules.engine.Detector`)."""
+    """The engine as a detection needs it (:class:`rules.engine.Detector`)."""
 
     @property
     def conflicts(self) -> int:

@@ -24,7 +24,7 @@ SendFrame: TypeAlias = Callable[[Frame, int], object]
 
 
 def sender(socket: zmq.Socket[bytes]) -> SendFrame:
-    """What sends frames through this socket."""
+    """A function that sends frames through this socket."""
     send: SendFrame = super(zmq.Socket, socket).send
     return send
 

@@ -102,7 +102,7 @@ class Host:
             self._carry_out_rest()
 
     def _read(self, first: Arrived, begun: float) -> Iterator[Arrived]:
-        """That message, and those that are there behind it (Law 1)."""
+        """The first message, and those that are there behind it (Law 1)."""
         message: Arrived | None = first
         count = size = 0
         while message is not None:

@@ -27,7 +27,7 @@ ORDERINGS = ("watermark", "arrival")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
-"""What the wire has room for (routing.messages.values)."""
+"""Bounds of the wire (routing.messages.values)."""
 FORGET_MAX_S = 1e8
 """Some years."""
 NEVER = "never"
@@ -172,7 +172,7 @@ def _strategy(value: Any) -> str | None:
 
 
 def strategies_expected(*more: str) -> str:
-    """What is expected of who names a strategy."""
+    """The names that a strategy may have, in words for an error."""
     return f"one of {', '.join((*STRATEGIES, *more))}, or one that a package brings"
 
 
@@ -223,7 +223,7 @@ KEYS = (
         "forget_s",
         "network",
         FORGET,
-        "when brokers out of reach are forgotten, and rules go on without them; as strategy is",
+        "when inputs of brokers out of reach are closed, and rules go on without; as strategy is",
     ),
     Key("heartbeat_s", "links", HEARTBEAT, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),

@@ -22,7 +22,7 @@ from broker.transport import Transport
 GOODBYE_S = 0.2
 """How long, in seconds, the last messages over a connection have to leave it."""
 _PREFIX = b"\0"
-"""What no client can choose for its identity; libzmq's own are five bytes long."""
+"""A prefix that no client can choose for its identity; libzmq's own are five bytes long."""
 
 
 def peer_of(endpoint: str) -> bytes:

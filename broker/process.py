@@ -10,7 +10,9 @@ from typing import IO, Self
 from broker.errors import BrokerError
 
 READY = "listening on "
-"""What the command ``broker`` prints before each of its endpoints, once it can be reached."""
+"""The words that the command ``broker`` prints before each of its endpoints, once it can be
+reached.
+"""
 STOP_S = 10.0
 
 
@@ -37,7 +39,7 @@ class BrokerProcess:
             text=True,
         )
         self.endpoints: list[str] = []
-        """What it listens on, once it is ready."""
+        """The endpoints that it listens on, once it is ready."""
         if patient:
             self.await_ready()
 

@@ -43,7 +43,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Course:
-    """What a first look at a file's times tells.
+    """The course of a file's times, from a first look at them.
 
     ``ends`` int64[n]: the last line or row of each piece; ``least`` int64[n + 1]: the least time
     from that piece on; ``setback``: by how many microseconds, at most, an event is earlier than

@@ -43,7 +43,7 @@ class Slice:
 
 @dataclass(slots=True)
 class Account:
-    """What has become of the events of a recording, so far."""
+    """The account of a recording's events, so far."""
 
     publishers: dict[str, Publisher] = field(default_factory=dict)
     sent: int = 0

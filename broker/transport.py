@@ -60,7 +60,7 @@ class Transport:
         self._readable = False
         """Whether ``wait`` has found that a client's message can be received."""
         self._ready: list[tuple[object, int]] = []
-        """What ``wait`` has found, as the poller tells it."""
+        """The events that ``wait`` has found, as the poller tells them."""
         self._closed: OrderedDict[bytes, None] = OrderedDict()
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)

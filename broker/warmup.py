@@ -53,7 +53,7 @@ LATER = """
 rule later: define Later(n: int) from Reading(area = $a) as r
     and last Reading(area = $a) as s within 60 s from r where n = s.count
 """
-"""It looks farther back than those before, and comes when events have."""
+"""A rule that looks farther back than those before, and comes when events have."""
 ON_DEVICE = f"""
 event {READING}
 define Found(v: float) from Reading(area = $a, value = $v) as r
@@ -64,7 +64,7 @@ define Every(n: int) from Reading(count = $c) as r
     and each Reading(count <= $c) as s within 2 s from r and s within 3 s from r
     and $n = Sum(Reading(count < s.count).count within 5 s from s) and $n > 0 where n = $n + s.count
 """
-"""What a GPU takes; see docs/gpu.md."""
+"""Rules that a GPU takes (docs/gpu.md)."""
 INDEXED = 2_100
 """So many events that columns on a GPU have indexes."""
 MANY = 200

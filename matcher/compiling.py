@@ -38,7 +38,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def stamp_of(sources: Sequence[Path]) -> Stamp:
-    """What changes whenever what any of the files says does, and only then."""
+    """A stamp that changes whenever the text of any of the files does, and only then."""
     return tuple((path.name, sha256(path.read_bytes()).hexdigest()) for path in sources)
 
 
@@ -62,7 +62,7 @@ class KernelCache(_FunctionCache):  # type: ignore[misc]
             return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for a signature, or None when it must be compiled: then it is this
+        """The code compiled for a signature, or None when it must be compiled: then it is this
         process's turn to do so, until ``compiled`` is called.
         """
         found = self._load(sig, target_context)

@@ -39,7 +39,7 @@ class Fragment(_Library):  # type: ignore[misc]
 
     @property
     def with_called(self) -> list[Any]:
-        """It and all that it calls, directly or not."""
+        """The fragment and all that it calls, directly or not."""
         return [self, *dict.fromkeys(self._linking_libraries)]
 
 

@@ -43,7 +43,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = int | float | bool | str
 Datum: TypeAlias = Value | None
-"""What an attribute has where events are rows: a value, or null."""
+"""An attribute's content where events are rows: a value, or null."""
 
 TIME_MIN = -(2**63)
 """Before every event: the mark of a source that has promised nothing."""
@@ -85,9 +85,9 @@ BLANKS: Mapping[Kind, Value] = {
     Kind.BOOL: False,
     Kind.STRING: "",
 }
-"""What stands in a column where the value is null (Rule 5)."""
+"""The content of a column where the value is null (Rule 5)."""
 OPTIONAL = "?"
-"""What follows the kind of an optional attribute, and in the name of its presence its own name."""
+"""A suffix of the kind of an optional attribute, and of the name of its presence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ Column: TypeAlias = Int64s | npt.NDArray[np.float64] | Bools | StringColumn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventIds:
-    """Who n events are (Rule 3).
+    """The ids of n events (Rule 3).
 
     ``source`` StringColumn[n]; ``sequence`` int64[n]; ``text`` StringColumn[n] or None;
     ``digest`` uint64[n, 2] (high, low) or None. The printed id is the digest as 32 hexadecimal

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 Held = TypeVar("Held")
-"""What an event holds, so far as it tells events apart."""
+"""The content of an event, so far as it tells events apart."""
 
 
 class Judged(NamedTuple, Generic[Held]):
@@ -23,7 +23,7 @@ class Judged(NamedTuple, Generic[Held]):
 
 
 class RecentIds(Generic[Held]):
-    """What was seen of one source, or of whatever else ids are unique in."""
+    """Recent ids of one source, or of whatever else ids are unique in."""
 
     def __init__(self) -> None:
         self._young: dict[str, Held] = {}
@@ -33,7 +33,7 @@ class RecentIds(Generic[Held]):
         return len(self._young) + len(self._old)
 
     def judge(self, ids: Sequence[str], held: Sequence[Held]) -> Judged[Held]:
-        """What events are, by their ids and what they hold; nothing is remembered."""
+        """Judge events by their ids and their content; nothing is remembered."""
         distinct = set(ids)
         is_known = not (
             self._young.keys().isdisjoint(distinct) and self._old.keys().isdisjoint(distinct)

@@ -45,7 +45,7 @@ _LENGTH = len("2013-01-01T05:17:00Z")
 _SECONDS = slice(17, 19)
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
 UNITS: Mapping[str, int] = {"s": 6, "ms": 3, "us": 0, "ns": -3}
-"""What a time that is a number may count: how many microseconds, as a power of ten."""
+"""Units that a time which is a number may count: how many microseconds, as a power of ten."""
 STAMP = "stamp"
 """The unit of seconds that were no number in their file, so that no other unit can be meant."""
 _NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -127,7 +127,7 @@ def verify_range(times: Int64s) -> None:
 
 
 def spoken(value: object) -> str:
-    """What a value is, in words of the event model and of JSON, without the value itself.
+    """Name a value's kind in words of the event model and of JSON, without the value itself.
 
     Reasons are counted by their text, so it must not grow with what is in the value.
     """

@@ -15,7 +15,7 @@ SILENCE_MAX_S = 3_600.0
 
 
 class Late(enum.Enum):
-    """What becomes of events that break their source's promise (protocol.md section 4).
+    """The fate of events that break their source's promise (protocol.md section 4).
 
     Either way they take no part in detection, and are counted and reported to their source.
     """
@@ -25,7 +25,7 @@ class Late(enum.Enum):
 
 
 class Ordering(enum.Enum):
-    """What the time of an event is to rules; all brokers of a network have the same."""
+    """The meaning of an event's time to rules; all brokers of a network have the same."""
 
     WATERMARK = "watermark"  # its own, and an instant is evaluated once it is complete
     ARRIVAL = "arrival"  # when it has come to where a rule is evaluated, and that at once
@@ -49,7 +49,7 @@ class NodeConfig:
     matching: Matching = ON_PROCESSOR
     """How many subscriptions to one type are matched together, and where."""
     late: Late = Late.REFUSE
-    """What becomes of late events."""
+    """The fate of late events."""
     source_silence_max_s: float | None = SILENCE_MAX_S
     """Seconds after which a source whose link is lost no longer stalls rules; None: never."""
     lead_max_s: float = 86_400.0
@@ -199,7 +199,7 @@ def _require(holds: bool, otherwise: str) -> None:
 
 
 def _require_sayable(name: str, heartbeat_s: float) -> None:
-    """That who greets has room for them (routing.messages.values)."""
+    """Check that greetings have room for them (routing.messages.values)."""
     _require(len(name) <= NAME_MAX, f"name must have at most {NAME_MAX} characters")
     _require(heartbeat_s > 0, f"heartbeat_s must be positive, not {heartbeat_s}")
     most = HEARTBEAT_MAX_S

@@ -58,6 +58,25 @@ class State(enum.Enum):
     CLOSED = "closed"  # Goodbye was said: for good
 
 
+SESSION_MOVES: Mapping[State, Mapping[State, str]] = {
+    State.OFF: {
+        State.GREETING: "a fresh link, Hello",
+        State.CLOSED: "the client closes",
+    },
+    State.GREETING: {
+        State.READY: "Welcome",
+        State.OFF: "Refused and Goodbye, silence, or a broken link",
+        State.CLOSED: "the client closes, Goodbye (closing)",
+    },
+    State.READY: {
+        State.OFF: "Goodbye of the broker, silence, or a broken link",
+        State.CLOSED: "the client closes, Goodbye (closing)",
+    },
+    State.CLOSED: {},
+}
+"""The next states of each, and what leads there. docs/protocol.md shows them drawn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lost:
     """The link is gone: the host may ``connect`` again (after a pause that grows).
@@ -85,9 +104,9 @@ class Conversation:
         """As ``next_timer``, but infinite for None."""
         self._broker_heartbeat_s = config.heartbeat_s
         self.effects: list[Effect] = []
-        """What ``take_effects`` would give."""
+        """Effects that ``take_effects`` would give."""
         self.results: list[Result] = []
-        """What ``take_results`` would give."""
+        """Results that ``take_results`` would give."""
         self.paused: dict[int, str] = {}
         """The subscriptions that are paused, by number, and why."""
         self._outgoing = Outgoing(config)
@@ -126,7 +145,7 @@ class Conversation:
             raise SessionError(f"connect, but the session is {self._state.value}")
         self._now = self._heard_at = now
         self.timer_at = now + self._tick_s
-        self._state = State.GREETING
+        self._enter(State.GREETING)
         config = self._config
         own = config.name, config.heartbeat_s, config.instance, config.replay
         self._send(Hello(VERSION, *own))
@@ -196,7 +215,8 @@ class Conversation:
         if self._state in (State.GREETING, State.READY):
             self._send(Goodbye(reason, Code.SILENT if returns else Code.CLOSING))
             self.effects.append(Close(BROKER, reason or "goodbye"))
-        self._state = State.CLOSED
+        if self._state is not State.CLOSED:
+            self._enter(State.CLOSED)
         self.timer_at = math.inf
 
     def take_effects(self) -> list[Effect]:
@@ -273,7 +293,7 @@ class Conversation:
         except SessionError as error:
             self._end(Code.BAD_NAME, str(error))
             return
-        self._state = State.READY
+        self._enter(State.READY)
         self._broker_heartbeat_s = message.heartbeat_s
         self._granted = 0
         self.paused.clear()
@@ -335,6 +355,10 @@ class Conversation:
 
     # --- inside ---
 
+    def _enter(self, state: State) -> None:
+        assert state in SESSION_MOVES[self._state], (self._state, state)
+        self._state = state
+
     def _publish(self) -> None:
         """Send what credit and advertisements allow."""
         if self._state is not State.READY:
@@ -363,7 +387,7 @@ class Conversation:
     def _leave(self, code: Code, reason: str) -> None:
         if self._state not in (State.GREETING, State.READY):
             return
-        self._state = State.OFF
+        self._enter(State.OFF)
         self.timer_at = math.inf
         lost = f"the link was lost before the answer: {reason}"
         self.results += [
@@ -373,7 +397,7 @@ class Conversation:
         self.effects.append(Log("warning", "link lost", {"reason": reason}))
 
     def _unsend(self) -> None:
-        """What was meant for a link that is gone must not go out on the next one."""
+        """Drop messages for a link that is gone: none may go out on the next one."""
         self.effects = [one for one in self.effects if not isinstance(one, Send)]
 
     def _refuse_when_closed(self) -> None:
@@ -391,13 +415,13 @@ _CONFIRMED: Mapping[type, Callable[[Conversation, Any], None]] = {
     Subscribe: Conversation._subscribed,
     Unsubscribe: Conversation._unsubscribed,
 }
-"""What a confirmed request leaves to be asked again on the next link."""
+"""Handlers of a confirmed request, which leaves something to be asked again on the next link."""
 
 _FORGOTTEN: Mapping[type, Callable[[Conversation, Any], None]] = {
     Advertise: Conversation._unadvertised,
     Subscribe: Conversation._unsubscribed,
 }
-"""What is not asked again once it was refused on a later link."""
+"""Handlers of requests that are not asked again once they were refused on a later link."""
 
 _ANYWHERE: Mapping[type, Callable[[Conversation, Any], None]] = {
     Refused: Conversation._receive_refused,
@@ -409,7 +433,7 @@ _HANDLERS_GREETING: Mapping[type, Callable[[Conversation, Any], None]] = {
     Welcome: Conversation._receive_welcome,
     **_ANYWHERE,
 }
-"""What a broker may send before it has welcomed this session."""
+"""Messages that a broker may send before it has welcomed this session."""
 
 _HANDLERS_READY: Mapping[type, Callable[[Conversation, Any], None]] = {
     Confirmed: Conversation._receive_confirmed,

@@ -1,4 +1,4 @@
-"""What a Node or a Session wants done: its only outputs (protocol.md section 8).
+"""Effects that a Node or a Session wants: its only outputs (protocol.md section 8).
 
 ``Send`` is a struct of msgspec, as are the messages that bear events: one is made for every event
 of a live link, and a frozen dataclass takes many times as long to make. Python's collector need

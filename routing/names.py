@@ -1,4 +1,4 @@
-"""What sources may be called, and what the names of parts say.
+"""Names that sources may have, and the meaning of the names of parts.
 
 Law: a client named ``flights#part-3`` is a part of the source ``flights`` (``serving.parts``);
 other names mean nothing to a broker, but that some are its own.

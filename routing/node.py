@@ -55,7 +55,7 @@ from routing.serving.status import time_or_none
 from routing.silence import excused
 
 LOST_CLOSED = "lost source closed"
-"""What the log says of a source whose link has been lost for ``source_silence_max_s``."""
+"""Words of the log for a source whose link has been lost for ``source_silence_max_s``."""
 REFUSED_MAX = 256
 """Brokers of which the log has said that they are refused; of one more it says it of all again."""
 
@@ -64,7 +64,7 @@ class Node(Service):
     """One broker. ``now`` is in seconds and never goes back; event time is in the events."""
 
     handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
-    """What a welcomed client may send, and what is done about it."""
+    """Messages that a welcomed client may send, each with its handler."""
 
     # --- inputs ---
 
@@ -292,7 +292,7 @@ class Node(Service):
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
 
     def _close_source(self, source: Source, why: str = GOODBYE) -> None:
-        """It has published everything."""
+        """Close a source, which has published everything."""
         self._sources.close(source, why)
         self._detection.withdraw(source, list(source.floors))
 

@@ -23,7 +23,7 @@ from routing.messages import (
 )
 
 WISHES = Advertise | Unadvertise | Subscribe | Unsubscribe
-"""What says what the client wants, and is asked again on the next link."""
+"""Requests that say what the client wants, and are asked again on the next link."""
 REQUESTS_MAX = 10_000
 """Requests without an answer at a time."""
 
@@ -47,14 +47,14 @@ class SessionRequests:
         self._open: dict[int, ClientRequest] = {}
         self._repeated: set[int] = set()
         self._ended: set[int] = set()
-        """Those that ask for a subscription whose end has been confirmed before its beginning."""
+        """Requests for a subscription whose end has been confirmed before its beginning."""
         self._last = 0
         self.advertising = 0
         """How many advertisements wait for their answer."""
 
     @property
     def open(self) -> Sequence[ClientRequest]:
-        """Those without an answer, in the order of their numbers."""
+        """Requests without an answer, in the order of their numbers."""
         return list(self._open.values())
 
     def number(self) -> int:

@@ -1,4 +1,4 @@
-"""What an application does with its broker: publishes, subscribes, deploys rules.
+"""Session: an application publishes, subscribes and deploys rules by it.
 
 A Session is a Conversation (what links need of it is there); everything here is sent once the
 broker has welcomed it, and what waits until then is bounded.

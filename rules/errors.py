@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 
 _new = tuple.__new__
-"""What a NamedTuple calls in the end, without the detour: there are many."""
+"""The constructor that a NamedTuple calls in the end, without the detour: there are many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a sink asks for: the events of one type that satisfy some conditions.
+"""A sink's wish: the events of one type that satisfy some conditions.
 
 A filter is written as an event of a rule is, ``Temp(value > 20 and room = "Room1")``, or as a
 type alone, which means all of its events. It has no parameters and looks at one event only.

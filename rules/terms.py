@@ -1,4 +1,4 @@
-"""What conditions and values are made of: expressions over the attributes of a rule's events.
+"""The terms of conditions and values: expressions over the attributes of a rule's events.
 
 The checker makes these values, typed and without names; ``pattern`` makes rules of them, and both
 engines read them. What the shape of an expression promises is told there.
@@ -24,7 +24,7 @@ TIME = -1
 IS_PRESENCE = -2
 """In place of the number of an attribute's presence: it is one."""
 TIME_NAME = "time"
-"""What an event's time is called; an attribute of that name comes first."""
+"""The name of an event's time; an attribute of that name comes first."""
 
 
 class Comparison(enum.Enum):
@@ -216,7 +216,7 @@ class Choice:
 
     @property
     def kind(self) -> Kind:
-        """That of the value."""
+        """The kind of the value."""
         return self.value.kind
 
 

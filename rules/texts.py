@@ -80,7 +80,7 @@ def _size_of(pattern: str) -> int:
 
 
 def results_of(function: TextFunction, texts: Sequence[str]) -> list[Value | None]:
-    """What a function makes of texts; None where that is undefined."""
+    """The results of a function over texts; None where that is undefined."""
     if function.pattern is None:
         return [text.lower() for text in texts]
     import pyarrow as pa

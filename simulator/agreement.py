@@ -112,7 +112,9 @@ def _rules_in_force(network: Network) -> frozenset[tuple[str, int, int | None]] 
 
 
 def check_tables(part: Part) -> Iterator[str]:
-    """What brokers know is what there is: plan, types, sources, rules and filters."""
+    """Differences between the tables of brokers and what there is: plan, types, sources, rules and
+    filters.
+    """
     root = part.brokers.get(part.root)
     if root is None:
         yield f"the root {part.root} is not there"
@@ -241,7 +243,9 @@ def _check_wants(part: Part) -> Iterator[str]:
 
 
 def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters]) -> Filters:
-    """What a broker wants of a neighbour: what is wanted at it, and beyond all others (Law 2)."""
+    """The filters that a broker wants of a neighbour: those wanted at it, and beyond all others
+    (Law 2).
+    """
     known = found.get((name, to))
     if known is not None:
         return known
@@ -303,7 +307,7 @@ def _check_tree(part: Part, root: str, own: Mapping[str, Processing]) -> Iterato
         return
     edges = {(one.father, name) for name, one in own.items() if one.father is not None}
     # Brokers out of reach have a place in the division of the rules, which wait for them.
-    absent = {name for name, _ in part.brokers[root].agreed.absent}
+    absent = set(part.brokers[root].agreed.out_of_reach)
     children = {(name, child) for name, one in own.items() for child in one.children - absent}
     if edges != children:
         yield f"fathers and children of {told} do not agree"

@@ -1,4 +1,4 @@
-"""What a scenario says of its network, for who runs it as processes (``rexmq network``)."""
+"""A scenario's network as a host sees it that runs it as processes (``rexmq network``)."""
 
 from __future__ import annotations
 

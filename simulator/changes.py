@@ -1,4 +1,4 @@
-"""Which rules hold from when to when: what a scenario asks for, and what brokers confirm.
+"""The times at which rules hold: as a scenario asks, and as brokers confirm.
 
 Law 1: one thing is asked after another, each when its time has come and what was asked before it is
 answered. So changes that are asked of different brokers are made in their order.
@@ -47,7 +47,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is asked: to deploy the rules of a text, in place of those of their names, or to remove
+    """One request: to deploy the rules of a text, in place of those of their names, or to remove
     one. ``at_s``: seconds after the first event's time; None: before it, as the scenario begins.
     """
 

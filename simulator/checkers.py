@@ -1,4 +1,4 @@
-"""What must be true of a run: at its end, when nothing happens any more, and all the time.
+"""Checks of a run: at its end, when nothing happens any more, and all the time.
 
 Each checker gives the differences in words; none is a pass. The results are compared with the
 centralised oracle, the network with what is really there, tables and trees with one another and
@@ -23,13 +23,13 @@ from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source
+from simulator.closings import Closings, closed_at
 from simulator.dues import due, misnumbered, quiet_way_s
 from simulator.experiment import Experiment, Outcome
 from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
 from simulator.losses import Losses
 from simulator.oracle import Answer, Oracle, delivered, differences
-from simulator.partings import Partings, forgotten_at, left_out_at
 from simulator.scenario import CHECKS
 
 REST_S = 60.0
@@ -63,13 +63,13 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     taken = list(_taken(experiment))
     oracle = Oracle(() if by_arrival else experiment.book.held, taken)
     losses = None if by_arrival else _losses(experiment)
-    partings = None if by_arrival else Partings(experiment)
+    closings = None if by_arrival else Closings(experiment)
     without = _Without(experiment, taken, oracle)
     for name, sink in experiment.sinks.items():
         got = delivered(sink.arrivals)
         expected = due(experiment, sink, oracle, got)
-        if partings:
-            expected = partings.expected(sink, partial(without.due, sink, got), got)
+        if closings:
+            expected = closings.expected(sink, partial(without.due, sink, got), got)
         if sink.is_away and outcome.settled and not sink.has_left:
             yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
@@ -96,7 +96,7 @@ class _Without:
         self._oracles: dict[frozenset[str], Oracle] = {frozenset(): oracle}
 
     def due(self, sink: Sink, got: Answer, absent: frozenset[str]) -> Answer:
-        """What a sink is due of what is found without these sources."""
+        """The part that a sink is due of the answer without these sources."""
         if absent not in self._oracles:
             recordings = [one for _, one in self._experiment.recordings]
             names = [one.name for one in recordings for _ in one.batches]
@@ -118,7 +118,7 @@ def _begun_too_late(experiment: Experiment) -> Iterator[str]:
 
 
 def _clock(experiment: Experiment, moment: float) -> int:
-    """What timers show to rules at a moment, where there are any."""
+    """The time that timers show to rules at a moment, where there are any."""
     return math.ceil(moment * MICROSECONDS) if _ticks(experiment) else TIME_MIN
 
 
@@ -167,7 +167,7 @@ def _is_torn(experiment: Experiment) -> bool:
 def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
     """Without the order in which published events came, where brokers fail, or where trees are
     built anew and the sink has not been there from the first, with all that it wants: what is sent
-    again may come behind later ones then (protocol.md section 9).
+    again may come behind later ones then (brokers.md section 5).
     """
     fails = any(fault.kind in FAILURES for fault in experiment.scenario.faults)
     confirmed_at = max((wish.confirmed_at for wish in sink.wishes.values()), default=math.inf)
@@ -178,7 +178,7 @@ def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
 
 
 def refusals(experiment: Experiment) -> Iterator[str]:
-    """What brokers refused of what clients asked for or published, and why; and the subscriptions
+    """Requests and events that brokers refused, and why; and the subscriptions
     that are paused in the end.
     """
     for client in experiment.clients:
@@ -193,8 +193,8 @@ def refusals(experiment: Experiment) -> Iterator[str]:
 
 
 def _late(experiment: Experiment, client: Client) -> list[Rejected]:
-    """What a source that came in mid-stream brought too late for others of its types; or one that
-    came back, or has moved, for any.
+    """Events that a source which came in mid-stream brought too late for others of its types; or
+    one that came back, or has moved, for any.
     """
     if not isinstance(client, Source):
         return []
@@ -239,8 +239,7 @@ def _may_be_late_from(experiment: Experiment, source: Source) -> Iterator[float]
     """From which moments on, for each reason that there is."""
     yield from (move.moment for move in source.moves[:1])
     yield from (one.moment for one in _forgetful(source.broker)[:1])
-    yield from forgotten_at(experiment, source)
-    yield from left_out_at(experiment, source)
+    yield from closed_at(experiment, source)
     if experiment.comes_s(source.name) is not None:
         others = {
             one.name for other in experiment.sources if other is not source for one in other.types
@@ -255,7 +254,7 @@ def _forgetful(host: BrokerHost) -> list[Failure]:
 
 
 def _losses(experiment: Experiment) -> Losses | None:
-    """What may be lost with brokers that have failed; None where none had clients."""
+    """Losses that failed brokers excuse; None where none had clients."""
     failures = [one for host in experiment.brokers.values() for one in host.failures]
     if not failures:
         return None
@@ -419,7 +418,7 @@ def check_buffers(outcome: Outcome) -> Iterator[str]:
 
 
 def check_marks(outcome: Outcome) -> Iterator[str]:
-    """What is promised never to go back never has."""
+    """Marks that went back, which none may."""
     yield from _seen(outcome, "marks")
 
 

@@ -22,7 +22,7 @@ from simulator.simulation import Replay, Trace
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be done with a scenario, and what is to be written.
+    """The command's wishes: what to do with a scenario, and what to write.
 
     ``replay``: a saved trace that the run is to repeat, instead of writing one to ``trace``;
     ``picture``: where the network is drawn.

@@ -1,4 +1,4 @@
-"""What uses the network: sources, sinks and a rule manager, each with a Session of its own.
+"""Clients of the network: sources, sinks and a rule manager, each with a Session of its own.
 
 A client's link to its broker is short and loses nothing; it breaks when the broker fails, and
 the client tries again every ``RETRY_S``. Frames of a link that is gone arrive nowhere.
@@ -326,7 +326,7 @@ class Source(Client):
         self._publish()
 
     def _publish(self) -> None:
-        """What is due goes out as far as the session has room for it."""
+        """Publish the events that are due, as far as the session has room for them."""
         if self._has_asked or self._rests:
             return
         if self._to_move:
@@ -362,7 +362,7 @@ class Source(Client):
 
 
 class Arrival(Struct, frozen=True, eq=False, gc=False):
-    """What a sink was delivered at a moment."""
+    """Events that a sink was delivered at a moment."""
 
     moment: float
     delivery: Delivery
@@ -415,7 +415,7 @@ class Sink(Client):
         self.wishes: dict[int, Wish] = {}
         """Its subscriptions, those that it has given up, too."""
         self._requests: dict[int, tuple[Wish, bool]] = {}
-        """What it has asked, to begin or to end, and was not told yet."""
+        """Subscriptions that it has asked to begin or to end, without an answer yet."""
         self.arrivals: list[Arrival] = []
         self.moments = moments
         self._keeps = keeps
@@ -449,7 +449,7 @@ class Sink(Client):
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """What it subscribes to."""
+        """The filters that it subscribes with."""
         return tuple(wish.text for _, wish in self._wanted) if self.wishes else self._filters
 
     def leave(self) -> None:

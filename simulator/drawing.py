@@ -47,7 +47,7 @@ class DrawingError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What is drawn.
+    """A drawing's content.
 
     ``traffic``: bytes in both directions, by link; ``tree``: links that the single tree uses;
     ``sink_trees``: those over which something comes for a broker's sinks, by that broker;
@@ -65,7 +65,7 @@ class Sketch:
 
 
 def sketch_of(outcome: Outcome) -> Sketch:
-    """What there is to be drawn of a run, as it is at its end."""
+    """The sketch of a run, as it is at its end."""
     experiment = outcome.experiment
     traffic = {
         _pair(*link): sum(lane.bytes for lane in lanes) for link, lanes in experiment.lanes.items()
@@ -97,7 +97,7 @@ def _fathers(experiment: Experiment) -> Iterable[tuple[str, str | None]]:
 
 
 def _facts(experiment: Experiment) -> dict[str, Mapping[str, Any]]:
-    """What the brokers that run tell of themselves."""
+    """The status of each broker that runs, by its name."""
     now = experiment.simulation.now
     return {
         name: host.broker.status(now)

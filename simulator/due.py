@@ -1,4 +1,4 @@
-"""What is due at a moment of simulated time.
+"""Acts that are due at a moment of simulated time.
 
 A message costs one event with one callback. A process for each would cost eight times as much.
 """
@@ -13,7 +13,7 @@ from simpy.events import NORMAL, Event
 
 
 class Due(Event):
-    """What happens after a delay: ``act`` is called with this, which bears ``what``.
+    """An act after a delay: ``act`` is called with this, which bears ``what``.
 
     As simpy's Timeout, which is made for processes that wait, but in one stroke.
     """

@@ -1,4 +1,5 @@
-"""What a sink is due of what the oracle finds: it may come late, turn to other things, or leave.
+"""The events that a sink is due of those the oracle finds: it may come late, turn to other things,
+or leave.
 
 Law 1: what is published, or found, before a subscription is in force may come or not; and so may
 what is under way when it is given up. All between is due. However often a sink turns, nothing comes
@@ -26,7 +27,7 @@ Keys: TypeAlias = Set[tuple[str, str]]
 
 
 def due(network: Network, sink: Sink, oracle: Oracle, got: Answer) -> Answer:
-    """What must have come to it, and what has come and might."""
+    """The answer of events that must have come to it, and of those that came and might."""
     expected = oracle.answer({wish.text for wish in sink.wishes.values()} or sink.filters)
     if not _turns(sink):
         return _due_by_all(network, sink, expected, got)

@@ -32,7 +32,7 @@ SETTLED_MAX_S = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run. ``settled``: it ended because nothing more was to come."""
+    """The outcome of a run. ``settled``: it ended because nothing more was to come."""
 
     experiment: Experiment
     ended_at: float

@@ -1,4 +1,4 @@
-"""What goes wrong in a run, when, for how long, and where.
+"""Faults of a run: when, for how long, and where.
 
 A fault that does something to lanes does it to both directions of its links. What it changes is
 put back when it ends; so faults of one kind in one place must not overlap (together).
@@ -95,7 +95,7 @@ class Places:
     sources: Mapping[str, Sequence[Source]]
 
     def struck(self, fault: Fault) -> Struck:
-        """What the fault is on; KeyError for what is not there."""
+        """The object that the fault strikes; KeyError for what is not there."""
         links = [frozenset(link) for link in fault.links] or self.links
         return Struck(
             [lane for link in links for lane in self.links[link]],
@@ -106,7 +106,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """What a fault is on. Its kind looks at one of these only."""
+    """The object that a fault strikes. Its kind looks at one of these only."""
 
     lanes: Sequence[Lane]
     hosts: Sequence[BrokerHost]

@@ -70,7 +70,7 @@ def _draw_delays(axes: Any, delays: Mapping[str, Sequence[float]]) -> None:
 
 
 def _kilobytes(outcome: Outcome) -> Mapping[str, tuple[float, float]]:
-    """What the links carried, those that carried most first: one way, by which they are named, and
+    """Kilobytes that the links carried, the busiest first: one way, by which they are named, and
     the other.
     """
     found = {

@@ -265,5 +265,7 @@ def _between(batch: EventBatch, begin: int, end: int) -> EventBatch:
 
 
 def _nearest(items: Sequence, locality: float, least: int = 1) -> Sequence:  # type: ignore[type-arg]
-    """Those among which is chosen: all without locality, the first of them with a locality of 1."""
+    """The items among which to choose: all without locality, the first of them with a locality of
+    1.
+    """
     return items[: max(least, math.ceil((1 - locality) * len(items)))]

@@ -1,4 +1,4 @@
-"""What drives the protocols: carries out their effects and calls their timers.
+"""Hosts that drive the protocols: they carry out their effects and call their timers.
 
 Law: a host knows no protocol. It gives a machine what came and the time, sends what it wants sent,
 and calls ``handle_timer`` when ``next_timer`` is due. Each message costs a broker's processor what
@@ -34,7 +34,7 @@ class Machine(Protocol):
         ...
 
     def take_effects(self) -> list[Effect]:
-        """What it wants done."""
+        """The effects since the last call, in order."""
         ...
 
 
@@ -104,7 +104,7 @@ class Driver:
 
 
 class Pricing(Protocol):
-    """What a broker's processor spends on messages, in seconds."""
+    """Seconds that a broker's processor spends on messages."""
 
     def of(self, frames: Frames, rules: int) -> float:
         """For a message that comes to a broker that evaluates so many rules."""
@@ -236,14 +236,14 @@ class BrokerHost:
         """By the client's address: the lane to it."""
         self.starts = 0
         self.warnings: list[tuple[float, Log]] = []
-        """What it has warned of in its log, and when, in seconds."""
+        """Warnings in its log, each with its time in seconds."""
         self.failures: list[Failure] = []
-        """Those at which it had clients, or something that clients had left with it."""
+        """The failures at which it had clients, or something that clients had left with it."""
         self._simulation = simulation
         self._make = make
         self._on_close: dict[Peer, Callable[[], None]] = {}
         self._gone: tuple[Peer, ...] = ()
-        """Those who were its clients when it last failed."""
+        """Its clients when it last failed."""
         self.processor = Processor(simulation, costs, self._take_together, self._count_rules)
         self._is_free = costs is FREE
         self._come = self._take if costs is FREE else self.processor.arrive

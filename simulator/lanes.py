@@ -1,4 +1,4 @@
-"""What carries bytes: one lane for each direction of a link.
+"""Lanes carry bytes: one for each direction of a link.
 
 A lane sends one message after another at its bandwidth, and each arrives ``delay_s`` after it was
 sent, in order. What faults do lies below the protocols: a lane may lose, repeat and reorder
@@ -23,7 +23,7 @@ _KIND = 3
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What a lane is like. Raises ValueError naming what makes no sense.
+    """A lane's delay, rate and faults. Raises ValueError naming what makes no sense.
 
     ``bandwidth``: bytes per second, None for any number; ``queue_s_max``: the longest that a
     message waits to be sent; ``loss`` and ``repeats``: shares of the messages; ``jitter_s``: up to
@@ -76,7 +76,7 @@ class Lane:
         return max(self._free_at - self._simulation.now, 0.0)
 
     def count_anew(self) -> None:
-        """What has been sent so far is not to be counted."""
+        """Leave the bytes sent so far out of the count."""
         self.messages = self.bytes = self.lost = 0
 
     def send(self, frames: Frames) -> None:

@@ -1,4 +1,4 @@
-"""What may be lost with a broker that fails and has clients, and what results may lack by that.
+"""Losses with a broker that fails and has clients, and the results that may lack by them.
 
 What a broker alone had is gone with its memory: the events that it had acknowledged and that were
 still needed (its ledger). And with the links of its clients go the subscriptions of its sinks, even
@@ -36,12 +36,12 @@ from simulator.clients import Arrival, Gap
 from simulator.oracle import Answer, facts, in_order
 
 Key = tuple[str, str]
-"""What tells an event from all others: its source and its id."""
+"""An event's key among all others: its source and its id."""
 
 
 class Losses:
-    """What failures excuse. ``first_s``: when the first broker failed; ``kept``: the events that
-    Law 1 speaks of; ``ahead_s``: by how much a source's clock is ahead at most, as it may be.
+    """Losses that failures excuse. ``first_s``: when the first broker failed; ``kept``: the events
+    that Law 1 speaks of; ``ahead_s``: by how much a source's clock is ahead at most, as it may be.
     """
 
     def __init__(
@@ -62,7 +62,8 @@ class Losses:
     def excuse(
         self, expected: Answer, arrivals: Sequence[Arrival], gaps: Sequence[Gap]
     ) -> tuple[Answer, Answer]:
-        """What is expected of a sink, and what it got, less what is excused of the difference.
+        """The answer expected of a sink, and the one it got, less what is excused of the
+        difference.
 
         ``gaps``: when the sink was without its broker.
         """
@@ -99,7 +100,7 @@ class Losses:
     def _without_repeats(
         self, arrivals: Sequence[Arrival], gaps: Sequence[Gap]
     ) -> list[tuple[float, Event]]:
-        """What came, and when, without what came again after a gap, and was the same (Law 2)."""
+        """Events that came, with their times, without repeats after a gap (Law 2)."""
         came: list[tuple[float, Event]] = []
         seen: dict[Key, tuple[int, object]] = {}  # by how many gaps there had been
         for arrival in arrivals:
@@ -139,7 +140,9 @@ def _turn(gaps: Sequence[Gap], moment: float) -> int:
 def _together(
     expected: Sequence[Event], got: Sequence[Event], turns: Mapping[Key, int]
 ) -> tuple[Event, ...]:
-    """What a sink got, with what came between gaps put together, where it was in order (Law 2)."""
+    """Events that a sink got, with those that came between gaps put together, where it was in order
+    (Law 2).
+    """
     places = {_key(event): place for place, event in enumerate(expected)}
     got_places = [places.get(_key(event), -1) for event in got]
     by_turn = sorted(zip((turns[_key(event)] for event in got), got_places, strict=True))

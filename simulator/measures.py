@@ -1,4 +1,4 @@
-"""What a run comes to, in figures: one row of a table.
+"""A run in figures: one row of a table.
 
 Delays, messages and bytes are those after the warm-up. Messages and bytes are those between
 brokers, everything included: overlay, requests, promises, acknowledgements.

@@ -33,7 +33,7 @@ BOUNDS: Mapping[str, Bounds] = {
 
 
 class Mishaps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is to go wrong. Raises ValueError naming what makes no sense.
+    """Mishaps to draw: how many of which kind. Raises ValueError naming what makes no sense.
 
     Faults begin at random instants of ``span_s``, in seconds after the first event's time:
     ``count`` of them, or one ``every_s`` seconds in the mean (Poisson). Each is of one of
@@ -103,7 +103,7 @@ INSTANT_S = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What there is to be struck."""
+    """Objects that mishaps can strike."""
 
     links: Sequence[Link]
     brokers: Sequence[str]

@@ -65,7 +65,7 @@ class Network:
         made = self._generated()
         self._steps = steps_of(scenario, made.rules if made else "")
         self._names: dict[str, str] = {}
-        """What a scenario calls the sources that files name."""
+        """A scenario's names of the sources that files name."""
         self.recordings = [*self._read_recordings(), *(made.recordings if made else ())]
         known = {schema.name: schema for _, one in self.recordings for schema in one.types}
         self._rulesets = list(checked(self._steps, known))

@@ -1,4 +1,4 @@
-"""What every sink must get: the centralised answer, by the obvious engine, over the whole input.
+"""Answers that sinks must get: the centralised answer, by the obvious engine, over the whole input.
 
 Composite events come in the order of time and E4 over all of a sink's subscriptions; published
 events as they come, so those are compared as a set, and each source's in its order.
@@ -36,7 +36,9 @@ class Answer:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Answer:
-        """These, as they came; published ones by source alone, so each source's in that order."""
+        """The answer of events as they came; published ones by source alone, so each source's in
+        that order.
+        """
         composite: list[Event] = []
         published: list[Event] = []
         for event in events:
@@ -93,7 +95,7 @@ class Oracle:
         return _parsed(text, batch.type).mask(batch)
 
     def answer(self, filters: Iterable[str]) -> Answer:
-        """What a sink with these subscriptions must get."""
+        """The answer that a sink with these subscriptions must get."""
         wanted: dict[str, list[Subscription]] = {}
         for text in filters:
             schema = self._schemas.get(type_named(text) or "")
@@ -131,7 +133,7 @@ def _matching(batch: EventBatch, wanted: Mapping[str, list[Subscription]]) -> It
 
 
 def delivered(arrivals: Iterable[Arrival]) -> Answer:
-    """What a sink got."""
+    """The answer that a sink got."""
     return Answer.of(event for one in arrivals for event in in_order(one.delivery))
 
 
@@ -142,7 +144,7 @@ def in_order(delivery: Delivery) -> list[Event]:
 
 
 def differences(expected: Answer, got: Answer) -> list[str]:
-    """What is missing, surplus or out of order, in words; empty when nothing is."""
+    """Events that are missing, surplus or out of order, in words; empty when nothing is."""
     return [
         *_differences("composite events", expected.composite, got.composite),
         *_differences("published events", expected.published, got.published),

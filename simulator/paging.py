@@ -1,4 +1,4 @@
-"""What a simulated network is made of, moved into large pages of memory where the system has them.
+"""The objects of a simulated network, moved into large pages of memory where the system has them.
 
 A message among a thousand brokers touches a few hundred small objects out of gigabytes, and the
 processor waits for each of them: first for where it is (the page tables), then for what it is. With

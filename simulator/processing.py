@@ -1,4 +1,4 @@
-"""What brokers' processors spend on messages, as a table that was measured on the real code.
+"""Times that brokers' processors spend on messages, a table that was measured on the real code.
 
 Law 1: a message costs by what it is, by its bytes, and by what is evaluated where it comes: rows of
 a table say how much. What a broker sends costs too, for whoever has it sent; so a message that goes
@@ -62,13 +62,13 @@ class Cost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name}: expected 0 or more, found {getattr(self, name)}")
 
     def seconds(self, size: int, rules: int) -> float:
-        """What a message of so many bytes costs a broker that evaluates so many rules."""
+        """Seconds that a message of so many bytes costs a broker that evaluates so many rules."""
         rest_us = self.evaluating_us + self.rule_us * rules if rules else 0.0
         return (self.message_us + rest_us) / 1e6 + self.byte_ns * size / 1e9
 
 
 class Received(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What messages cost that come in: clients' events; neighbours' events, or marks alone;
+    """Costs of messages that come in: clients' events; neighbours' events, or marks alone;
     what asks for events (push and pull); signs of life, credit and acknowledgements; all others.
     """
 
@@ -81,7 +81,7 @@ class Received(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What messages cost that go out: to sinks; all others."""
+    """Costs of messages that go out: to sinks; all others."""
 
     deliveries: Cost
     others: Cost

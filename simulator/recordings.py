@@ -64,7 +64,7 @@ class Recording:
             yield int(batch.time.max())
 
     def publications(self) -> Iterator[Publication]:
-        """What the source publishes, in order: the events that share a moment go together."""
+        """Publications of the source, in order: the events that share a moment go together."""
         begin, end = self.span or (None, TIME_MAX)
         if begin is not None:
             least = min((int(batch.time.min()) for batch in self.batches), default=end)

@@ -1,4 +1,4 @@
-"""What is told of a run: one table for people, tables as CSV, deliveries as JSON lines.
+"""Reports of a run: one table for people, tables as CSV, deliveries as JSON lines.
 
 Delays and traffic are those after the warm-up; deliveries are told whole.
 """
@@ -24,7 +24,7 @@ LANE_COLUMNS = ("from", "to", "messages", "bytes", "lost")
 
 
 def summary(outcome: Outcome) -> str:
-    """What came of a run, a line a fact, without a line end after it."""
+    """A summary of a run, a line a fact, without a line end after it."""
     experiment = outcome.experiment
     lanes = [lane for pair in experiment.lanes.values() for lane in pair]
     facts = {

@@ -46,7 +46,7 @@ ORDERINGS = ("watermark", "arrival")
 SECONDS_MAX = 1e8
 """More than three years, for anything that is told in seconds."""
 CHECKS = ("results", "network", "tables", "trees", "buffers", "marks")
-"""What can be checked of a run (simulator.checkers)."""
+"""Checks of a run (simulator.checkers)."""
 
 
 class ScenarioError(ValueError):
@@ -180,7 +180,7 @@ SECONDS = re.compile(r"_s(\[\d+\])?$")
 QUIET_HEARTBEAT_S = 600.0
 """The heartbeats of a run in which nothing fails: they would only be counted."""
 FAULTY_HEARTBEAT_S = 1.0
-"""Those of a run with faults."""
+"""Seconds between heartbeats in a run with faults."""
 
 
 def read(file: Path, seed: int | None = None) -> Scenario:
@@ -189,7 +189,7 @@ def read(file: Path, seed: int | None = None) -> Scenario:
 
 
 def parse(file: Path) -> Mapping[str, Any]:
-    """What a file says, unchecked. ScenarioError, OSError."""
+    """A file's content, unchecked. ScenarioError, OSError."""
     data = file.read_bytes()
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
@@ -509,7 +509,7 @@ def _positive(place: str, value: float | None) -> None:
 
 
 def _hold_a_window(protocol: ProtocolTable) -> None:
-    """What waits on a link and what is under way must be able to be there together."""
+    """Check that a link's buffer has room for a whole window."""
     counts: dict[str, Any] = {
         "window_max": protocol.window_max,
         "buffer_max": protocol.buffer_max,

@@ -27,7 +27,7 @@ BROKERS_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What a network is to be like.
+    """A network to draw: its size and shape.
 
     ``kind``: one of KINDS, or ``graphml`` for the one in ``file``, whose edges may have a
     ``delay_ms`` (otherwise the mean). ``degree``: the mean number of neighbours, where it is
@@ -99,7 +99,7 @@ def _from_file(file: Path, mean_s: float) -> nx.Graph:
 
 
 def _milliseconds(text: object) -> float:
-    """What a file says of a delay; NaN, where that is no number."""
+    """A delay as a file says it; NaN where it says no number."""
     try:
         return float(str(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What must be true of a run at every moment: brokers are looked at while they run.
+"""Checks of a run at every moment: brokers are looked at while they run.
 
 Law 1: a watch sends nothing, draws no chance and changes nothing, so a run that is watched is the
 same run, byte for byte. It looks between two inputs, when every broker has done all that follows
@@ -58,7 +58,7 @@ Marks: TypeAlias = tuple[Scope, Mapping[str, int]]
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of a host when it was last looked at, of one life of its broker."""
+    """A host as it was last looked at, in one life of its broker."""
 
     broker: Broker
     marks: dict[str, Marks] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Watch:
         self._restless: str | None = None
         """A broker that was not at rest when that was last asked: most likely it is not yet."""
         self._agreed: list[Any] = []
-        """What the tables followed from when they were last looked at."""
+        """The facts that the tables followed from when they were last looked at."""
         self.rested_at: float | None = None
         """When the whole network was last at rest."""
 
@@ -193,7 +193,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _agreed_on(network: Network) -> Iterator[Any]:
-    """What tables follow from: where none of it is another, neither are they."""
+    """The facts that tables follow from: where none has changed, neither have they."""
     for host in network.brokers.values():
         if host.is_running:
             broker = host.broker
@@ -260,7 +260,7 @@ def _marks_in_tree(tree: str, station: Station, plan: Any) -> Iterator[tuple[str
 
 
 def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
-    """What a broker keeps, how much of it, and how much of it at most."""
+    """The buffers of a broker, each with its size and its bound."""
     ground, overlay = broker.ground, broker.overlay
     config, links = ground.config, overlay.config
     for channel in overlay.links.values():
@@ -281,7 +281,7 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
         yield f"credit of source {source.name}", source.outstanding, config.publish_credit
         yield f"types of source {source.name}", len(source.floors), config.types_max
     for station in ground.detection.stations:
-        if station.missing.absent - station.missing.given_up:
+        if station.missing.absent:
             waiting = sum(station.missing.waiting.values())
             yield "events waiting for a type", waiting, config.waiting_events_max
 

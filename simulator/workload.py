@@ -19,7 +19,7 @@ COUNT_MAX = 10**9
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is published, which rules there are, who subscribes. Raises ValueError.
+    """A workload to draw: events, rules and subscriptions. Raises ValueError.
 
     ``rates``: events a second of the rarest and of the most frequent type; ``law``: how those of
     the others lie between, ``exponential`` (each the same factor above the one before), ``zipf``

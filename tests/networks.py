@@ -17,7 +17,7 @@ from matcher.formats.printing import json_lines
 from matcher.matching import Matching
 from matcher.methods.matcher import Matcher
 from matcher.model import Event
-from routing.delivery import audience
+from routing.delivery import subscriber_index
 from routing.network.tables import demand, filters
 from simulator import scenario
 from simulator.experiment import Experiment, Outcome
@@ -157,7 +157,7 @@ def local(path: Path, strategy: str) -> Path:
 
 def match_few(patch: pytest.MonkeyPatch) -> None:
     """Have brokers match subscriptions together, however few they are."""
-    for module in (audience, demand, filters):
+    for module in (subscriber_index, demand, filters):
         patch.setattr(module, "MANY", 1)
     filters._shared.cache_clear()
 

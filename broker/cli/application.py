@@ -128,7 +128,7 @@ Version = Annotated[
 
 
 def options(version: Version = False) -> None:
-    """What can be asked before any command."""
+    """Options that stand before any command."""
 
 
 def _register(app: typer.Typer, name: str) -> None:

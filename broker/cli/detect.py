@@ -160,7 +160,7 @@ def _check_engine(engine: str, device: str, threads: int) -> None:
 
 
 def _format(form: str | None, output: Path | None) -> str:
-    """What is printed: a member of FORMATS, or ``table`` for what the output's ending says."""
+    """The format to print: a member of FORMATS, or ``table`` for what the output's ending says."""
     from broker.cli.outcome import UsageError, one_of
     from matcher.errors import EventError
     from matcher.formats.files import form_written

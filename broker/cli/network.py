@@ -100,7 +100,7 @@ def _signals(*numbers: signal.Signals) -> Iterator[Callable[[], bytes]]:
 
 
 def _heeded(numbers: Iterable[signal.Signals]) -> Iterator[signal.Signals]:
-    """Those that this command was not started to ignore: nohup has SIGHUP ignored."""
+    """The signals that this command was not started to ignore: nohup has SIGHUP ignored."""
     return (number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN)
 
 

@@ -118,7 +118,7 @@ def layout_of(
     time_zone: str | None = None,
     time_cut: bool = False,
 ) -> Layout:
-    """What the options say of files of events; UsageError where it cannot be."""
+    """The layout of files of events by the options; UsageError where it cannot be."""
     from broker.cli.outcome import UsageError
     from matcher.errors import EventError
     from matcher.formats.layout import Layout, columns_of

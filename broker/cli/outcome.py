@@ -24,9 +24,9 @@ REFUSED = 1
 WRONG_USAGE = 2
 UNREACHABLE = 3
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says when it takes no more of a file."""
+"""Errors by which the system says that it takes no more of a file."""
 INTERRUPTED = 130
-"""What a shell reports of a process that SIGINT ended."""
+"""The status that a shell reports of a process that SIGINT ended."""
 
 
 class UsageError(Exception):

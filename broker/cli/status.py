@@ -148,7 +148,7 @@ def _sink_tree_lines(trees: Sequence[Mapping[str, Any]], broker: str) -> Iterato
 
 
 def _places(places: Mapping[str, str]) -> list[str]:
-    """Which broker evaluates which rules, those with the most first."""
+    """Lines of brokers with the rules that each evaluates, the busiest first."""
     rules: dict[str, list[str]] = {}
     for rule, place in places.items():
         rules.setdefault(place, []).append(rule)

@@ -105,7 +105,7 @@ def command(
 
 
 def _deliveries(subscriber: Subscriber, seconds: float | None) -> Iterator[Delivery]:
-    """What comes until the subscriber is closed, or for so long."""
+    """Deliveries until the subscriber is closed, or for so long."""
     from time import monotonic
 
     from broker.errors import ClientClosed

@@ -1,4 +1,4 @@
-"""What all clients share: a Session on a link that is made again when it ends.
+"""The base of all clients: a Session on a link that is made again when it ends.
 
 Law 1: nothing here waits or knows of threads or event loops; ``threaded`` and ``looped`` drive
 it. They call ``pump`` when a descriptor is readable, when ``deadline`` has passed, and after each
@@ -55,7 +55,7 @@ class Connection:
         self.drained = False
         """Whether the last pump found nothing more to receive."""
         self.problem: BrokerError | None = None
-        """What the broker refused without having been asked, until a call raises it."""
+        """A refusal that answers no request, until a call raises it."""
         self.due: Callable[[], None] | None = None
         """Called when ``due_at`` has passed, for what the client does of its own accord, and
         before the session's timer acts if it waits for anything then."""
@@ -80,7 +80,9 @@ class Connection:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What to watch; of another link, even if the numbers are the same, once ``links`` grew."""
+        """Descriptors to watch; of another link, even if the numbers are the same, once ``links``
+        grew.
+        """
         return () if self._link is None else self._link.descriptors
 
     def deadline(self) -> float:
@@ -244,4 +246,4 @@ _DISPATCHED: Mapping[type, Callable[[Connection, Any], None]] = {
     Refused: Connection._refused,
     Lost: Connection._lost,
 }
-"""What becomes of a result; the client itself takes the others."""
+"""Handlers of results; the client itself takes the others."""

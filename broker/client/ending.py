@@ -27,7 +27,7 @@ EXIT_S = 5.0
 
 
 class Open(Protocol):
-    """What drives an open client."""
+    """The driver of an open client."""
 
     def end(self, seconds: float) -> None:
         """See its events off, for so long at most, and close it."""
@@ -35,7 +35,7 @@ class Open(Protocol):
 
 
 _open: dict[Open, int] = {}
-"""Those that are open, and the processes that opened them."""
+"""Open clients, and the processes that opened them."""
 
 
 def note_open(client: Open) -> None:

@@ -81,7 +81,7 @@ class RuleManager(Scoped):
         return self._ask(lambda: self._session.show_rule(name))
 
     def status(self) -> Mapping[str, Any]:
-        """What the broker does: plain data, as docs/protocol.md describes it."""
+        """The broker's status: plain data (protocol.md section 7)."""
         return self._ask(self._session.status)
 
     def _take(self, steps: Steps) -> Mapping[str, Any]:

@@ -252,7 +252,7 @@ class Publisher(Scoped):
         return self._source.rejected
 
     def take_refusals(self) -> list[RefusedError]:
-        """What the broker refused since the last call, with ``on_refusal="keep"``: the first
+        """The broker's refusals since the last call, with ``on_refusal="keep"``: the first
         hundred refusals, each of one or more events.
         """
         with self._driver.lock:

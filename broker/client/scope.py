@@ -67,7 +67,7 @@ class AsyncScoped:
 
 
 def until_closed(receive: Callable[[], Thing]) -> Iterator[Thing]:
-    """What ``receive`` gives, again and again, until its client is closed."""
+    """The results of ``receive``, again and again, until its client is closed."""
     with suppress(ClientClosed):
         while True:
             yield receive()

@@ -1,4 +1,4 @@
-"""What both subscribers do between waits: keep deliveries, and grant credit as they are taken.
+"""The work of both subscribers between waits: keep deliveries, and grant credit as they are taken.
 
 The queue needs no bound of its own: the broker sends no more events than it was granted credit
 for, and credit is granted for what the application has taken.

@@ -1,4 +1,4 @@
-"""What both publishers do between waits: gather events, hand them to the session, hear of refusals.
+"""The work of both publishers between waits: gather events, hand them on, hear of refusals.
 
 An event after a pause leaves at once; in a stream, events gather, for one at a time they would
 cost everybody many times what they cost together. They gather for some times as long as the last
@@ -88,7 +88,7 @@ class Source:
             raise self._refusals.pop(0)
 
     def take_refusals(self) -> list[RefusedError]:
-        """What the broker refused since the last call, and nobody was told of."""
+        """The broker's refusals since the last call of which nobody was told."""
         refusals, self._refusals = self._refusals, []
         return refusals
 
@@ -140,7 +140,7 @@ class Source:
     # --- many at a time ---
 
     def batches(self, events: object, type_name: str | None) -> list[EventBatch]:
-        """What ``publish_batch`` was given, as batches. Raises BadEvent or SchemaError."""
+        """The arguments of ``publish_batch``, as batches. Raises BadEvent or SchemaError."""
         if isinstance(events, EventBatch):
             events = [events]
         if not isinstance(events, Sequence) or isinstance(events, str | bytes):
@@ -244,7 +244,7 @@ class Source:
         return SchemaError(f"event type {name} was not advertised by this publisher: {known}")
 
     def _rest(self) -> None:
-        """What was sent is out: the next events gather as long as that took, or longer."""
+        """Gather the next events for as long as sending took, or longer."""
         if self._sending_since is not None:
             now = self.connection.clock.now()
             took_s, self._sending_since = now - self._sending_since, None

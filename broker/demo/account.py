@@ -1,4 +1,4 @@
-"""What a run of the demo amounts to: counts, latencies, and which days it hit hardest.
+"""The account of a run of the demo: counts, latencies, and which days it hit hardest.
 
 The latency of a composite event is measured between two moments of one clock: when the last of
 the publishers handed over the stretch of its time, which the broker has to wait for (S14), and

@@ -92,7 +92,7 @@ _Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """What one source has recorded: a batch a type, each in order of time.
+    """The recording of one source: a batch a type, each in order of time.
 
     Sequence numbers count the source's events from 1 in order of time, over all its types; they
     are the events' ids too. Simultaneous events keep the order of the table.

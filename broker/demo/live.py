@@ -182,7 +182,7 @@ class Demo:
         return Publishing(self._endpoints, logs)
 
     def deliveries(self, publishing: Publishing) -> Iterator[Delivery | None]:
-        """What the subscriber gets, to the last; None now and then, while nothing comes."""
+        """Deliveries of the subscriber, to the last; None now and then, while nothing comes."""
         taken, expected = 0, None
         while expected is None or taken < expected:
             try:

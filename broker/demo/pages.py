@@ -1,4 +1,4 @@
-"""What the demo prints: sentences for composite events, and the page at its end.
+"""Texts that the demo prints: sentences for composite events, and the page at its end.
 
 Times and days are New York's, as the people there would have told them.
 """

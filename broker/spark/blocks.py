@@ -64,8 +64,9 @@ PIECES = 4
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What a pass wants: of rows of ``types``, these ``columns``, in ``buckets`` buckets whose
-    numbers begin at ``first``. ``keys``: by type, the column of the key; none where no key cuts.
+    """The portion that a pass wants: of rows of ``types``, these ``columns``, in ``buckets``
+    buckets whose numbers begin at ``first``. ``keys``: by type, the column of the key; none where
+    no key cuts.
     """
 
     types: frozenset[str]

@@ -61,7 +61,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What a task is given: its cell, the pass, the bucket (None: all of them), the row groups that
+    """A task's share: its cell, the pass, the bucket (None: all of them), the row groups that
     may hold something for it: number, time of the first event, and whether they are in order; and
     about how many ``rows`` it reads.
     """

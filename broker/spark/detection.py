@@ -275,7 +275,7 @@ def _directly(
     *,
     full_cause: bool,
 ) -> tuple[Look, DataFrame] | None:
-    """What is seen in the files of all frames, if these are scans, and what tasks find that read
+    """A look into the files of all frames, if these are scans, and the results of tasks that read
     them themselves, if that is the better way.
     """
     scans = [one.scan for one in inputs if isinstance(one.scan, Scan)]

@@ -88,7 +88,7 @@ class Files:
         return map(self.packings[frame].tallied, self.rows[frame].read(piece))
 
     def portion(self, number: int, place: int) -> Portion:
-        """What a pass wants of a row group."""
+        """The portion of a row group that a pass wants."""
         return self.packings[self.pieces[number][0]].portions[place]
 
     def may_want(self, number: int, place: int) -> bool:
@@ -165,7 +165,7 @@ def look_at_files(session: SparkSession, look: FileLook) -> tuple[Look, list[Spa
 
 
 def seen_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Look, list[Span]]:
-    """What rows of SEEN tell."""
+    """The look and the spans that rows of SEEN tell."""
     bad, spans = Counter[tuple[str, str]](), list[Span]()
     for row in rows:
         if row["reason"] is not None:
@@ -205,7 +205,7 @@ class FileWork:
     cells: Sequence[Own]
 
     def found(self, session: SparkSession, schema: StructType) -> DataFrame:
-        """What all the cells find."""
+        """The results of all cells."""
         count = len(self.cells)
         return session.range(0, count, 1, count).mapInArrow(self, schema)
 

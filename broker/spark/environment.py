@@ -1,4 +1,4 @@
-"""What Spark needs of a machine, and a session on this one.
+"""Needs of Spark on a machine, and a session on this one.
 
 Spark's own words for a missing Java are a stack trace; ours are a sentence.
 """
@@ -31,7 +31,7 @@ class SparkUnavailable(BrokerError):
 
 
 def missing() -> str | None:
-    """What keeps Spark from running here, as a sentence; None when nothing does."""
+    """The reason why Spark cannot run here, as a sentence; None when nothing does."""
     if importlib.util.find_spec("pyspark") is None:
         return "Spark needs the package pyspark, which is not installed: pip install rexmq[spark]"
     return missing_java()

@@ -34,7 +34,7 @@ TYPE, TIME, SOURCE, SEQUENCE, ID, BAD = "type", "time", "source", "sequence", "i
 RESERVED = (TYPE, TIME, SOURCE, SEQUENCE, ID, "cause")
 """Columns of a given frame that are no attributes."""
 NAMED, DECLARED = "attribute ", "declared "
-"""What comes before the name of a column of an attribute that is called like one of these, and of
+"""Prefixes of the name of a column of an attribute that is called like one of these, and of
 one that is an attribute only where it is declared (``layouts``)."""
 SPARK_TYPES: Mapping[Kind, spark.DataType] = {
     Kind.INT: spark.LongType(),
@@ -55,7 +55,7 @@ _EXPECTED: Mapping[str, tuple[tuple[Kind, ...], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which columns a wide frame has.
+    """The columns of a wide frame.
 
     ``types`` are those whose attributes it holds; ``attributes`` the distinct ones, in the order
     of their columns ``v0``, ``v1``, ...; ``has_sequence`` and ``has_source`` whether rows bear

@@ -27,7 +27,7 @@ REASONS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What is known of some events: how many they are, and QUANTILES + 1 times, the first the
+    """A look at some events: how many they are, and QUANTILES + 1 times, the first the
     least and the last the greatest; no times of no events.
     """
 
@@ -62,7 +62,7 @@ class Look:
             )
 
     def told(self) -> str:
-        """What is wrong, in words."""
+        """The fault in words."""
         first = sorted(self.bad.items(), key=lambda item: (-item[1], item[0]))
         told = [f"{count} of {name}: {reason}" for (name, reason), count in first[:REASONS_MAX]]
         more = [] if len(first) <= REASONS_MAX else [f"{len(first) - REASONS_MAX} other reasons"]

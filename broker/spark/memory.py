@@ -1,4 +1,4 @@
-"""What a cell of a stream remembers between micro-batches, and what it finds in the next.
+"""The memory of a cell of a stream between micro-batches, and its detection in the next.
 
 Law 1: a cell's events stand in pieces, a piece for what one micro-batch brought, until nothing
 that is still to be evaluated can reach back to them (``rules.cutting.reach``). What is found up to

@@ -133,7 +133,7 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What is collected, and for how long in seconds: what any of the ``filters`` asks for."""
+    """Options of reading: the ``filters``, of which any counts, and for how long in seconds."""
 
     brokers: tuple[str, ...]
     filters: tuple[str, ...]
@@ -178,7 +178,7 @@ def seconds(name: str, text: str) -> float:
 
 
 def _layout(given: Mapping[str, str]) -> Layout:
-    """What columns hold the attributes, and how the times are written; ValueError."""
+    """The columns of the attributes, and the form of the times; ValueError."""
     cuts = _one_of("timeCut", given["timecut"].lower(), ("true", "false")) == "true"
     unit = _one_of("timeUnit", given["timeunit"], tuple(UNITS))
     form = TimeForm(unit, given["timezone"] or None, given["timeformat"] or None, cuts)

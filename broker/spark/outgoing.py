@@ -188,7 +188,7 @@ class WideRows:
         return found
 
     def _ids(self, batch: pa.RecordBatch) -> EventIds:
-        """Who the rows are; without sequence numbers their ids alone count."""
+        """The ids of the rows; without sequence numbers these alone count."""
         texts = StringColumn.from_strings(batch.column(ID).to_pylist())
         if not self.form.has_sequence:
             count = batch.num_rows

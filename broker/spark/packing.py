@@ -34,8 +34,8 @@ PACKED = f"{CELL} int, {LATEST} timestamp, {EVENTS} binary, {DROPPED} long"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows a pass wants: those of its ``types`` (None: every row), in ``cells`` cells whose
-    numbers begin at ``first``; ``column`` tells a row's cell, counted from nought.
+    """The rows that a pass wants: those of its ``types`` (None: every row), in ``cells`` cells
+    whose numbers begin at ``first``; ``column`` tells a row's cell, counted from nought.
     """
 
     types: frozenset[str] | None

@@ -81,7 +81,9 @@ class FileChanged(BrokerError):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a file is known by: its ``size`` in bytes, and when it was written, in milliseconds."""
+    """A file's state, by which it is known: its ``size`` in bytes, and when it was written, in
+    milliseconds.
+    """
 
     size: int
     written_ms: int
@@ -121,8 +123,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is read at a time: a row group, or several small ones of files that are alike, one after
-    another, for to open and hand on each would take longer than to read it.
+    """A piece to read at a time: a row group, or several small ones of files that are alike, one
+    after another, for to open and hand on each would take longer than to read it.
     """
 
     groups: tuple[Group, ...]
@@ -249,7 +251,7 @@ class WideRows:
     def _faults(
         self, read: Mapping[str, pa.Array], known: Mapping[str, pa.Array]
     ) -> Iterator[tuple[pa.Array, str]]:
-        """What is wrong with some rows: which they are, and why; the first reason counts."""
+        """Faults of rows: a mask of them, and the reason; the first reason counts."""
         types = known[TYPE].cast(pa.string()) if self.row_type is None else None
         if types is not None and types.null_count:
             yield types.is_null(), "no type"
@@ -298,8 +300,8 @@ def opened(path: str, texts: Collection[str] = (), size: float = math.inf) -> pq
 
 
 def unlike(file: pq.ParquetFile, fields: Mapping[str, str]) -> str | None:
-    """What of files with the schema and the keys of this one Spark may read in another way than
-    Arrow; None if nothing. ``fields``: the columns that matter, with Spark's types of them.
+    """The reason why Spark may read files with the schema and the keys of this one in another way
+    than Arrow; None if nothing. ``fields``: the columns that matter, with Spark's types of them.
     """
     found = _old_calendar(file.metadata.metadata or {})
     places = {file.schema.column(place).path: place for place in range(len(file.schema))}
@@ -312,7 +314,7 @@ def unlike(file: pq.ParquetFile, fields: Mapping[str, str]) -> str | None:
 
 
 def unread(metadata: pq.FileMetaData, fields: Collection[str]) -> str | None:
-    """Which of these columns of a file is packed in a way that Arrow may not know; None if none."""
+    """A column of these that is packed in a way that Arrow may not know; None if none is."""
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(metadata.num_columns)):
             if column.compression not in CODECS and column.path_in_schema in fields:

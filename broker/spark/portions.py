@@ -1,4 +1,4 @@
-"""What each pass wants of the events, and what has to be read of the frames for all of them.
+"""Portions of the events for each pass, and the parts of the frames to read for all of them.
 
 Law: a column that no rule of a pass looks at is not moved for it, unless rows are ordered and named
 by all that they hold; and one that no pass wants is not read.
@@ -60,7 +60,7 @@ def columns_of(form: Form, portions: Sequence[Portion], row_type: str | None) ->
 
 
 def _columns(part: Pass, form: Form) -> tuple[str, ...]:
-    """What is moved for a pass."""
+    """The columns that are moved for a pass."""
     if not form.has_sequence:
         values = set(form.values)
     else:

@@ -42,8 +42,9 @@ PARTS_A_CORE = 2
 
 @dataclass(frozen=True)
 class Published:
-    """What was published, or would be (``dry_run``): ``events``, in so many ``parts``; ``rejected``
-    holds the rows that are no events, with the ``reason``; ``reasons`` counts them, by type too.
+    """The result of publishing, or of a trial (``dry_run``): ``events``, in so many ``parts``;
+    ``rejected`` holds the rows that are no events, with the ``reason``; ``reasons`` counts them, by
+    type too.
     """
 
     events: int

@@ -1,4 +1,4 @@
-"""What is asked of rules over frames, held against both before anything runs.
+"""A request of rules over frames, held against both before anything runs.
 
 The rules are checked with the types that the frames mean, the frames are brought into one form
 with the attributes that the rules use, and what stays in one piece is told in a warning.
@@ -75,7 +75,7 @@ def wide_parts(
 
 
 def wanted_types(ruleset: RuleSet, types: Collection[str] | None) -> tuple[EventType, ...]:
-    """Those of the types that rules define which are asked for; None: all of them."""
+    """The defined types that are asked for; None: all of them."""
     defined = defined_types(ruleset)
     if types is None:
         return tuple(defined)

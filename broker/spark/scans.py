@@ -51,7 +51,7 @@ _FILES = "org.apache.spark.sql.execution.datasources."
 _PRINTED = re.compile(
     r"{path=file:(/.*?); isDirectory=false; length=(\d+);.*?; modification_time=(\d+);", re.DOTALL
 )
-"""What Java prints of a file of the local file system."""
+"""The form in which Java prints a file of the local file system."""
 _SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -60,7 +60,7 @@ _SETTINGS = {
     "spark.sql.parquet.int96TimestampConversion": "false",
     "spark.sql.parquet.fieldId.read.enabled": "false",
 }
-"""What must be so, lest Spark reads files in another way."""
+"""Settings without which Spark reads files in another way."""
 _OPTIONS = {
     "path",
     "paths",
@@ -256,7 +256,7 @@ def _condition(plan: Any, of_folders: set[int]) -> Any:
 
 
 def _items(sequence: Any) -> Iterator[Any]:
-    """What a sequence of Scala's holds."""
+    """The items of a sequence of Scala's."""
     for place in range(sequence.size()):
         yield sequence.apply(place)
 

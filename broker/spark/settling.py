@@ -1,4 +1,4 @@
-"""What a worker of Python's has loaded is kept out of its collector's way.
+"""Objects that a worker of Python's has loaded are kept out of its collector's way.
 
 Spark has its workers collect after each task, walking through all that they have loaded: a tenth of
 a second each time, most of a short task.

@@ -33,7 +33,7 @@ class RexmqDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` is given."""
+        """The name that ``format`` is given."""
         return "rexmq"
 
     def schema(self) -> StructType:

@@ -152,7 +152,7 @@ def parts_of(
 
 
 def packing_of(parts: Collection[Part], form: Form, *, drops_bad: bool) -> Packing:
-    """Which rows each pass wants: where Timers tick every one, for they tick from the first on."""
+    """The rows that each pass wants: where Timers tick all, for they tick from the first on."""
     wanted = [
         Wanted(
             None if part.ticks else part.task.part.used_types,

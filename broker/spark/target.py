@@ -173,7 +173,7 @@ def _kinds(event_type: EventType) -> dict[str, tuple[Kind | None, str]]:
 
 
 def _kinds_of(schema: StructType, layout: Layout) -> dict[str, tuple[Kind | None, str]]:
-    """What the columns of attributes hold, by the attributes' names."""
+    """The kinds of the columns of attributes, by the attributes' names."""
     kinds: dict[str, tuple[Kind | None, str]] = {
         field.name: (kind_of(field.dataType), field.dataType.simpleString())
         for field in schema.fields

@@ -1,4 +1,4 @@
-"""What one task does: it runs an engine over the rows of one cell, which come in order of time.
+"""One task: it runs an engine over the rows of one cell, which come in order of time.
 
 Law: a row's name and its place among simultaneous ones (tesla.md E4) follow from the row and its
 cell's rows of the same instant alone. Where rows bear sequence numbers these are taken; else they
@@ -160,7 +160,7 @@ class Task:
         engine.push(EventBatch(_MARKER, times, ids, ()))
 
     def _owned(self, found: Detections, cell: Cell) -> Iterator[pa.RecordBatch]:
-        """What counts of what was found: of the pass's own rules, in the cell's own slice."""
+        """The results that count: of the pass's own rules, in the cell's own slice."""
         names = {type_.name for type_ in self.wanted}
         for batch in found.batches:
             if batch.type.name not in names:

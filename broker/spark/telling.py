@@ -22,7 +22,8 @@ from rules.errors import RuleErrors
 OURS: tuple[type[Exception], ...] = (BrokerError, EventError, RuleErrors)
 """Errors that say by themselves what is wrong."""
 _HIDES = "SPARK_HIDE_TRACEBACK"
-"""What PySpark's workers look at as they end with an error, which they do not survive."""
+"""A variable that PySpark's workers look at as they end with an error, which they do not survive.
+"""
 _TOLD = re.compile(
     r"(?:broker|matcher|rules|routing)(?:\.\w+)+\.(\w+: .+?)(?=\s*SQLSTATE: |\n\tat |\Z)", re.DOTALL
 )

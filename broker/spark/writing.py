@@ -60,13 +60,14 @@ _MENDED = {
     ),
     "time": "",
 }
-"""What is said of late events besides, by order."""
+"""Words about late events, by order."""
 
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What one task has written: ``rows`` and ``bytes`` of its record batches, events ``resent``
-    to another broker, rows left out as ``bad``, and the ``latest`` event time (None: no event).
+    """The result of one task's writing: ``rows`` and ``bytes`` of its record batches, events
+    ``resent`` to another broker, rows left out as ``bad``, and the ``latest`` event time (None: no
+    event).
     """
 
     rows: int = 0
@@ -77,7 +78,7 @@ class Written(WriterCommitMessage):
 
 
 class Writing:
-    """What all writers have in common. The driver makes one, tasks and the commit get copies."""
+    """The base of all writers. The driver makes one, tasks and the commit get copies."""
 
     def __init__(self, target: Target, schema: StructType) -> None:
         self.target = target
@@ -224,7 +225,7 @@ class _Batch(Writing):
         self.settle(messages, None)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """What was written stays, and rules wait until it is written again."""
+        """Leave what was written, for which rules wait until it is written again."""
 
 
 class _Stream(Writing):
@@ -235,7 +236,7 @@ class _Stream(Writing):
         self.settle(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """What was written stays, and is known when the batch is written again."""
+        """Leave what was written; it is known when the batch is written again."""
 
 
 class BatchWriter(_Batch, DataSourceArrowWriter):

@@ -1,4 +1,4 @@
-"""What content-based matching is about, as values and as arrays (thesis 4.2).
+"""Filters and constraints of content-based matching, as values and as arrays (thesis 4.2).
 
 A ``constraint`` and the filters made of them; which ``covering`` another, and two as one by
 ``merging``. For kernels, filters are packed in a ``table`` and events are ``mixed`` rows, then

@@ -58,7 +58,9 @@ SPELLING: Mapping[Operator, str] = {operator: symbol for symbol, operator in SYM
 
 
 class Sort(enum.IntEnum):
-    """What values can be compared: numbers of either kind, texts, bools; the numbers as above."""
+    """Sorts of values that can be compared: numbers of either kind, texts, bools; the numbers as
+    above.
+    """
 
     NUMBER = 0
     TEXT = 1
@@ -98,7 +100,7 @@ HOLDS: Mapping[Operator, Callable[..., bool]] = {
     Operator.SUFFIX: str.endswith,
     Operator.CONTAINS: str.__contains__,
 }
-"""What each operator means for a value and an operand of one sort: the definition."""
+"""The definition of each operator, for a value and an operand of one sort."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which filters say nothing beyond others: ``covers(f, g)`` when every event that ``g`` matches
+"""Filters that say nothing beyond others: ``covers(f, g)`` when every event that ``g`` matches
 is matched by ``f``. Who forwards subscriptions need not forward ``g`` beside ``f``.
 
 Law 1: it is never said of a filter that does not cover; a delivery would be lost.
@@ -148,7 +148,7 @@ ABSENT = _Absent()
 
 
 def values_of(filter_: Filter, name: str) -> _Absent | Numbers | _Texts | _Bools | None:
-    """What an attribute of the events that a filter matches can be; None when nothing can."""
+    """The values that an attribute can have in events that a filter matches; None when none."""
     constraints = [one for one in filter_.constraints if one.name == name]
     if not constraints:
         return ABSENT

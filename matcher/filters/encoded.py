@@ -57,7 +57,7 @@ class EncodedEvents:
         return EncodedEvents(offsets, self.cells[chosen], self.generation, self.texts, own)
 
     def in_order(self, found: AnyArray) -> AnyArray:
-        """What was found of each event, [n, ...], for the events as they were given."""
+        """Results of each event, [n, ...], for the events as they were given."""
         if self.rows is None:
             return found
         ordered = np.empty_like(found)

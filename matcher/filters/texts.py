@@ -123,7 +123,7 @@ class KnownTexts:
 
     @property
     def arrays(self) -> Texts:
-        """What kernels read of the texts remembered so far."""
+        """The texts remembered so far, as kernels read them."""
         grown = (self._hit_offsets, self._hits, self._ranks)
         hit_offsets, hits, ranks = (array.rows[: array.size] for array in grown)
         return hit_offsets, hits, ranks, self._test_ranks
@@ -189,7 +189,7 @@ class KnownTexts:
         return {number for number in numbers if number is not None}
 
     def _pieces(self, text: str) -> Iterator[str]:
-        """What a text may contain of the operands: its pieces of their lengths, or the operands
+        """Pieces of a text that may be operands: those of their lengths, or the operands
         themselves where they are fewer.
         """
         lengths = self._lengths[Operator.CONTAINS]

@@ -54,7 +54,7 @@ _ARROW_TYPES = {Kind.INT: pa.int64(), Kind.FLOAT: pa.float64(), Kind.BOOL: pa.bo
 _SHORT_INT = r"^-?\d{1,18}$"
 _NUMBER_OR_BOOL = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|true|True|false|False)$"
 _NULL_WORDS = ("NA", "N/A", "NULL", "null", "NaN", "nan", "None", "-")
-"""What stands for no value in many files, unless it is text; an option says which is null."""
+"""Words that stand for no value in many files, unless it is text; an option says which is null."""
 _NO_VALUES = pa.array(["", None, *_NULL_WORDS], pa.string())
 # What Arrow's own conversion is asked to do: it would take hexadecimal numbers too.
 _PLAIN = {

@@ -1,4 +1,4 @@
-"""What a reading of events knows and counts: schemas, bad events, surplus attributes (E5).
+"""Knowledge and counts of a reading of events: schemas, bad events, surplus attributes (E5).
 
 One :class:`Intake` serves all the files that are read together. It owns the schemas, declared or
 inferred from the first event of a type, and decides what becomes of a bad event: it is raised

@@ -23,7 +23,7 @@ from matcher.model import EventType, Kind
 from matcher.times import spoken
 
 REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoders raise of text that is no JSON, or not that of a schema."""
+"""Errors that decoders raise of text that is no JSON, or not that of a schema."""
 
 
 def rows_of(
@@ -96,8 +96,8 @@ def _decoders(event_type: EventType, members: Members) -> tuple[Any, Any, Any] |
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Which members of an object hold attributes: those of other names, and those ``beside`` them
-    that say when, who and of which type the event is, ``own`` being no attributes at all.
+    """The members of an object that hold attributes: those of other names, and those ``beside``
+    them that say when, who and of which type the event is, ``own`` being no attributes at all.
     """
 
     renamed: tuple[tuple[str, str], ...] = ()
@@ -106,7 +106,7 @@ class Members:
 
     @classmethod
     def of(cls, layout: Layout, type_name: str | None) -> Members:
-        """Those that a layout means."""
+        """The members that a layout means."""
         if not layout.flat:
             return cls(layout.columns)
         beside = frozenset(layout.role_columns(type_name).values())
@@ -132,7 +132,7 @@ class Members:
         return data | {name: members[key] for name, key in renamed.items() if key in members}
 
     def guessed(self, data: Mapping[str, object]) -> dict[str, object]:
-        """Those of the attributes that an event has which is not declared."""
+        """The attributes of an event whose type is not declared."""
         renamed = dict(self.renamed)
         return {
             name: value

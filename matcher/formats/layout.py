@@ -1,4 +1,4 @@
-"""Which column of a table, or member of a JSON object, is what of an event.
+"""Layouts: the meaning of a table's columns, or of a JSON object's members, for an event.
 
 One :class:`Layout` says it for all files that are read together, whatever their forms: options of
 the command line, of Python and of Spark are made into it, and every reader takes it.
@@ -42,7 +42,7 @@ class Roles(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What columns mean.
+    """The meaning of columns.
 
     ``time``, ``id``, ``source``, ``type``: the column with that role; None is the one of that name,
     if there is one, and NONE ("") is none. ``columns``: pairs of an attribute and the column that
@@ -140,7 +140,7 @@ class Layout:
 
 
 PLAIN = Layout()
-"""What is meant where nothing is said."""
+"""The layout where none is said."""
 
 
 def columns_of(text: str) -> tuple[tuple[str, str], ...]:

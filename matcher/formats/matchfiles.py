@@ -227,7 +227,9 @@ def _conflict(file: MatchFile, piece: _Piece, place: int) -> BadEvent:
 
 
 def _name(source: str, text: str) -> str:
-    """What an event is known by; with its length before it no source begins another one's name."""
+    """The name that an event is known by; with its length before it no source begins another one's
+    name.
+    """
     return f"{len(source)}:{source}{text}"
 
 

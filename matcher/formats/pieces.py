@@ -1,4 +1,4 @@
-"""What the forms of files that Arrow reads have in common: events in record batches.
+"""The common part of the forms of files that Arrow reads: events in record batches.
 
 Rows are numbered through the file, whose every piece is a record batch of at most ROWS rows.
 """

@@ -348,7 +348,7 @@ def _inferred_schema(rows: Rows, roles: Roles, file: str) -> EventType:
 
 
 def _ids(columns: Mapping[str, pa.Array], rows: Int64s, place: Place, bad: BadRows) -> EventIds:
-    """Who the events of ``rows`` are."""
+    """The ids of the events of ``rows``."""
     has_sequence = SEQUENCE in columns
     sequence = _sequence(columns[SEQUENCE], rows, place.file, bad) if has_sequence else rows
     source = StringColumn.constant(place.source, len(rows))

@@ -282,7 +282,7 @@ def _verify_format(form: str) -> None:
 
 
 def _by_arrow(column: pa.Array, form: str) -> Int64s | None:
-    """What clocks showed, by Arrow's reader of formats: None unless that writes all texts again as
+    """Clock times by Arrow's reader of formats: None unless that writes all texts again as
     they are, for it is laxer than Python's (it takes February 30 for March 1).
     """
     if "%f" in form or "%z" in form:
@@ -295,4 +295,4 @@ def _by_arrow(column: pa.Array, form: str) -> Int64s | None:
 
 
 RFC_3339 = TimeForm()
-"""What is meant where nothing is said."""
+"""The form where none is said."""

@@ -415,7 +415,7 @@ class _Copies:
             self._device.clear(buffer, len(buffer), lane)
 
     def fitting(self, filters: int, interfaces: int) -> _Copies:
-        """These copies, or larger ones."""
+        """Give these copies, or larger ones."""
         if filters <= self.filters and interfaces <= self.interfaces:
             return self
         return _Copies(

@@ -1,4 +1,4 @@
-"""Which matcher: by name, or ``auto``, which chooses by what matching costs on recent events.
+"""Choice of a matcher: by name, or ``auto``, which chooses by what matching costs on recent events.
 
 The cost of an event under an index is estimated from what is counted while it is matched:
 subsets of terms visited, keys probed, filters verified, groups and their terms evaluated, at so
@@ -41,7 +41,9 @@ kinds took on the workloads 0 to 89 of benchmarks/choice.py, by least squares of
 errors. A term of a group costs what its misses of caches do; what is done in cached memory, flips
 above all, is nearly free."""
 GROWS = np.array([False, False, True, False, False, True, False, True, True])
-"""Which of them grow with the filters. Flips do not: the more there are, the more maps are kept."""
+"""Marks of those that grow with the filters. Flips do not: the more there are, the more maps are
+kept.
+"""
 CLEAR = 1.5
 """Where one kind costs so many times as much as the other, by the estimate, it is not tried."""
 ROUND_NS, ROUNDS = 5e5, 3
@@ -171,7 +173,7 @@ class AutoMatcher(TableMatcher):
         return one if costs[0] <= costs[1] else other
 
     def _counts_of(self, index: Index, events: EncodedEvents) -> Int64s:
-        """What an index looks at for some events."""
+        """The numbers of things that an index looks at for some events."""
         counts = np.zeros(COUNTS, np.int64)
         bits = np.zeros((len(events), self.table.interfaces.size // 64 + 1), np.int64)
         index.run(events, 0, Found(bits, _NONE, _NONE, False), counts)

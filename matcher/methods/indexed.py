@@ -323,7 +323,7 @@ class Index:
         self._words, self._words_for = (words, words.ctypes.data), filters.changes
 
     def _take_scratch(self) -> Int64s:
-        """What a call of the kernel needs for itself, of which each thread has its own."""
+        """Memory that a call of the kernel needs for itself, of which each thread has its own."""
         size = WORK + len(self._filters.vocabulary.ranks)
         try:
             scratch = self._scratch.pop()

@@ -1,4 +1,4 @@
-"""What every content-based matcher offers, and the form of its answers (thesis 4.2).
+"""The interface of every content-based matcher, and the form of its answers (thesis 4.2).
 
 Law 1: a matcher owns its filters. They come and go one at a time or in batches, at run time; what
 was added before a call of :meth:`Matcher.match` counts in it, and what was removed does not.
@@ -21,7 +21,7 @@ from matcher.model import Int64s, UInt64s
 
 
 class Matches(Struct, frozen=True, eq=False):
-    """Who wants each of n events.
+    """The interfaces that want each of n events.
 
     ``bits`` uint64[n, words]: bit s of row i says that place s of ``interfaces`` int64[s] wants
     event i; ``interfaces`` may hold -1 at places that no interface has now. ``filters``, if they
@@ -75,7 +75,9 @@ class Matcher(Protocol):
         ...
 
     def match(self, events: Events, *, filters: bool = False) -> Matches:
-        """Who wants the events; with ``filters``, also because of which filters."""
+        """Find the interfaces that want the events; with ``filters``, also because of which
+        filters.
+        """
         ...
 
     def __len__(self) -> int:
@@ -84,5 +86,5 @@ class Matcher(Protocol):
 
     @property
     def figures(self) -> Mapping[str, int | str]:
-        """What it did with its filters, for ``--stats``: sizes, bytes, methods."""
+        """Figures about its filters, for ``--stats``: sizes, bytes, methods."""
         ...

@@ -43,7 +43,9 @@ class NaiveMatcher:
         del self._filters[identifier]
 
     def match(self, events: Events, *, filters: bool = False) -> Matches:
-        """Who wants the events; with ``filters``, also because of which filters."""
+        """Find the interfaces that want the events; with ``filters``, also because of which
+        filters.
+        """
         mixed = MixedEvents.of_batch(events) if isinstance(events, EventBatch) else events
         found = [self._found(mixed, place) for place in range(len(mixed))]
         interfaces = sorted({interface for interface, _ in self._filters.values()})

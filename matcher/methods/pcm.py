@@ -72,13 +72,13 @@ class PcmMatcher(TableMatcher):
 
     @staticmethod
     def _apart(found: Found, room: int) -> Found:
-        """What a thread finds for itself."""
+        """Room for the results of one thread."""
         slots, ends = np.empty(room, np.int64), np.empty_like(found.ends)
         return Found(np.zeros_like(found.bits), slots, ends, found.wanted)
 
     @staticmethod
     def _together(begin: int, found: Found, own: list[Found]) -> tuple[int, int]:
-        """What all threads found, as much as there is room for."""
+        """Put together the results of all threads, as many as there is room for."""
         events, slots = [], []
         for mine in own:
             counts = np.diff(mine.ends[begin:], prepend=0)

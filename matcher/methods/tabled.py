@@ -1,4 +1,4 @@
-"""What matchers on a :class:`~matcher.filters.table.FilterTable` share: all but the matching.
+"""The base of matchers on a :class:`~matcher.filters.table.FilterTable`: all but the matching.
 
 A matcher of this kind says how slots enter and leave its own structure, and how encoded events
 are run through it. Matching may go on in several threads at once; changing filters may not go on
@@ -85,7 +85,8 @@ class TableMatcher(ABC):
         return self.table.vocabulary.encode(events)
 
     def match(self, events: Events | EncodedEvents, *, filters: bool = False) -> Matches:
-        """Who wants the events; with ``filters``, also because of which filters.
+        """Find the interfaces that want the events; with ``filters``, also because of which
+        filters.
 
         Raises ValueError for encoded events that a change of filters has made stale.
         """

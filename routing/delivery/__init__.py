@@ -1,7 +1,7 @@
 """How events come to sinks: who wants which, in which order, and how many may wait.
 
 ``sinks`` have a bounded queue each; ``subscriptions`` say what a sink asked for, ``selection``
-matches many of them together, ``audience`` chooses between asking and matching. A ``parcel`` is
-what goes to one sink, ``holdback`` keeps the order of composite events (tesla.md E4), and
-``joining`` puts together those that several brokers found.
+matches many of them together, ``subscriber_index`` chooses between asking and matching. A
+``parcel`` is what goes to one sink, ``holdback`` keeps the order of composite events (tesla.md E4),
+and ``joining`` puts together those that several brokers found.
 """

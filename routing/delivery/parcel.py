@@ -71,7 +71,7 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
         return head, select(self.batches, self.subscriptions, places[events:], self.late)
 
     def without(self, number: int) -> Parcel | None:
-        """What else was subscribed to than by this number; None for nothing."""
+        """The parcel without this subscription; None where nothing is left."""
         if not any(number in one for one in self.subscriptions):
             return self
         left = [without(one, number) for one in self.subscriptions]

@@ -28,7 +28,7 @@ from rules.subscription import Subscription
 Pattern: TypeAlias = tuple[SubscriptionNumbers, Int64s | None]
 """Subscriptions of one sink, and the events that just these of them match (None: all)."""
 _Sink = TypeVar("_Sink", bound=Hashable)
-"""What stands for a sink."""
+"""The key that stands for a sink."""
 
 BITS_MAX = 62
 """So many subscriptions are the bits of one number."""

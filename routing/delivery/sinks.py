@@ -24,11 +24,11 @@ from msgspec import structs
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.config import NodeConfig
-from routing.delivery.audience import Audience
 from routing.delivery.holdback import HoldBack
 from routing.delivery.joining import MergedDetections
 from routing.delivery.parcel import Parcel, SubscriptionNumbers, join
 from routing.delivery.selection import Pattern
+from routing.delivery.subscriber_index import SubscriberIndex
 from routing.delivery.subscriptions import (
     EVERY_TYPE,
     Interest,
@@ -152,7 +152,7 @@ class Sink:
         self._held.withdraw(due)
 
     def take(self, events_max: int) -> Delivery | None:
-        """What is to be sent now; None when nothing is due or there is no credit."""
+        """The next delivery; None when nothing is due or there is no credit."""
         if not self._queue or self.credit == 0:
             return None
         room = min(self.credit, events_max)
@@ -220,7 +220,7 @@ class Sinks:
         self._config = config
         self._deployments = deployments
         self._sinks: dict[Peer, Sink] = {}
-        self._audiences: dict[str, Audience[Sink]] = {}
+        self._indices: dict[str, SubscriberIndex[Sink]] = {}
         self._composite: dict[Peer, Sink] = {}
         self._touched: dict[Peer, Sink] = {}
         self.version = 0
@@ -271,10 +271,10 @@ class Sinks:
     def _enter(self, sink: Sink, added: Interest) -> None:
         """Add what asks for events of one type."""
         sink.interests.add(added)
-        audience = self._audiences.get(added.type_name)
-        if audience is None:
-            audience = self._audiences[added.type_name] = Audience(self._config.matching)
-        audience.add(sink, added)
+        index = self._indices.get(added.type_name)
+        if index is None:
+            index = self._indices[added.type_name] = SubscriberIndex(self._config.matching)
+        index.add(sink, added)
 
     def unsubscribe(self, peer: Peer, number: int) -> None:
         """End a subscription; Refusal when there is none of that number."""
@@ -297,7 +297,7 @@ class Sinks:
                     continue
                 now = one.taken(schemas)
                 sink.interests.add(now)
-                self._audiences[one.type_name].forget()
+                self._indices[one.type_name].forget()
                 if now.problem != one.problem:
                     news.append((sink, now))
             for number in sink.interests.of_all:
@@ -357,10 +357,10 @@ class Sinks:
 
     def _end(self, sink: Sink, number: int) -> None:
         for ended in sink.interests.remove(number):
-            audience = self._audiences[ended.type_name]
-            audience.remove(sink, ended)
-            if not audience:
-                del self._audiences[ended.type_name]
+            index = self._indices[ended.type_name]
+            index.remove(sink, ended)
+            if not index:
+                del self._indices[ended.type_name]
 
     @property
     def follow_rules(self) -> bool:
@@ -370,8 +370,8 @@ class Sinks:
     @property
     def matched(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The types whose subscriptions are matched together, by name, and how."""
-        for name, audience in sorted(self._audiences.items()):
-            if (facts := audience.facts) is not None:
+        for name, index in sorted(self._indices.items()):
+            if (facts := index.facts) is not None:
                 yield name, facts
 
     def touch(self, sink: Sink) -> None:
@@ -422,10 +422,10 @@ class Sinks:
     ) -> Iterator[tuple[Sink, Parcel]]:
         """The sinks that want any of the events, and what each gets."""
         if len(batches) == 1:  # common
-            audience = self._audiences.get(batches[0].type.name)
+            index = self._indices.get(batches[0].type.name)
             # By the subscriptions of a sink, where it wants the whole batch.
             shared: dict[SubscriptionNumbers, Parcel | None] = {}
-            for sink, patterns in () if audience is None else audience.match(batches[0]):
+            for sink, patterns in () if index is None else index.match(batches[0]):
                 numbers, rows = patterns[0]
                 if rows is not None:
                     parcel = parcel_of(batches, (patterns,), order, late)
@@ -436,8 +436,8 @@ class Sinks:
             return
         found: dict[Sink, list[Sequence[Pattern]]] = {}
         for place, batch in enumerate(batches):
-            audience = self._audiences.get(batch.type.name)
-            for sink, patterns in () if audience is None else audience.match(batch):
+            index = self._indices.get(batch.type.name)
+            for sink, patterns in () if index is None else index.match(batch):
                 found.setdefault(sink, [()] * len(batches))[place] = patterns
         for sink, chosen in found.items():
             parcel = parcel_of(batches, chosen, order, late)

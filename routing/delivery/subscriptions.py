@@ -1,4 +1,4 @@
-"""What a sink asked for, and which events of a batch that is.
+"""A sink's subscriptions, and the events of a batch that they ask for.
 
 An event that several subscriptions of one sink match is delivered once, with all their numbers.
 A subscription to a type that is not known yet waits. What no schema could mend is refused at once
@@ -122,7 +122,7 @@ class TypeSubscriptions:
 
     @classmethod
     def of(cls, interests: Sequence[Interest]) -> TypeSubscriptions:
-        """Those of ``interests`` whose type is known."""
+        """Make it of those ``interests`` whose type is known."""
         filters = tuple(one.filter for one in interests if one.filter is not None)
         return cls(
             tuple(one.number for one in interests if one.filter is not None),
@@ -143,7 +143,7 @@ class Interests:
 
     @classmethod
     def of(cls, interests: Iterable[Interest]) -> Interests:
-        """These subscriptions."""
+        """Make it of these subscriptions."""
         made = cls()
         for one in interests:
             made.add(one)
@@ -252,7 +252,7 @@ def parcel_of(
     order: Int64s | None,
     late: bool = False,
 ) -> Parcel | None:
-    """What one sink gets of the batches, by its patterns in each; None for nothing."""
+    """The parcel of one sink, by its patterns in each batch; None for nothing."""
     if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
         found = patterns[0]
         return Parcel.of(tuple(batches), (found[0][0],), None, late) if found else None

@@ -1,4 +1,4 @@
-"""What a client and its broker tell one another (protocol.md section 1).
+"""Messages between a client and its broker (protocol.md section 1).
 
 A conversation starts with ``Hello`` and ``Welcome`` and ends with ``Goodbye`` from either side.
 Requests bear a number that the client chooses, and get exactly one ``Confirmed`` or ``Refused``

@@ -26,7 +26,7 @@ class Flow(Struct, frozen=True, eq=False, gc=False):
 
 
 class Forward(Struct, frozen=True, eq=False, gc=False):
-    """What fragments and subscribers above let pass on the way up (7.3.6), and then marks.
+    """Events on the way up that fragments or subscribers above let pass (7.3.6), and then marks.
 
     The first ``fresh`` batches are published events that come the first time, and in the order of
     their sources; the others come for the sake of rules alone. ``marks``: types, and up to where
@@ -81,7 +81,7 @@ class Opened:
 
 
 class Part(Struct, array_like=True, frozen=True, gc=False):
-    """What of a Shared is for one tree: a Forward, or a Flow of what was ``detected``.
+    """The part of a Shared for one tree: a Forward, or a Flow of what was ``detected``.
 
     ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
     one of the message's, or the numbers of its events, less the message's first, as int32[n];
@@ -97,7 +97,7 @@ class Part(Struct, array_like=True, frozen=True, gc=False):
 
 
 class Shared(Struct, frozen=True, eq=False, gc=False):
-    """What goes up the trees of brokers with sinks over one link, each event once.
+    """Events that go up the trees of brokers with sinks over one link, each event once.
 
     Events are numbered as they go over a link; ``first``: the number of the first one here.
     ``pulled``: the places of parts that have more of a Forward, with its answers and ``came``.

@@ -1,4 +1,4 @@
-"""What the overlay is kept with: greetings, acknowledgements, link states, trees (7.3.1).
+"""Messages that keep the overlay: greetings, acknowledgements, link states, trees (7.3.1).
 
 A link between brokers starts with ``LinkHello`` from both sides; everything else that the brokers
 tell one another is then numbered, in a ``Packet``.
@@ -41,7 +41,7 @@ class LinkAck(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, 
 
 
 class LinkState(Struct, array_like=True, frozen=True, order=True):
-    """What one broker says of itself to the whole network, by floods; the newest version counts.
+    """One broker's word of itself to the whole network, by floods; the newest version counts.
 
     ``neighbours`` are pairs of name and delay, in order. ``epoch`` is that of the tree of which
     the broker, taking itself for the centre, is the root (0: of none). ``broken`` are pairs of root

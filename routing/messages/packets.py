@@ -1,4 +1,4 @@
-"""What neighbours send one another, numbered."""
+"""Numbered packets between neighbours."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ Carried: TypeAlias = (
     | Opened
     | Shared
 )
-"""What neighbours send one another that is not the overlay's own business."""
+"""Messages between neighbours that are not the overlay's own business."""
 Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack | Carried
-"""What goes in packets."""
+"""Messages that go in packets."""
 
 
 class Packet(Struct, frozen=True, gc=False):
@@ -64,4 +64,4 @@ class Packet(Struct, frozen=True, gc=False):
 
 
 FromNeighbour: TypeAlias = LinkHello | Packet | LinkAck | Goodbye
-"""What comes over a link between brokers."""
+"""Frames that come over a link between brokers."""

@@ -1,4 +1,4 @@
-"""What brokers tell and ask along the single tree: what is known, what is wanted, requests."""
+"""Messages along the single tree: what is known, what is wanted, requests."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ class RuleFacts(Struct, array_like=True, frozen=True):
 
     @property
     def id(self) -> str:
-        """What tells it from other versions."""
+        """The id that tells it from other versions."""
         return rule_id(self.name, self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the root knows: all event types, and all rules in their order (E4).
+    """The root's knowledge: all event types, and all rules in their order (E4).
 
     ``ended``: names of rules of which no version is in force, and their last versions. ``homes``:
     all brokers, those out of reach too, and the types that their sources publish or have
-    published. ``given_up``: types that rules wait for no longer.
+    published. ``closed``: brokers that were out of reach for too long, and are not back yet.
     """
 
     types: tuple[EventType, ...]
     rules: tuple[RuleFacts, ...]
     ended: tuple[tuple[Name, Sequence], ...] = ()
     homes: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
-    given_up: tuple[Name, ...] = ()
+    closed: tuple[Name, ...] = ()
 
 
 _Row = TypeVar("_Row")
 TableDelta: TypeAlias = tuple[tuple[Number, ...], tuple[tuple[Number, _Row], ...]]
-"""What becomes of a table: the places of what is gone, in what it was, and what has come, with its
+"""A change of a table: the places of what is gone, in what it was, and what has come, with its
 places in what it is now; both rise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amended:
-    """What the root knows is another than the sender told last: how Known's tables have changed.
+    """A change of the root's knowledge since the sender told it last, by Known's tables.
 
     ``number`` counts these messages since the last Known, from 1. Types are flat schemas.
     """
@@ -73,7 +73,7 @@ class Amended:
     rules: TableDelta[RuleFacts]
     ended: TableDelta[tuple[Name, Sequence]]
     homes: TableDelta[tuple[Name, tuple[Name, ...]]]
-    given_up: TableDelta[Name]
+    closed: TableDelta[Name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,9 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the receiver wants, up to that number, is in force at the sender and beyond it."""
+    """Confirmation: what the receiver wants, up to that number, is in force at the sender and
+    beyond it.
+    """
 
     number: Sequence
 
@@ -109,7 +111,7 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is full at the sender or beyond it, in place of what it said before: sources of these
+    """Back-pressure: the sender, or somebody beyond it, is full, and says so anew. Sources of these
     types get no credit if they have promised as much or more. ``ANY_TYPE``: sources of whatever.
     """
 
@@ -131,7 +133,7 @@ class Claimed:
 
 
 Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule
-"""What a client asks of the whole network."""
+"""Requests of a client to the whole network."""
 
 
 @dataclass(frozen=True, slots=True)

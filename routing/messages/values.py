@@ -1,4 +1,4 @@
-"""What messages are made of: numbers within bounds, names, and what is chosen among few."""
+"""Parts of messages: numbers within bounds, names, and choices among few."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Delay: TypeAlias = Annotated[int, Meta(ge=0, lt=2**40)]
 
 
 class WhenFull(enum.Enum):
-    """What becomes of a sink whose queue at the broker is full: its own choice."""
+    """The fate of a sink whose queue at the broker is full: its own choice."""
 
     BLOCK = "block"
     DROP_OLDEST = "drop-oldest"

@@ -1,4 +1,4 @@
-"""What a broker of a network begins with."""
+"""Setup: the settings that a broker of a network begins with."""
 
 from __future__ import annotations
 

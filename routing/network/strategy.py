@@ -31,7 +31,7 @@ from routing.partition.pulling import masters_of
 from rules.pattern import TIMER, Rule
 
 Published: TypeAlias = Mapping[str, Sequence[EventType]]
-"""What each node's sources publish."""
+"""The types that each node's sources publish."""
 WHOLE = ""
 """In place of a rule's name: a fragment that is for no rule in particular."""
 
@@ -41,7 +41,7 @@ RATES_S = 1_000
 
 
 class ChosenByRates(enum.Enum):
-    """What the root of a network chooses by what it measures."""
+    """Choices that the root of a network makes by what it measures."""
 
     MASTERS = "masters"  # how often events of each type come is what they follow from (masters)
     STRATEGY = "strategy"  # by which of CANDIDATES rules are divided (adaptive)
@@ -49,7 +49,7 @@ class ChosenByRates(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a plan says of what the root has measured and chosen.
+    """The measurements and the choice of the root, as a plan says them.
 
     ``rates``: types, and how many events of each come in RATES_S seconds; ``candidate``: by which
     of CANDIDATES ``adaptive`` divides, "" with any other strategy.
@@ -212,7 +212,7 @@ def _whole(types: Iterable[EventType]) -> Fragment:
 
 @runtime_checkable
 class Choosing(Protocol):
-    """What a strategy has that goes by what the root has chosen: what that is, and how."""
+    """A strategy that goes by what the root has chosen: what that is, and how."""
 
     chooses: ClassVar[ChosenByRates]
 
@@ -224,7 +224,7 @@ class Choosing(Protocol):
 
 
 def chosen_by(strategy: type[Strategy]) -> ChosenByRates | None:
-    """What the root chooses where this is the strategy; None for nothing."""
+    """The choice that the root makes where this is the strategy; None for none."""
     return getattr(strategy, "chooses", None)
 
 

@@ -1,4 +1,4 @@
-"""One end of a link between two brokers: ordered, reliable, resumable (protocol.md section 9).
+"""One end of a link between two brokers: ordered, reliable, resumable (brokers.md section 2).
 
 What carries the frames may lose, repeat and reorder them, and break; the two ends make of it a
 channel on which every message arrives once and in order, for as long as both remember it.
@@ -8,7 +8,7 @@ the pair's tag, so that what was meant for an earlier life is recognised and dro
 when an end forgets the link: its broker restarts, or its buffer overflows.
 
 Law 2: acknowledgements are cumulative. What is not acknowledged is kept and sent again, after a
-reconnection at once and otherwise when it is overdue (patience). What comes again is
+reconnection at once and otherwise when it is overdue (retransmission). What comes again is
 dropped and acknowledged; what comes before its turn is kept, within the window.
 
 Law 3: an end is up from the neighbour's greeting until it has been silent for too long, says
@@ -51,15 +51,25 @@ from routing.messages import (
     Routed,
 )
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import ChannelState, Down, LinkResult, Piling, Sent, Up, link_text, tag_of
+from routing.overlay.ends import (
+    CHANNEL_MOVES,
+    ChannelState,
+    Down,
+    LinkResult,
+    Piling,
+    Sent,
+    Up,
+    link_text,
+    tag_of,
+)
 from routing.overlay.greeting import Greeting
-from routing.overlay.patience import Patience
+from routing.overlay.retransmission import RetransmissionTimer
 from routing.silence import excused
 
 NO_STATES = LinkStates(())
 """Says nothing, and bears a number."""
 _SAID_ANEW = frozenset({Asked, LinkStates})
-"""What is said once more when a link is back (Law 5)."""
+"""Messages that are said once more when a link is back (Law 5)."""
 
 
 class Channel:
@@ -82,7 +92,7 @@ class Channel:
         self._waiting: deque[Routed] = deque()
         self._under_way: deque[Sent] = deque()
         self._ahead: dict[int, Routed] = {}
-        self._patience = Patience(config.resend_s, config.resend_s_max)
+        self._retransmission = RetransmissionTimer(config.resend_s, config.resend_s_max)
         self._pile_min = max(config.buffer_max // 2, 1)
         self._pile_over = max(config.buffer_max // 4, 1)
         self.piles_up = False
@@ -91,9 +101,9 @@ class Channel:
         self._acknowledge_at: float | None = None
         self._greeting = Greeting(config.greeting_s)
         self.effects: list[Effect] = []
-        """What ``take_effects`` would give."""
+        """Effects that ``take_effects`` would give."""
         self.results: list[LinkResult] = []
-        """What ``take_results`` would give."""
+        """Results that ``take_results`` would give."""
         self._greet()
 
     # --- what it is like ---
@@ -182,7 +192,7 @@ class Channel:
             self._send(Goodbye(reason, Code.CLOSING))
             if self.peer is not None:
                 self.effects.append(Close(self.peer, reason or "goodbye"))
-            self._state = ChannelState.CLOSED
+            self._enter(ChannelState.CLOSED)
 
     def handle_timer(self, now: float) -> None:
         """Do what is due: greetings, acknowledgements, signs of life, packets again, silence."""
@@ -199,8 +209,8 @@ class Channel:
         if now >= self._heard_at + self._silence_s:
             self._fall(f"nothing heard for {self._silence_s:g} s")
             return
-        if self._under_way and now >= self._under_way[0].at + self._patience.lasts_s:
-            self._patience.double()
+        if self._under_way and now >= self._under_way[0].at + self._retransmission.lasts_s:
+            self._retransmission.double()
             self._send_again()
         acknowledge = self._acknowledge_at is not None and now >= self._acknowledge_at
         if acknowledge or now >= self._sent_at + self._heartbeat_s:
@@ -216,7 +226,7 @@ class Channel:
         if heartbeat_at < due:
             due = heartbeat_at
         if self._under_way:
-            resend_at = self._under_way[0].at + self._patience.lasts_s
+            resend_at = self._under_way[0].at + self._retransmission.lasts_s
             if resend_at < due:
                 due = resend_at
         acknowledge_at = self._acknowledge_at
@@ -230,7 +240,7 @@ class Channel:
         return effects
 
     def take_results(self) -> list[LinkResult]:
-        """What has come of the inputs since the last call, in order."""
+        """Results of the inputs since the last call, in order."""
         results, self.results = self.results, []
         return results
 
@@ -273,8 +283,8 @@ class Channel:
         else:
             self._hello(answers=True)
         if not self.is_up:
-            self._state = ChannelState.UP
-            self._patience.begin()
+            self._enter(ChannelState.UP)
+            self._retransmission.begin()
             self.results.append(Up(self.neighbour, fresh))
         if fresh or not hello.answers:
             self._send_again()  # what was sent while the neighbour was down is lost
@@ -313,10 +323,14 @@ class Channel:
         self._under_way.clear()
         self.piles_up = False
 
+    def _enter(self, state: ChannelState) -> None:
+        assert state in CHANNEL_MOVES[self._state], (self._state, state)
+        self._state = state
+
     def _fall(self, reason: str) -> None:
         """The link is down; greet from now on."""
         if self._state is ChannelState.UP:
-            self._state = ChannelState.GREETING
+            self._enter(ChannelState.GREETING)
             self._greeting.wait(self._now)
             self._acknowledge_at = None
             self._drop_what_comes_anew()
@@ -383,7 +397,7 @@ class Channel:
             while self._under_way and self._under_way[0].sequence <= sequence:
                 last = self._under_way.popleft()
             if not last.again:
-                self._patience.note(self._now - last.at)
+                self._retransmission.note(self._now - last.at)
             if self.piles_up and self.buffered < self._pile_over:
                 self._pile(piles_up=False)
 
@@ -440,4 +454,4 @@ _HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {
     LinkAck: Channel._receive_acknowledgement,
     Goodbye: Channel._receive_goodbye,
 }
-"""What a neighbour may send."""
+"""Messages that a neighbour may send."""

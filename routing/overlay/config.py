@@ -17,7 +17,8 @@ class OverlayConfig:
     life: int = 1
     """Grows with each start of this broker: its starting time, in microseconds."""
     terms: str = ""
-    """What all brokers of a network must share, such as its strategy; who has others is refused."""
+    """Settings that all brokers of a network must share, such as its strategy; others are refused.
+    """
     heartbeat_s: float = 1.0
     """Something is sent to every neighbour at least this often, in seconds."""
     heartbeats_missed_max: int = 3
@@ -26,7 +27,7 @@ class OverlayConfig:
     """Seconds after which a neighbour that has not answered is greeted again."""
     resend_s: float = 1.0
     """Seconds after which what is not acknowledged is sent again, where acknowledgements take no
-    longer than that (patience); doubled each time."""
+    longer than that (retransmission); doubled each time."""
     resend_s_max: float = 30.0
     """The longest that ``resend_s`` is doubled to."""
     acknowledge_s: float = 0.2

@@ -1,8 +1,9 @@
-"""What can be said of one end of a link: where it stands, and what has come of it."""
+"""States and results of one end of a link."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +19,20 @@ class ChannelState(enum.Enum):
     GREETING = "greeting"
     UP = "up"
     CLOSED = "closed"
+
+
+CHANNEL_MOVES: Mapping[ChannelState, Mapping[ChannelState, str]] = {
+    ChannelState.GREETING: {
+        ChannelState.UP: "LinkHello of the neighbour",
+        ChannelState.CLOSED: "this broker leaves, Goodbye",
+    },
+    ChannelState.UP: {
+        ChannelState.GREETING: "silence, Goodbye, a lost connection, or another life of either end",
+        ChannelState.CLOSED: "this broker leaves, Goodbye",
+    },
+    ChannelState.CLOSED: {},
+}
+"""The next states of each, and what leads there. docs/brokers.md shows them drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +53,9 @@ class Down:
 
 @dataclass(frozen=True, slots=True)
 class Piling:
-    """What waits for the neighbour, or is not acknowledged, has begun to pile up, or is over."""
+    """Messages that wait for the neighbour, or are not acknowledged, begin to pile up, or no longer
+    do.
+    """
 
     name: str
 
@@ -60,7 +77,7 @@ class Heard(Struct, frozen=True, eq=False, gc=False):
 
 
 LinkResult: TypeAlias = Up | Down | Piling | Routed
-"""What comes of a link: the neighbour, what it sends, and what piles up for it."""
+"""Results of a link: the neighbour is up or down, messages pile up, or one has come."""
 
 
 def tag_of(sender: int, receiver: int) -> int:

@@ -35,7 +35,7 @@ class Greeting:
         self.due_at = now + self._greeting_s
 
     def hear(self, now: float) -> None:
-        """It was answered; one that was lost would be measured as a long delay."""
+        """Take in an answer; one that was lost would be measured as a long delay."""
         if self._sent_at is not None:
             self.delay_us = round((now - self._sent_at) * 500_000)
             self._sent_at = None

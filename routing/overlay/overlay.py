@@ -10,7 +10,7 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from routing import wire
@@ -37,7 +37,7 @@ from routing.overlay.trees import LocalTree, TreeMessage, Trees
 from routing.overlay.wires import Wires
 
 NEIGHBOUR_DOWN = "neighbour down"
-"""What the log says of a neighbour that is given up or gone."""
+"""The line of the log on a neighbour that is given up or gone."""
 SAID_MAX = 1_024
 """Refused links that are remembered as said."""
 
@@ -45,7 +45,7 @@ SAID_MAX = 1_024
 Change: TypeAlias = Up | Down | Piling | Heard
 
 _OWN_BUSINESS = frozenset({Up, Down, Piling, LinkStates, CreateTree, TreeAck, TreeNack})
-"""What comes of a channel that is not just passed on as heard."""
+"""Results of a channel that are not just passed on as heard."""
 
 
 class Overlay:
@@ -66,11 +66,11 @@ class Overlay:
         """The least of these; None where it has to be looked for."""
         self._surroundings = Surroundings(config, now, self._linked, self._tell)
         self.effects: list[Effect] = []
-        """What ``take_effects`` would give."""
+        """Effects that ``take_effects`` would give."""
         self.changes: list[Change] = []
-        """What ``take_changes`` would give."""
+        """Changes that ``take_changes`` would give."""
         self.has_moved = True
-        """What ``take_moved`` would give."""
+        """Result that ``take_moved`` would give."""
         self._said: dict[str, str] = {}
         """Why links were refused, as far as the log has said so: by neighbour, or by link."""
 
@@ -123,12 +123,11 @@ class Overlay:
         that others may have forgotten it. It shows, for while neighbours are there something is to
         be done at every heartbeat.
         """
-        since = self._now
-        was_away = now - since >= self._estranged_s and bool(self._neighbours)
+        was_away = now - self._now >= self._estranged_s and bool(self._neighbours)
         self._now = now
         if was_away:
             self.has_moved = True
-            self._surroundings.be_away(since, now)
+            self._surroundings.be_away(now)
         return was_away
 
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
@@ -230,12 +229,6 @@ class Overlay:
         """The effects since the last call, in order."""
         effects, self.effects = self.effects, []
         return effects
-
-    def meet(self, names: Collection[str]) -> dict[str, float]:
-        """Which of these brokers, with whom this one goes on, may have forgotten it until now, and
-        since when they were out of reach, in seconds.
-        """
-        return self._surroundings.floods.meet(names, self._now)
 
     def take_moved(self) -> bool:
         """Whether trees or neighbours may be others than when this was last asked."""

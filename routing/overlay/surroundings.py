@@ -1,4 +1,4 @@
-"""What one broker knows of the network around it, and what it concludes: its part, and its trees.
+"""One broker's view of the network around it, and its conclusions: its part, and its trees.
 
 Law 1: everything is told by link states (:mod:`routing.overlay.floods`): who is linked to whom, who
 is the root of a tree, and which trees have lost a link. Whoever has the same link states draws the
@@ -133,12 +133,12 @@ class Surroundings:
 
     # --- link states ---
 
-    def be_away(self, since: float, now: float) -> None:
-        """It was kept from its work since then, so long that all may have forgotten this broker,
-        and the tree of which it is the root. It leaves all trees, and concludes nothing before
+    def be_away(self, now: float) -> None:
+        """Resume after this broker was kept from its work for so long that all may have forgotten
+        it, and the tree of which it is the root. It leaves all trees, and concludes nothing before
         neighbours that have lost it have had the time to greet it, lest it take itself for alone.
         """
-        self.floods.be_away(since)
+        self.floods.be_away()
         self.trees.drop(self._name)
         for tree in self.trees:
             if not tree.orphan:

@@ -1,4 +1,4 @@
-"""Which link carries which neighbour's channel: links come and go, neighbours come back.
+"""The link that carries each neighbour's channel: links come and go, neighbours come back.
 
 Law 1: a channel belongs to a neighbour, by its name. Whichever link brings the neighbour's
 greeting carries the channel from then on, so whoever comes back on another link goes on where it

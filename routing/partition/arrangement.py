@@ -1,8 +1,8 @@
-"""What a node's fragments ask of each event, put together for all of them (thesis 7.3.6).
+"""The questions of a node's fragments to each event, put together for all (thesis 7.3.6).
 
-Law: an event is held against each distinct predicate of its type once (sieve), whoever asks for it.
-The arrangement is made anew when other fragments are in force; where only what is wanted changes,
-it is changed.
+Law: an event is held against each distinct predicate of its type once (predicate_index), whoever
+asks for it. The arrangement is made anew when other fragments are in force; where only what is
+wanted changes, it is changed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from routing.partition.evaluation import Evaluation
 from routing.partition.gate import Gate
+from routing.partition.predicate_index import index_of
 from routing.partition.predicates import Predicate
-from routing.partition.sieve import sieve_of
 
 WantedPredicates = tuple[Predicate, ...]
-"""What subscribers above want of one type."""
+"""The filters of subscribers above for one type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Leaving:
 
 @dataclass(slots=True, eq=False)
 class Users:
-    """Who asks for a predicate: whether its events pass by themselves, or its fresh ones because
+    """The users of a predicate: whether its events pass by themselves, or its fresh ones because
     they are wanted, the gates that keep them until they are asked for, and the evaluations that
     look at them, each with the predicate's place there.
     """
@@ -47,7 +47,7 @@ class Users:
 
 
 class Arrangement:
-    """What follows from the fragments in force, from those that are leaving and what is wanted."""
+    """The arrangement that follows from fragments in force, those leaving, and what is wanted."""
 
     def __init__(
         self,
@@ -89,10 +89,10 @@ class Arrangement:
                     self._users_of(predicate).passes = True
         for predicate in wanted:
             self._users_of(predicate).wanted = True
-        self.sieves = {name: sieve_of(tuple(found)) for name, found in self.users.items()}
+        self.indices = {name: index_of(tuple(found)) for name, found in self.users.items()}
 
     def _let_pass(self, evaluation: Evaluation) -> None:
-        """What passes by itself, at once or when it is asked for."""
+        """Arrange the predicates that pass by themselves, at once or when they are asked for."""
         kept, gate = evaluation.fragment.kept, evaluation.gate
         for predicate in evaluation.fragment.plain:
             users = self._users_of(predicate)
@@ -113,7 +113,7 @@ class Arrangement:
             if users.is_idle:
                 del self.users[name][predicate]
         if self.users[name]:
-            self.sieves[name] = sieve_of(tuple(self.users[name]))
+            self.indices[name] = index_of(tuple(self.users[name]))
         else:
             del self.users[name]
-            self.sieves.pop(name, None)
+            self.indices.pop(name, None)

@@ -1,4 +1,4 @@
-"""What nodes say to one another about rules that are pulled (thesis 7.3.7).
+"""Questions and answers between nodes about rules that are pulled (thesis 7.3.7).
 
 What is asked for are spans of masters, and the windows around them: Awakenings, numbered one after
 the other for each rule and link. A span may be of masters with certain values alone (Pull.values),
@@ -38,7 +38,7 @@ def starting(spans: Iterable[tuple[int, int, Values]]) -> Iterator[MasterSpan]:
 
 
 AskedSpans = tuple[tuple[str, Spans, int], ...]
-"""What an Awakening says: rules, spans of masters, and from when on there may be more."""
+"""The content of an Awakening: rules, spans of masters, and from when on there may be more."""
 Answers = tuple[tuple[str, int, int], ...]
 """Rules, the number of the last Awakening that was heeded, and the mark."""
 
@@ -81,7 +81,9 @@ class OpenSpans:
             self._open = np.concatenate((self._open, np.array(rows, np.int64).T), axis=1)
 
     def answer(self, number: int, mark: int) -> bool:
-        """What was asked for up to a number is answered up to a mark; whether that is news."""
+        """Take in an answer: what was asked for up to a number has come up to a mark. Whether it is
+        news.
+        """
         if not len(self):
             return False
         numbers, _, last, marks, answered = self._open

@@ -1,4 +1,4 @@
-"""Which events of a fragment's members have an assignment around them, as events come.
+"""Events of a fragment's members that have an assignment around them, as events come.
 
 Law: along each of its links an event *has* a partner, or *lacks* one. It is offered as a partner
 along a link as soon as it lacks none along the others. It has an assignment around it once it
@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from routing.partition.fragment import Fragment
-from routing.partition.meetings import Meeting, Occurrences, Seen
+from routing.partition.joins import IntervalJoin, Occurrences, Seen
 from routing.partition.predicates import Predicate
 
 KeyOf: TypeAlias = Callable[[tuple[Any, ...]], Any]
@@ -21,7 +21,7 @@ KeyOf: TypeAlias = Callable[[tuple[Any, ...]], Any]
 
 
 class Attributes:
-    """Which attributes of a predicate's events are kept, and keys from them."""
+    """The attributes of a predicate's events that are kept, and keys from them."""
 
     def __init__(self) -> None:
         self._kept: dict[Predicate, list[int]] = {}
@@ -56,8 +56,8 @@ class Assignments:
             [] if occurrences is None else [(occurrences[one], ago) for one, ago in member.absent]
             for member in members
         ]
-        self._meetings = [
-            Meeting(
+        self._joins = [
+            IntervalJoin(
                 link.span,
                 () if occurrences is None else [occurrences[one] for one in link.absent],
             )
@@ -80,7 +80,7 @@ class Assignments:
             return []
         event = Seen(seen.time, seen.row, seen.values, member)
         for link, side, key in self._ends[member]:
-            if not self._meetings[link].ask(side, key(event.values), event):
+            if not self._joins[link].ask(side, key(event.values), event):
                 event.missing.add(link)
         joined: list[Seen] = []
         changed = [event]
@@ -90,8 +90,8 @@ class Assignments:
 
     def forget(self, before: int) -> None:
         """Drop what is earlier than a time."""
-        for meeting in self._meetings:
-            meeting.forget(before)
+        for join in self._joins:
+            join.forget(before)
 
     def _settle(self, event: Seen, joined: list[Seen]) -> list[Seen]:
         """Offer an event where it now can be; gives those that have found a partner in it."""
@@ -102,7 +102,7 @@ class Assignments:
         for link, side, key in self._ends[event.member]:
             if link not in event.offered and not event.missing - {link}:
                 event.offered.add(link)
-                for other in self._meetings[link].offer(side, key(event.values), event):
+                for other in self._joins[link].offer(side, key(event.values), event):
                     other.missing.discard(link)
                     found.append(other)
         return found

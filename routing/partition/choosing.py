@@ -1,4 +1,4 @@
-"""Which event of each rule is its master, by how often events of each type come (thesis 7.3.8).
+"""The choice of each rule's master, by how often events of each type come (thesis 7.3.8).
 
 The thesis chooses the rarest; this weighs what crosses links, in events. A rule whose types are all
 sent as they come costs their events on every link up to where it is evaluated. One with a master
@@ -25,7 +25,7 @@ from rules.pattern import TIMER, Rule
 
 ROUNDS_MAX = 4
 ASKING_EVENTS = 1.5
-"""What it costs to ask and to answer over one link, in events."""
+"""The cost of asking and answering over one link, in events."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class _Choice:
 
 @dataclass(slots=True, eq=False)
 class Weights:
-    """What masters cost in a network. ``rates``: events a second, by type; others do not come."""
+    """The cost of masters in a network. ``rates``: events a second, by type; others do not come."""
 
     tree: Tree
     advertised: Mapping[str, frozenset[str]]
@@ -99,7 +99,7 @@ class Weights:
         return {one.name: one.master for one in self._choices if one.master is not None}
 
     def cost(self, masters: Mapping[str, int]) -> float:
-        """What these masters cost: events a second over all links."""
+        """The cost of these masters: events a second over all links."""
         self._arrange(masters)
         total, sent = 0.0, set[str]()
         for one in self._choices:
@@ -118,7 +118,7 @@ class Weights:
             self._sent.update(one.sent(one.master))
 
     def _cost(self, one: _Choice, master: int | None) -> float:
-        """What a rule adds to what is sent for the others."""
+        """The cost that a rule adds to that of the others."""
         unasked = (name for name in one.sent(master) if self._sent[name] <= 0)
         return sum(self._rate(name) * one.hops[name] for name in unasked) + self._asked(one, master)
 

@@ -242,7 +242,7 @@ class _Derivation:
     # --- roles -------------------------------------------------------------------------------
 
     def roles(self) -> Iterator[Role]:
-        """What the node forwards, use by use."""
+        """The roles by which the node forwards events, use by use."""
         for number, type_ in enumerate(self.types):
             if type_.name in self.present:
                 yield self._role(number, type_)

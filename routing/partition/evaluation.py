@@ -24,13 +24,13 @@ from routing.partition.assignments import Assignments, Attributes, KeyOf
 from routing.partition.fragment import Chosen, Fragment, Joined, Near
 from routing.partition.gate import Gate
 from routing.partition.history import Stored
-from routing.partition.meetings import Meeting, Occurrences, Seen, Timeline
+from routing.partition.joins import IntervalJoin, Occurrences, Seen, Timeline
 from routing.partition.predicates import Predicate
 from routing.partition.values import values_of
 from rules.pattern import Policy
 
 FIRST, SECOND = 0, 1
-"""The sides of the meeting of a Near: its own events, and the member's."""
+"""The sides of the join of a Near: its own events, and the member's."""
 
 
 class Evaluation:
@@ -72,7 +72,7 @@ class Evaluation:
 
     @property
     def predicates(self) -> Sequence[Predicate]:
-        """What has to be taken in: events of these."""
+        """The predicates whose events have to be taken in."""
         return self._predicates
 
     @property
@@ -161,28 +161,26 @@ class _Keyed:
 
 
 class _NearRole(_Keyed):
-    """What must be near an event of a member."""
+    """Events that must be near one of a member."""
 
     def __init__(self, fragment: Fragment, role: Near, attributes: Attributes) -> None:
         super().__init__(fragment, role, attributes)
         self.role = role
-        self._meeting = Meeting(role.span, distinct=False)  # an event may be near itself
+        self._join = IntervalJoin(role.span, distinct=False)  # an event may be near itself
 
     def ask(self, arrived: Sequence[Seen]) -> list[int]:
-        return [
-            seen.row for seen in arrived if self._meeting.ask(FIRST, self.own(seen.values), seen)
-        ]
+        return [seen.row for seen in arrived if self._join.ask(FIRST, self.own(seen.values), seen)]
 
     def offer(self, joined: Seen) -> list[int]:
         key = self.its(joined.values)
-        return [seen.row for seen in self._meeting.offer(SECOND, key, joined)]
+        return [seen.row for seen in self._join.offer(SECOND, key, joined)]
 
     def forget(self, before: int) -> None:
-        self._meeting.forget(before)
+        self._join.forget(before)
 
 
 class _ChosenRole(_Keyed):
-    """What a single selection may choose."""
+    """Events that a single selection may choose."""
 
     def __init__(self, fragment: Fragment, role: Chosen, attributes: Attributes) -> None:
         super().__init__(fragment, role, attributes)

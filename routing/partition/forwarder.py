@@ -1,11 +1,12 @@
-"""What a node sends to its father in a processing tree: the union of its fragments (thesis 7.3.6).
+"""The events that a node sends to its father in a tree: the union of its fragments (thesis 7.3.6).
 
 Law 1: every event travels once, however many fragments let it pass, and whenever they do.
 
 Law 2: marks. A mark of a type promises that all events of the type before it are there, and that
-all that is needed of older events for those instants is there too. What goes up promises the
-same: a type's mark goes up as it is while its events pass by themselves, and once the fragments in
-which they wait for others have come as far.
+all that is needed of older events for those instants is there too. What goes up promises the same:
+a type's mark goes up as it is while its events pass by themselves, and once the fragments in which
+they wait for others have come as far. Example: Temp has come to 40 s and its events pass as they
+come: 40 s goes up. If they wait for Smoke, which has come to 30 s, it is 30 s.
 
 Law 3: what no fragment can use any more is forgotten: events further behind the marks than the
 fragments reach.
@@ -64,10 +65,10 @@ class Forwarded(Struct, frozen=True, eq=False, gc=False):
 
 
 class Demanded(Protocol):
-    """What very many want of one type, which may change meanwhile."""
+    """The demand of very many for one type, which may change meanwhile."""
 
     def wanted(self, batch: EventBatch) -> Bools:
-        """Which events of a batch of the type are wanted: bool[n]."""
+        """Tell which events of a batch of the type are wanted: bool[n]."""
         ...
 
 
@@ -112,7 +113,9 @@ class Forwarder:
 
     @property
     def wanted(self) -> Mapping[str, WantedPredicates]:
-        """What passes because it is wanted (Law 6), by the names of types."""
+        """The predicates by which events pass because they are wanted (Law 6), by the names of
+        types.
+        """
         return self._wanted
 
     @property
@@ -208,7 +211,7 @@ class Forwarder:
     # --- what is pulled ----------------------------------------------------------------------
 
     def ask(self, name: str, spans: Spans, horizon: int) -> None:
-        """What a rule's fragment keeps around these spans of masters is to be sent (Law 5).
+        """Release what a rule's fragment keeps around these spans of masters (Law 5).
 
         Windows of masters that are earlier than ``horizon`` will not be asked for any more. A rule
         that keeps nothing here is none of this node's business.
@@ -218,7 +221,7 @@ class Forwarder:
             self._history.touch(evaluation.gate.ask(spans, horizon))
 
     def answers(self, here: Callable[[str], int], below: Callable[[str], int]) -> Answers:
-        """What is to be answered behind all that ``advance`` has given.
+        """Answers to give behind all that ``advance`` has given.
 
         ``here``: up to where a type is here, where it does not come only if it is asked for;
         TIME_MAX where nothing more is to come;
@@ -249,7 +252,7 @@ class Forwarder:
         )
 
     def close(self) -> None:
-        """What was asked for will be asked for again, as far as it is needed."""
+        """Forget what was asked for: it will be asked for again, as far as it is needed."""
         for gate in self._arrangement.gates:
             gate.close()
 
@@ -279,7 +282,7 @@ class Forwarder:
             return
         if name in self._arrangement.users:
             users = self._arrangement.users[name]
-            for predicate, places in self._arrangement.sieves[name].sift(batch):
+            for predicate, places in self._arrangement.indices[name].sift(batch):
                 if fresh or users[predicate].passes:
                     passing[places] = True
         if passing.any():
@@ -296,7 +299,7 @@ class Forwarder:
         users = self._arrangement.users.get(name)
         if not users:
             return False
-        satisfied = self._arrangement.sieves[name].sift_single(event)
+        satisfied = self._arrangement.indices[name].sift_single(event)
         return any(users[one].passes for one in satisfied) or (fresh and bool(satisfied))
 
     def _demanded(self, batch: EventBatch) -> Bools:
@@ -310,7 +313,7 @@ class Forwarder:
         if name not in arrangement.users:
             return
         users = arrangement.users[name]
-        for predicate, places in arrangement.sieves[name].sift(stored.batch):
+        for predicate, places in arrangement.indices[name].sift(stored.batch):
             if users[predicate].passes or (users[predicate].wanted and stored.fresh):
                 stored.passing[places] = True
             for gate in users[predicate].gates:

@@ -1,4 +1,4 @@
-"""What a node forwards for the sake of a rule that is evaluated above it (thesis 7.3.5).
+"""Fragments: the events that a node forwards for a rule that is evaluated above it (thesis 7.3.5).
 
 A fragment is the thesis's derived rule, made exact. It decides nothing about composite events, only
 which events its father must be sent; and since the columns of the father are shared, what it sends
@@ -110,8 +110,9 @@ Role: TypeAlias = Plain | Joined | Near | Chosen
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """What one node forwards for one rule. ``reach``: events further apart, in microseconds, have
-    nothing to do with each other. ``pull``: how the rule is pulled, if it is (7.3.7).
+    """The events that one node forwards for one rule. ``reach``: events further apart, in
+    microseconds, have nothing to do with each other. ``pull``: how the rule is pulled, if it is
+    (7.3.7).
     """
 
     members: tuple[Member, ...]
@@ -121,7 +122,7 @@ class Fragment:
     pull: Pull | None = None
 
     def whole(self, pull: Pull | None, names: Container[str] | None = None) -> Fragment:
-        """What passes if nothing but static conditions counts, and being asked for; of the types of
+        """The fragment by which static conditions alone count, and being asked for; of the types of
         these names, or of all.
         """
         predicates = dict.fromkeys(self.predicate_of(role) for role in self.roles)
@@ -130,7 +131,7 @@ class Fragment:
 
     @property
     def plain(self) -> tuple[Predicate, ...]:
-        """What passes without further ado."""
+        """The predicates whose events pass at once."""
         return tuple(role.predicate for role in self.roles if isinstance(role, Plain))
 
     @property
@@ -162,7 +163,7 @@ class Fragment:
 
     @property
     def bound(self) -> tuple[Predicate, ...]:
-        """What must be kept and looked at together, each predicate once."""
+        """The predicates whose events must be kept and looked at together, each once."""
         return tuple(dict.fromkeys(self._bound()))
 
     @property
@@ -176,7 +177,7 @@ class Fragment:
         return self.forwards | self.binds
 
     def predicate_of(self, role: Role) -> Predicate:
-        """What an event must satisfy at least to pass by a role."""
+        """The predicate that an event must satisfy at least to pass by a role."""
         return self.members[role.member].predicate if isinstance(role, Joined) else role.predicate
 
     def _bound(self) -> Iterator[Predicate]:

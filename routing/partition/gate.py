@@ -1,10 +1,13 @@
-"""What a node keeps of a rule's slave types until it is asked for (thesis 7.3.7).
+"""Gates: events of a rule's slave types that a node keeps until they are asked for (thesis 7.3.7).
 
 Law 1: an event is let through once it lies in a window around a span of masters that was asked for,
-be it there already or still to come, and has the values that must be equal to theirs.
+be it there already or still to come, and has the values that must be equal to theirs. Example: the
+master is Smoke, the slave Temp within 10 s before it: once Smoke of 40 s in room a is asked for,
+Temps of room a from 30 to 40 s pass.
 
 Law 2: nobody will ask for windows of masters that are earlier than the *horizon*. What lies in none
-that may still be asked for can be forgotten, and nothing else.
+that may still be asked for can be forgotten, and nothing else. Example: with the horizon at 50 s,
+Temps before 40 s can.
 """
 
 from __future__ import annotations
@@ -120,7 +123,7 @@ class WindowsByKey:
 
 
 def _key_of(values: Values, around: Around) -> Values:
-    """What events must have for masters with these values."""
+    """The values that events must have for masters with these values."""
     return tuple(values[place] for _, place in around.keys) if values else ANY
 
 
@@ -136,7 +139,7 @@ class _Kept:
 
 
 class Gate:
-    """What one rule's fragment keeps."""
+    """The events that one rule's fragment keeps."""
 
     def __init__(self, pull: Pull, names: Iterable[str]) -> None:
         kept = set(names)
@@ -173,7 +176,7 @@ class Gate:
                 kept.append(_kept(stored, own[~asked], times[~asked]))
 
     def ask(self, spans: Spans, horizon: int) -> list[Stored]:
-        """What lies around these spans of masters is asked for; gives where something passes."""
+        """Ask for events around these spans of masters; gives where something passes."""
         self.horizon = max(horizon, self.horizon)
         self._open.add(starting(spans))
         if not spans:
@@ -194,7 +197,7 @@ class Gate:
         return touched
 
     def close(self) -> None:
-        """What was asked for will be asked for again, as far as it is needed."""
+        """Forget what was asked for: it will be asked for again, as far as it is needed."""
         self._open = OpenSpans(self._open.after)
         self._ended = 0
         self._windows = self._no_windows()

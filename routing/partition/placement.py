@@ -161,7 +161,7 @@ def partition(
 
 
 class _Advertisers:
-    """Which nodes advertise each type: local sources and rules alike."""
+    """The nodes that advertise each type: local sources and rules alike."""
 
     def __init__(self, tree: Tree, advertised: Mapping[str, frozenset[str]]) -> None:
         self._tree = tree

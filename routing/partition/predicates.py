@@ -1,4 +1,4 @@
-"""What the conditions of a rule say of its events apart, and of two of them together.
+"""A rule's conditions on each of its events apart, and on two of them together.
 
 A condition is *static* when it speaks of one event alone: it can be tested where the event enters
 the network. An equality of attributes of two events lets one be looked for by the other; such

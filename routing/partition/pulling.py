@@ -1,4 +1,4 @@
-"""Which events of a rule wait until they are asked for, and how far around (thesis 7.3.7).
+"""Events of a rule that wait until they are asked for, and how far around (thesis 7.3.7).
 
 One numbered event of a rule is its *master*: its type is sent as it comes, and the other types, the
 *slaves*, only in the windows around events of the master. No match is without a master, so:
@@ -148,7 +148,7 @@ def _type_of(rule: Rule, number: int) -> EventType:
 
 
 def _predicate_of(rule: Rule, number: int) -> Predicate:
-    """What every event of a match with that number satisfies by itself."""
+    """The predicate that every event with that number in a match satisfies by itself."""
     own = rule.conditions if number == TERMINATOR else rule.selected[number - 1].conditions
     conditions = [
         *own,

@@ -1,4 +1,4 @@
-"""What a node asks of those below for the sake of rules that are pulled, and what was answered
+"""Questions of a node to those below for rules that are pulled, and the answers
 (thesis 7.3.7, 7.3.8; docs/reproduction/distribution.md).
 
 The node that sees all masters of a rule *asks*: the one that evaluates the rule, and those below it
@@ -7,7 +7,8 @@ whose fragments join the master with others. It asks as soon as a master comes. 
 
 Law 1: a node that asks has all that it needs of a slave type up to the mark of the masters, or to
 where an open span begins or has been answered (asking), whichever is least. Where no span is open
-nothing has to be said, however far time goes on.
+nothing has to be said, however far time goes on. Example: no Smoke has come, and it is complete to
+60 s: so, for this rule, is Temp, though nobody has sent any.
 
 Law 2: a master may come behind its own mark, when it has waited below for another event. It
 counts for instants from the mark on only, and what it is asked for with is no further behind than
@@ -44,8 +45,8 @@ from routing.partition.asking import (
     united,
 )
 from routing.partition.placement import Partition
+from routing.partition.predicate_index import PredicateIndex
 from routing.partition.pulling import Pull
-from routing.partition.sieve import Sieve
 from routing.partition.values import values_of
 
 
@@ -140,7 +141,7 @@ class Pulls:
 
     def __init__(self) -> None:
         self._rules: dict[str, _Pulled] = {}
-        self._sieves: dict[str, Sieve] = {}
+        self._indices: dict[str, PredicateIndex] = {}
         self._waiting: dict[str, list[_Pulled]] = {}
         """The rules that ask, by the types of their masters."""
         self._limited: dict[str, list[_Pulled]] = {}
@@ -149,7 +150,7 @@ class Pulls:
         self._touched: set[_Pulled] = set()
         """The rules that ask and may have another limit."""
         self._risen: set[_Pulled] = set()
-        """Those of which ``keep`` has to look at the masters."""
+        """Rules of which ``keep`` has to look at the masters."""
         self._pending: set[_Pulled] = set()
         """The rules of which ``take_asked`` may have something to say."""
 
@@ -178,8 +179,8 @@ class Pulls:
                 self._waiting.setdefault(one.pull.master.type.name, []).append(one)
                 for type_name in one.types:
                     self._limited.setdefault(type_name, []).append(one)
-        self._sieves = {
-            name: Sieve(dict.fromkeys(one.pull.master for one in waiting))
+        self._indices = {
+            name: PredicateIndex(dict.fromkeys(one.pull.master for one in waiting))
             for name, waiting in self._waiting.items()
         }
 
@@ -189,8 +190,8 @@ class Pulls:
         return any(one.asks for one in self._rules.values())
 
     def want_horizons(self, name: str) -> bool:
-        """Those below want to know what they can forget of what they keep for masters of a type;
-        whether this node asks for any of that.
+        """Note that those below want to know what they can forget of events kept for masters of a
+        type; whether this node asks for any of that.
         """
         asking = self._waiting.get(name, ())
         for one in asking:
@@ -202,10 +203,10 @@ class Pulls:
 
     def see(self, batch: EventBatch) -> None:
         """Events have come here: masters among them are to be asked for."""
-        sieve = self._sieves.get(batch.type.name)
-        if sieve is None:
+        index = self._indices.get(batch.type.name)
+        if index is None:
             return
-        for predicate, places in sieve.sift(batch):
+        for predicate, places in index.sift(batch):
             for one in self._waiting[batch.type.name]:
                 if one.pull.master == predicate:
                     one.new += (
@@ -257,7 +258,7 @@ class Pulls:
                 self._risen.add(one)
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """What is to be asked for, by child."""
+        """The spans to ask for, by child."""
         if not self._pending:
             return {}
         found: dict[str, list[tuple[str, Spans, int]]] = {}
@@ -296,7 +297,7 @@ class Pulls:
         return self._limits
 
     def take_limits(self) -> Mapping[str, int]:
-        """Those of the limits that are others than when this was last asked."""
+        """Limits that are others than when this was last asked."""
         moved: set[str] = set()
         for one in self._touched:
             limit = min(one.passed, one.mark)

@@ -1,4 +1,4 @@
-"""What a rule negates and aggregates, and to what its own conditions make attributes equal.
+"""Negations and aggregates of a rule, and attributes that its own conditions make equal.
 
 Law: a condition of a clause restricts what the clause looks at only where it says that an attribute
 is equal to one of another event; what equals that in every match, by whatever clauses, restricts it
@@ -56,7 +56,7 @@ def own_keys(
     number: int,
     home: int | None = None,
 ) -> Keys:
-    """Which attributes of an event its own conditions make equal to some of event ``number``.
+    """The attributes of an event that its own conditions make equal to some of event ``number``.
 
     ``home``: see SideUse.
     """

@@ -1,4 +1,4 @@
-"""What a Node does for its clients: who is connected, who publishes how far, which rules run.
+"""The work of a Node for its clients: who is connected, who publishes how far, which rules run.
 
 ``service`` answers clients over their ``link``; ``intake`` takes events of ``sources`` (and of
 ``parts`` of one) in, ``credit`` bounds them, ``advertisements`` are their types. ``deployment``

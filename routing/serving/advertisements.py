@@ -1,4 +1,4 @@
-"""Which event types are known, by whose word, and up to where each is complete (E5).
+"""Event types that are known, by whose word, and up to where each is complete (E5).
 
 Law 1: a type is known, with one schema, while a source advertises it or a deployed rule mentions
 it; then it is forgotten, and may come back with another schema.

@@ -40,7 +40,7 @@ class Ahead(NamedTuple):
         return promise is not None and self.limit + 1 < promise < FAR
 
     def describe(self, time: int) -> str:
-        """What is wrong with a time beyond the limit, and what to do."""
+        """Say what is wrong with a time beyond the limit, and what to do."""
         most = (self.limit - self.clock) / MICROSECONDS
         return (
             f"{time_text(time)} is more than {most:g} s (ahead_max_s) after this broker's clock, "

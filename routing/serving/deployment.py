@@ -1,4 +1,4 @@
-"""Which rules are deployed, since when, and what each of them needs (tesla.md S15).
+"""Rules that are deployed, since when, and the types that each of them needs (tesla.md S15).
 
 Law 1: a text is deployed whole or not at all, and everything that could refuse it is known before
 anything is changed.
@@ -6,12 +6,15 @@ anything is changed.
 Law 2: a rule holds from an instant beyond all that has been published of what it needs; from the
 beginning, when that is nothing yet, so that a live run equals a recorded one. One that ticks by the
 clock holds from now at the earliest: where the input begins is known in a recording alone (S13),
-and a broker that has seen an old event must not tick through all the years since.
+and a broker that has seen an old event must not tick through all the years since. Example: Temp has
+come to 40 s: a rule over Temp that is deployed now holds from just beyond 40 s.
 
 Law 3: a rule holds up to an instant that is chosen when it is removed: beyond all that has been
 published of what it needs, and not before any that it has been evaluated at. What was published
 before is still found. Both instants are told to who removes or replaces. Until everybody has what
-it found it is a rule as any other, only that nobody can name it; then it is dropped.
+it found it is a rule as any other, only that nobody can name it; then it is dropped. Example: Smoke
+of 25 s has been published when ``fire`` is removed: with the Temp that is still to come it makes a
+Fire, Smoke of 26 s makes none.
 
 Law 4: a name's versions count up for ever, so that no two deployments share composite ids (S15).
 Each is a rule of its own, with an id (matcher.identity.rule_id) for name.
@@ -64,7 +67,7 @@ class Deployed:
 
     @property
     def name(self) -> str:
-        """What clients call it, in whatever version."""
+        """The name by which clients call it, in whatever version."""
         return plain_name(self.rule.name)
 
     @property
@@ -99,7 +102,7 @@ class Deployments:
     def __init__(self, config: NodeConfig) -> None:
         self._rules: dict[str, Deployed] = {}
         self._in_force: dict[str, Deployed] = {}
-        """Those that nobody has removed or replaced, by name."""
+        """Rules that nobody has removed or replaced, by name."""
         self._versions: dict[str, int] = {}
         self._needs: dict[str, frozenset[str]] = {}
         self._users: Mapping[str, Sequence[Deployed]] = {}
@@ -130,12 +133,12 @@ class Deployments:
 
     @property
     def in_force(self) -> tuple[Deployed, ...]:
-        """Those in force, in their order."""
+        """Rules in force, in their order."""
         return tuple(sorted(self._in_force.values(), key=lambda deployed: deployed.place))
 
     @property
     def ending(self) -> tuple[Deployed, ...]:
-        """Those that are known to end (Law 3)."""
+        """Rules that are known to end (Law 3)."""
         if len(self._rules) == len(self._in_force):
             return ()
         return tuple(one for one in self._rules.values() if one.until is not None)
@@ -318,7 +321,7 @@ class Deployments:
     def needs_of_new(
         self, rules: RuleSet, published: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
-        """What the rules of a set that is not yet in force will need, by name."""
+        """The types that rules of a set which is not yet in force will need, by name."""
         uses, _ = _graph(self._rules.values())
         for rule in rules.rules:
             uses.setdefault(rule.defines.name, set()).update(_used(rule))
@@ -326,7 +329,7 @@ class Deployments:
         return {rule.name: _needs(rule, uses, advertised) for rule in rules.rules}
 
     def needs_above(self, defined: Iterable[str]) -> frozenset[str]:
-        """What the rules need that take events of these types, be it through other rules."""
+        """The types needed by rules that take events of these types, be it through other rules."""
         needs = (self._needs[one.rule.name] for one in self._taking(self._made_of(defined)))
         return frozenset[str]().union(*needs)
 
@@ -349,7 +352,7 @@ class Deployments:
                     heappush(waiting, (max(begin, above.begin), above.rule.name))
 
     def _made_of(self, types: Iterable[str]) -> set[str]:
-        """These types, and those of composite events that are made of them."""
+        """Find these types, and those of composite events that are made of them."""
         waiting = list(types)
         taken = set(waiting)
         while waiting:

@@ -1,4 +1,4 @@
-"""What of a Publish is taken, what is late, and what is rejected (tesla.md E1, E5).
+"""Intake of a Publish: events that are taken, late or rejected (tesla.md E1, E5).
 
 Nothing here has a state: :func:`take_in` looks at the message, its source and the advertised
 types, and says what is to be done; or it raises, and nothing was done.
@@ -25,7 +25,7 @@ from routing.serving.sources import Source
 
 
 class Intake(Struct, frozen=True, eq=False, gc=False):
-    """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
+    """The outcome of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
 
     ``events`` counts all of them, ``duplicates`` and ``rejected`` those that are not taken;
     rejected ones include the late, and those ``ahead`` of the clock. ``front`` is the greatest
@@ -173,7 +173,7 @@ def _check_distinct(batches: Sequence[EventBatch]) -> None:
 
 
 def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
-    """What lies above the last number taken; the rest was taken before."""
+    """The events above the last number taken; the rest was taken before."""
     return batch.take(slice(int(np.searchsorted(batch.ids.sequence, last, side="right")), None))
 
 

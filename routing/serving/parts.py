@@ -59,7 +59,7 @@ def _check(whole: str, batch: EventBatch, *, is_recorded: bool) -> None:
 
 
 def names_of(batch: EventBatch) -> Sequence[str]:
-    """What each event is known by among those of its window."""
+    """The names by which events are known among those of their window."""
     if batch.causes is None:
         return _texts(batch)
     source = batch.causes.ids.source

@@ -134,7 +134,7 @@ def _has_ids(batch: EventBatch) -> bool:
 
 
 def _names(whole: str | None, batch: EventBatch) -> Sequence[str] | None:
-    """What each event is known by in its window; None where it is the numbers of its source."""
+    """The names by which events are known in their window; None where these are their numbers."""
     if whole is not None:
         return names_of(batch)
     if isinstance(batch, Single):

@@ -1,4 +1,4 @@
-"""Who publishes, how far, and what each has promised (protocol.md section 4).
+"""Sources: how far each has published, and what it has promised (protocol.md section 4).
 
 Law 1: a source is known by its name. Its sequence numbers strictly increase for as long as the
 name is remembered, over reconnections and restarts.
@@ -7,8 +7,7 @@ Law 2: a source's promise never goes back while it is open. One that lives is ne
 long it says nothing. One whose link is lost keeps its promise where it stands, and thereby stalls
 what waits for it: for ``source_silence_max_s``, then it is closed as if it had said Goodbye, which
 says that everything was published. It comes back as any other source that had closed does, and
-takes the marks over. One of a part of a network that the others have forgotten is left out until
-it advertises again (routing.network.brokers.following, Law 3).
+takes the marks over.
 """
 
 from __future__ import annotations
@@ -30,16 +29,11 @@ FAR = 2**62
 is added to one overflows. A promise beyond FAR means that everything has been published."""
 
 
-PUBLISHED_MAX = 1_000
-"""Types of one source that are remembered when it has un-advertised them."""
-
-
 class SourceState(enum.Enum):
-    """What a source's promise counts for (Law 2)."""
+    """The state of a source: what its promise counts for (Law 2)."""
 
     LIVE = "live"
     LOST = "lost"  # the link broke: the promise stays where it is
-    LEFT_OUT = "left out"  # nobody waits for it any more
     CLOSED = "closed"
 
 
@@ -51,12 +45,11 @@ GOODBYE, LOST_FOR_LONG = "goodbye", "lost"
 class Source:
     """One source. ``floors`` has a time for each advertised type: the mark it found when it came.
 
-    ``published`` has the types that it has ever advertised, ``PUBLISHED_MAX`` of them at most.
     ``front`` and ``first`` are the greatest and the first event time of this stay (None: none
     yet). ``goes_on``: its promise has counted ever since it advertised its types, so that nobody
-    is beyond it. ``promised_at``, ``spoke_at`` and ``lost_at`` are when it last promised something
-    new, when it last published or promised anything, and when its link was lost, in seconds of
-    ``now``. ``closed_by``: why it has closed, once it has. ``replays``: its events are recorded.
+    is beyond it. ``promised_at`` and ``lost_at`` are when it last promised something new, and
+    when its link was lost, in seconds of ``now``. ``closed_by``: why it has closed, once it has.
+    ``replays``: its events are recorded.
     ``outstanding`` is the publish credit that it has not used, ``withheld`` why it gets no more
     (None: it does).
     ``home``: in a network, the broker of whose clients it is, where it is another one; that alone
@@ -71,11 +64,9 @@ class Source:
     promise: int = TIME_MIN
     promised_at: float = 0.0
     floors: dict[str, int] = field(default_factory=dict)
-    published: set[str] = field(default_factory=set)
     goes_on: bool = False
     first: int | None = None
     front: int | None = None
-    spoke_at: float = 0.0
     lost_at: float = 0.0
     closed_by: str | None = None
     replays: bool = False
@@ -102,11 +93,9 @@ class Source:
         return max(self.promise, self.floors[type_name])
 
     def begin_at(self, type_name: str, floor: int) -> None:
-        """It publishes a type from now on, and nothing of it before ``floor``. One that goes on has
-        published it all along: where that began stands.
+        """Begin a type that it publishes from now on, and nothing before ``floor``. One that goes
+        on has published it all along: where that began stands.
         """
-        if len(self.published) < PUBLISHED_MAX:
-            self.published.add(type_name)
         if not (self.goes_on and type_name in self.floors):
             self.floors[type_name] = max(floor, self.floors.get(type_name, floor))
 
@@ -131,7 +120,7 @@ class Sources:
     def __init__(self, config: NodeConfig) -> None:
         self._sources: dict[str, Source] = {}
         self._lost: dict[str, Source] = {}
-        """Those without a link that have not closed."""
+        """Sources without a link that have not closed."""
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -165,7 +154,6 @@ class Sources:
         source.standing = SourceState.LIVE
         source.peer = peer
         source.home = home
-        source.spoke_at = now
         source.closed_by = None
         self._sources[name] = source
         return source
@@ -192,7 +180,7 @@ class Sources:
         return [one for one in self._lost.values() if now - one.lost_at >= silence_max_s]
 
     def excuse(self, due: float, now: float) -> None:
-        """What their broker was late by is no absence of theirs (routing.silence)."""
+        """Excuse sources for what their broker was late by (routing.silence)."""
         for source in self._lost.values():
             source.lost_at = excused(source.lost_at, due, now)
 

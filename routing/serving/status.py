@@ -1,4 +1,4 @@
-"""What a node tells of itself: plain data, ready for JSON (protocol.md section 7).
+"""Status of a node: plain data, ready for JSON (protocol.md section 7).
 
 A rule is *waiting* while a type that it needs never had an advertiser; *stalled* when events wait
 for evaluation because a source's link is lost, or because a source has not moved its promise for
@@ -34,7 +34,7 @@ Facts: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a rule's mark where it is, and by which types.
+    """The source or broker that holds a rule's mark where it is, and its types.
 
     ``broker``: where that is, in a network; "" for here. ``name`` "": whoever is there.
     ``stalls``: whether that has been so for too long.
@@ -65,7 +65,7 @@ def time_or_none(mark: int | None) -> int | None:
 
 
 def begin_facts(source: Source, types: Iterable[EventType]) -> Facts:
-    """What a source is told of types that it advertises: before when their events are late from
+    """The facts that a source is told of its types: before when their events are late from
     the start.
     """
     return {"from": {one.name: time_or_none(source.floors[one.name]) for one in types}}
@@ -178,7 +178,7 @@ class Overview:
             yield {"type": name, "to": None, **facts}
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
-        """These rules, which are in force."""
+        """The facts of these rules, which are in force."""
         marks = self._detection.marks
         return [self.rule(one, marks[one.rule.name], now) for one in deployed]
 
@@ -291,7 +291,7 @@ def _describe(facts: Facts) -> str:
 
 def _told(holder: Facts) -> str:
     types = ", ".join(holder["types"])
-    if holder["standing"] == "returning":
+    if holder["standing"] == "gone":
         return f"{types} of clients that may come back"
     if holder["source"] is None:
         origins = holder.get("origins")

@@ -145,4 +145,4 @@ CLIENT_CODECS: tuple[Codec, ...] = (
     plain_codec(33, Heartbeat),
     plain_codec(34, Goodbye),
 )
-"""Those of all kinds below 48."""
+"""Codecs of all kinds below 48."""

@@ -18,7 +18,7 @@ from routing.wire.headers import EVENTS_MAX
 
 EXTENT_MAX = FRAME_MAX // 4
 ROW = 64
-"""What an event takes that comes alone, but for its texts."""
+"""Bytes of an event that comes alone, but for its texts."""
 
 
 def extent(batch: EventBatch) -> int:
@@ -35,7 +35,7 @@ def extent(batch: EventBatch) -> int:
 
 
 def extent_of(batches: Iterable[EventBatch]) -> int:
-    """That of several."""
+    """Bytes of several batches."""
     return sum(map(extent, batches))
 
 

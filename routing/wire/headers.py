@@ -16,7 +16,7 @@ CELLS_MAX = 2**23
 
 
 class CausesHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What the body's columns do not say about the causes of a batch's composite events."""
+    """Facts about the causes of a batch's composite events that the body's columns do not say."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=CELLS_MAX)]
     sources: Strings
@@ -25,7 +25,7 @@ class CausesHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class BatchHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What the body's columns do not say about a batch.
+    """Facts about a batch that the body's columns do not say.
 
     ``schema`` is a flat list: the type's name, then each attribute's name and kind. ``strings``
     are the dictionaries of the string attributes, in order.

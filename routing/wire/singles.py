@@ -107,7 +107,7 @@ def only(dictionary: tuple[str, ...]) -> str:
 
 
 def _picker(places: Sequence[int]) -> Picker:
-    """What gives the values at ``places``, without a step of Python for each."""
+    """A function that gives the values at ``places``, without a step of Python for each."""
     if len(places) > 1:
         return itemgetter(*places)
     start = places[0] if places else 0

@@ -245,7 +245,7 @@ class _RuleCheck:
         return Read(event, type_, sure, self.scope.parameters, self.scope.there)
 
     def _check_zone(self, event: ast.Event, conditions: Sequence[Expression]) -> None:
-        """What a Timer's conditions say of its zone must say which one that is (S13)."""
+        """Check that a Timer's conditions on its zone say which one that is (S13)."""
         said = [one for one in conditions if any(map(is_zone_field, nodes_of(one)))]
         zones = [zone_named(one) for one in said]
         wrong = next((zone for zone in zones if zone is None or not is_zone(zone)), UTC)
@@ -264,14 +264,14 @@ class _RuleCheck:
             )
 
     def _item(self, item: ast.Expression, enclosing: Enclosing | None) -> Sequence[Expression]:
-        """What must be true for an item to hold, once its bindings are made (Rule 1)."""
+        """The conditions for an item to hold, once its bindings are made (Rule 1)."""
         if isinstance(item, ast.Compared):
             return self._chain(item, enclosing)
         checked = self.expressions.condition(item, enclosing)
         return () if checked is None else self._required(checked)
 
     def _required(self, condition: Expression) -> Sequence[Expression]:
-        """What a condition asks for that has not been asked for yet."""
+        """The parts of a condition that have not been asked for yet."""
         required = conjuncts_of(condition, self.scope.there)
         self.scope.asked(required)
         return required
@@ -346,7 +346,7 @@ class _RuleCheck:
     def _bound(
         self, value: Expression | None, parameter: str, required: list[Expression]
     ) -> Expression | None:
-        """What a parameter stands for (Rule 2)."""
+        """The expression that a parameter stands for (Rule 2)."""
         if value is None:
             return value
         conditions, value = given(value, self.scope.there), plain(value, self.scope.there)
@@ -363,7 +363,7 @@ class _RuleCheck:
     # --- what is defined ---------------------------------------------------------------------
 
     def _values(self) -> dict[str, Expression | None]:
-        """What ``where`` gives each attribute, by name; exactly one value each (S10)."""
+        """The value that ``where`` gives each attribute, by name; exactly one value each (S10)."""
         values: dict[str, Expression | None] = {}
         names = [declared.name.text for declared in self.rule.attributes]
         for assignment in self.rule.where:

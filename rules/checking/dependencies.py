@@ -1,4 +1,4 @@
-"""Which rule runs before which at one instant, and what a cycle of rules may see (S12).
+"""The order of rules at one instant, and the events that a cycle of rules may see (S12).
 
 Rules form a graph over event types: a rule *defines* one type and *uses* others. At one instant
 all rules of a type run before the rules that use it, so types are ranked along the uses. Types

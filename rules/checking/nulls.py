@@ -46,7 +46,7 @@ def presence_of(attribute: AttributeOf) -> AttributeOf | None:
 def presences(
     expression: Expression, there: Collection[Expression] = ()
 ) -> tuple[AttributeOf, ...]:
-    """What must be there for every attribute that an expression reads to have a value."""
+    """The presences without which an attribute that an expression reads has no value."""
     found: dict[AttributeOf, None] = {}
     for node in nodes_of(expression):
         is_there = presence_of(node) if isinstance(node, AttributeOf) else None

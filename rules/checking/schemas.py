@@ -1,4 +1,4 @@
-"""Which event types a rules file declares, and with which attributes (tesla.md E5, S12).
+"""Event types that a rules file declares, with their attributes (tesla.md E5, S12).
 
 A type may be declared by ``event``, given from outside, and defined by several rules: all that
 is said of it must agree. ``define`` may leave types of attributes out; they come from whoever
@@ -20,7 +20,7 @@ from rules.syntax import ast
 
 
 class Said(NamedTuple):
-    """What is known of an attribute: its kind, with whether it is optional, or nothing (None)."""
+    """An attribute as far as it is known: its kind (None: unknown), and whether it is optional."""
 
     kind: Kind | None
     is_optional: bool = False
@@ -28,7 +28,9 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class _Draft:
-    """What has been said of one type: attributes with the kinds that are known, and by whom."""
+    """A type as far as it has been described: attributes with the kinds that are known, and by
+    whom.
+    """
 
     origin: str
     attributes: list[tuple[str, Said]]
@@ -74,8 +76,8 @@ class Schemas:
         return name in self._drafts and name not in self.known and name not in self.lost
 
     def drafted(self, name: str) -> Mapping[str, Said]:
-        """What is known of a type's attributes, in their order; once a rule has settled them, that
-        is the same for all rules of the type.
+        """A type's attributes as far as they are known, in their order; once a rule has settled
+        them, that is the same for all rules of the type.
         """
         settled = self.known.get(name)
         if settled is not None:

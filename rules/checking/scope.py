@@ -1,4 +1,4 @@
-"""What the names of one rule mean, from the top of its text to the bottom (S3).
+"""The meaning of one rule's names, from the top of its text to the bottom (S3).
 
 Rule 1: an event's name is introduced after its closing parenthesis, so inside its own conditions
 it means nothing yet. It is known by its ``as`` name and, where its type occurs once among the
@@ -78,7 +78,7 @@ class Scope:
         self.names: list[str] = []
         self.parameters: dict[str, Expression | None] = {}
         self.there: frozenset[Expression] = frozenset()
-        """What events have, as far as every match has been asked for it (nulls, Law 3)."""
+        """The presences of events that every match has been asked for (nulls, Law 3)."""
         self._numbers: dict[str, int] = {}
         self._anchors: list[int | None] = []
         self._events = rule.named

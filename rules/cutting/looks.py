@@ -1,4 +1,4 @@
-"""Which attributes of which events rules look at: what else an event holds changes nothing.
+"""The attributes of events that rules look at: what else an event holds changes nothing.
 
 Law: an attribute that is named here may matter to what the rules find, and one that is not cannot.
 An event that stands for several types, as rivals of a choice do, counts as of each.

@@ -80,7 +80,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found out about one rule: how it is cut, and why not better."""
+    """The verdict about one rule: how it is cut, and why not better."""
 
     rule: str
     way: Way

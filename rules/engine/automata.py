@@ -21,7 +21,7 @@ from rules.planning.sequences import AutomatonPlan, StatePlan
 
 @dataclass(slots=True)
 class LinkedAutomaton:
-    """What an automaton holds in the tables; ``reaches`` and ``uses`` as those of StepRecords."""
+    """An automaton's places in the tables; ``reaches`` and ``uses`` as those of StepRecords."""
 
     number: int
     reaches: dict[int, int] = field(default_factory=dict)

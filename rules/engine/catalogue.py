@@ -1,4 +1,4 @@
-"""Which rules are deployed, in which order they run, and up to which instant each has run.
+"""Rules that are deployed, the order in which they run, and the instant up to which each has run.
 
 Law 1: a set of rules is taken whole or not at all. It is refused when a name is in use, when it
 brings a second schema for a type that deployed rules know (E5), or when the rules together have a
@@ -115,7 +115,7 @@ class Catalogue:
         self._schemas: dict[str, EventType] = {}
         self._next_position = 0
         self._turns: dict[str, _Turn] = {}
-        """Those of Law 5, by what stands for each in groups."""
+        """The turns of Law 5, by the name that stands for each in groups."""
 
     @property
     def rules(self) -> tuple[Deployed, ...]:

@@ -169,7 +169,7 @@ class CdpEngine:
     # --- snapshots -------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """What events have made of it, for ``resume``; ValueError while some wait."""
+        """The engine's state by the events so far, for ``resume``; ValueError while some wait."""
         if self._pending or len(self._deferred):
             raise ValueError("events wait in the engine: advance it beyond them first")
         return Snapshot(

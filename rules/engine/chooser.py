@@ -1,4 +1,4 @@
-"""Which rules had better have an automaton, by what is measured while events flow.
+"""The choice of rules for automata, by what is measured while events flow.
 
 Law 1: a choice concerns time alone, never a result, so it may be wrong. A rule changes only if the
 other way is cheaper by a MARGIN, so that it does not go to and fro.
@@ -200,7 +200,7 @@ class Chooser:
 def _measured(
     plan: RulePlan, linked: LinkedRule, held: _Held, terminators: float
 ) -> tuple[Rates, tuple[float, ...]]:
-    """What is known of a rule's events, and the same as mere figures."""
+    """The rates of a rule's events, and the same as mere figures."""
     reaches = {step.event: step.access.reach for step in selections_of(plan) if step.access}
     events = {
         event: held.entries(access) / max(1, reaches[event])

@@ -28,7 +28,7 @@ from rules.terms import CANDIDATE, AttributeOf, Compare, Comparison, Expression,
 
 @dataclass(slots=True)
 class LinkedColumn:
-    """What a column holds in the tables, to be given back with its last user."""
+    """A column's places in the tables, to be given back with its last user."""
 
     number: int
     code: tuple[int, int]

@@ -1,4 +1,4 @@
-"""What a rule would cost either way: the model by which ``auto`` chooses (docs/decisions/0012).
+"""The cost of a rule either way: the model by which ``auto`` chooses (docs/decisions/0012).
 
 A rule without an automaton pays for each terminator. It looks each selected event up (a *probe*)
 and tests the *candidates* that the key and the window leave, and does so again for every branch
@@ -55,7 +55,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What is known of a rule's events at present.
+    """The rates of a rule's events at present.
 
     ``terminators`` is how many came in a microsecond; ``events`` how many of each selected event
     come in one; ``keys`` how many different keys its column has for an access.
@@ -81,19 +81,19 @@ class Estimate:
 
 
 def estimate(plan: RulePlan, model: AutomatonPlan, rates: Rates, costs: Costs) -> Estimate:
-    """What a rule costs by its ``plan``, and by the automaton ``model`` of it."""
+    """Estimate the cost of a rule by its ``plan``, and by the automaton ``model`` of it."""
     return Estimate(
         columns_cost(plan, rates, costs), _AutomatonEstimator(model, rates, costs).cost()
     )
 
 
 def columns_cost(plan: RulePlan, rates: Rates, costs: Costs) -> float:
-    """What a rule costs by its ``plan``, in nanoseconds a microsecond of event time."""
+    """The cost of a rule by its ``plan``, in nanoseconds a microsecond of event time."""
     return rates.terminators * _Estimator(rates, costs).walk(plan)
 
 
 def automaton_least(plan: RulePlan, rates: Rates, costs: Costs) -> float:
-    """What an automaton of a rule costs at least: what reaches its states becomes instances."""
+    """The least cost of a rule's automaton: all that reaches its states becomes instances."""
     reaches = {step.event: access_of(step).reach for step in selections_of(plan)}
     return sum(rates.asked_for(event, reaches[event]) * costs.instance for event in states_of(plan))
 
@@ -149,7 +149,7 @@ class _AutomatonEstimator(_Estimator):
         return found * math.prod(_chance(self._made(link)) for link in state.links)
 
     def _upkeep(self, state: StatePlan) -> float:
-        """What the events that reach a state cost, as far as terminators ask for them."""
+        """The cost of the events that reach a state, as far as terminators ask for them."""
         arrivals = self._rates.asked_for(state.event, state.arrivals.reach)
         return arrivals * (self._costs.instance + sum(map(self._linking, state.links)))
 

@@ -64,7 +64,7 @@ SWEEP_MIN = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a filter remembers, as plain data: sources by number, blocks, explicit numbers, named
+    """A filter's memory as plain data: sources by number, blocks, explicit numbers, named
     ids with their sources, times and contents; and the seed of the digests of contents.
     """
 
@@ -218,7 +218,7 @@ class DuplicateFilter:
         self._named = first
 
     def _accept_numbers(self, sources: Int64s, numbers: Int64s, times: Int64s) -> Bools:
-        """Which numbered events are new."""
+        """Tell which numbered events are new."""
         fresh = np.empty(len(numbers), np.bool_)
         done = 0
         while True:
@@ -228,7 +228,7 @@ class DuplicateFilter:
             self.grow()
 
     def _judge(self, sources: Int64s, batch: EventBatch) -> _Judged:
-        """What events are, by ids that are compared where they are explicit."""
+        """Judge events by their ids, which are compared where they are explicit."""
         ids, count = batch.ids, len(batch)
         contents = contents_of(batch) if ids.are_explicit else np.full(count, NOT_KEPT, np.uint64)
         events = _Events(sources, _own(batch.time), contents)
@@ -331,7 +331,9 @@ class _Events(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """What events are, int8[n], and of those in conflict when the other event was, int64[n]."""
+    """A verdict on each event, int8[n], and of those in conflict when the other event was,
+    int64[n].
+    """
 
     verdicts: npt.NDArray[np.int8]
     before: Int64s

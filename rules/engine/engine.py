@@ -1,4 +1,4 @@
-"""What every engine offers: push events, advance the mark, take what was detected.
+"""The interface of every engine: push events, advance the mark, take what was detected.
 
 Law 1 (S14): results are a function of the set of events. A mark promises that nothing earlier
 will come any more as a terminator; every instant before it is then evaluated, once, as a whole,
@@ -70,7 +70,7 @@ class Placement:
 
 
 def kept_by_all(memories: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
-    """What several engines keep together, by name."""
+    """The sums of what several engines keep, by name."""
     total: Counter[str] = Counter()
     for one in memories:
         total.update(one)

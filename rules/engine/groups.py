@@ -21,7 +21,7 @@ from rules.engine.raising import raise_groups
 
 
 class _Shape(NamedTuple):
-    """What does not change about groups while marks rise: see :class:`Groups`."""
+    """The part of groups that does not change while marks rise: see :class:`Groups`."""
 
     numbers: Mapping[frozenset[str], int]
     types: tuple[str, ...]

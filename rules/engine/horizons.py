@@ -21,7 +21,7 @@ from rules.engine.kernels.lookback import look_back
 from rules.engine.tables import RecordTable
 
 PLACE = np.dtype([(name, np.int64) for name in ("source", "rank", "since", "position", "variant")])
-"""What orders rules, beside their records; ``source`` is -1 where there is no rule."""
+"""The order of rules, beside their records; ``source`` is -1 where there is no rule."""
 HOLD = np.dtype([("rule", np.int64), ("access", np.int64), ("reach", np.int64)])
 """How long, in microseconds, a rule may look back in an access; ``rule`` is -1 for none."""
 

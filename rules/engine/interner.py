@@ -105,8 +105,9 @@ class Interner(Texts):
         self.extents: Int64s = np.zeros(32, np.int64)  # begin and end in data, by code
         self.data: npt.NDArray[np.uint8] = np.zeros(256, np.uint8)
         self.results: Int64s = np.zeros(1, np.int64)
-        """What functions in use make of the strings, function by function, in the order of codes:
-        a code, 0 or 1, or -1 where it is undefined."""
+        """Results of the functions in use over the strings, function by function, in the order of
+        codes: a code, 0 or 1, or -1 where it is undefined.
+        """
         self._table = np.zeros((0, 16), np.int64)  # the same, a row for each function
         self._functions: list[TextFunction | None] = []
         self._users: Counter[TextFunction] = Counter()

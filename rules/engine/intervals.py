@@ -39,7 +39,7 @@ class Intervals:
         self._until: dict[str, int] = {}
         """The ends of rules that are evaluated."""
         self._over: dict[str, int] = {}
-        """Those of rules that the engine has dropped (Law 2)."""
+        """The ends of rules that the engine has dropped (Law 2)."""
         self._has_versions = False
         """Whether events of a rule may be among causes whose id is not its name (Law 3)."""
 

@@ -37,7 +37,9 @@ from rules.planning.sequences import AutomatonPlan, access_of, automaton_of
 
 @dataclass(slots=True)
 class LinkedRule:
-    """What a rule, or a variant of it, holds in the tables, to be given back when it is removed."""
+    """The places that a rule, or a variant of it, has in the tables, to be given back when it is
+    removed.
+    """
 
     deployed: Deployed
     plan: RulePlan
@@ -206,7 +208,7 @@ class Linker:
         return {event: self.tables.access_number(access) for event, access in found.items()}
 
     def _share_private(self, variants: Sequence[LinkedRule]) -> None:
-        """What one variant consumes leaves the columns of all (S11)."""
+        """Let all variants share what one consumes: it leaves the columns of all (S11)."""
         if len(variants) == 1 or not variants[0].plan.rule.consuming:
             return
         private = {access for one in variants for access in one.uses if self.tables.owner(access)}
@@ -299,7 +301,7 @@ class Linker:
             self.rules.array[linked.number]["floor"] = _floor(deployed)
 
     def _decide_stores(self, used: Collection[str]) -> None:
-        """Which rules' composite events enter columns: those of types that some rule uses."""
+        """Decide whose composite events enter columns: those of types that some rule uses."""
         is_used = np.zeros(len(self.tables.types.array), np.int64)
         is_used[[self.tables.type_numbers[name] for name in used]] = 1
         self.rules.array["stores"] = is_used[self.rules.array["type"]]

@@ -30,7 +30,7 @@ LOADING = {
     layout.LOAD_AHEAD: layout.LATE_AHEAD,
     layout.LOAD_SUMMARIES: layout.LATE_SUMMARIES,
 }
-"""What a status asks for."""
+"""Kernels that a status asks for."""
 _types: Any = types
 _process: Any = process
 _SIGNATURE = _types.int64(*(_types.int64,) * 6)

@@ -1,4 +1,4 @@
-"""What several engines have detected, as if one had: put into one order when somebody asks.
+"""Detections of several engines, as if one had made them: put into one order when somebody asks.
 
 Law: the events of one rule are all of one engine and stand there in the order of their causes; so
 does what one evaluation made, which is a run. Engines are therefore merged run by run, by time
@@ -18,7 +18,7 @@ from rules.engine.kernels.emission import spread_runs
 from rules.engine.taken import Taken
 
 Ranked: TypeAlias = tuple[Taken, Int64s]
-"""What an engine has detected; and for the places that its rules have in it, those that they have
+"""The detections of an engine; and for the places that its rules have in it, those that they have
 among the rules of all engines."""
 
 
@@ -66,7 +66,8 @@ class Merged(Detections):
 
 
 def _order(times: Int64s, places: Int64s) -> Int64s:
-    """What puts rows in the order of times and, among equal ones, of places, stably.
+    """The permutation that puts rows in the order of times and, among equal ones, of places,
+    stably.
 
     A stable sort by one key merges the runs that the parts are in one pass; by two it sorts anew.
     """

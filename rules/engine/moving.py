@@ -1,4 +1,4 @@
-"""What engines remember, carried into a new one that evaluates their rules from now on.
+"""The memory of engines, carried into a new one that evaluates their rules from now on.
 
 Rules that have nothing to do with each other may be evaluated by engines of their own
 (:mod:`rules.engine.parts`), until a rule comes that has to do with both. Then one engine takes
@@ -36,7 +36,7 @@ from rules.planning.plan import ColumnPlan
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What an engine remembers of its rules; ``deferred`` is layout.DEFERRED_TRIGGER[n]."""
+    """An engine's memory of its rules; ``deferred`` is layout.DEFERRED_TRIGGER[n]."""
 
     linker: Linker
     writer: RowWriter

@@ -163,7 +163,7 @@ class NaiveEngine:
         return detections(sorted(found, key=lambda event: event.moment))  # E4
 
     def _evaluated(self, marks: int | Mapping[str, int]) -> list[Occurrence]:
-        """What rules find at the instants that they are evaluated at with these marks."""
+        """The composite events of the instants that can be evaluated with these marks."""
         due = self._catalogue.advance(marks)
         rules = [rule for rule in self._catalogue.rules if rule.rule.name in due]
         ticks = {rule.rule.name: self._ticks(rule, *due[rule.rule.name]) for rule in rules}
@@ -219,7 +219,7 @@ class NaiveEngine:
     def _bounded(
         self, name: str, instant: int, composites: list[Occurrence]
     ) -> Sequence[Occurrence]:
-        """What of a rule's composite events at an instant it may yield; the rule ends if that is
+        """The composite events of an instant that a rule may yield; the rule ends if that is
         not all.
         """
         most = self._composites_max
@@ -248,7 +248,7 @@ def _matches(
 
 
 def _place(rule: Rule, match: _Match) -> tuple[int, list[Moment]]:
-    """What orders the matches of one rule and instant: the causes, terminator first (E4).
+    """The key that orders the matches of one rule and instant: the causes, terminator first (E4).
 
     Where events come together, the latest is the terminator, of several the one named first, and
     matches go first of all by which that is (X1); where events may be of either type, by the types

@@ -61,7 +61,7 @@ class Occurrence:
 
     @property
     def contents(self) -> tuple[Any, ...]:
-        """What a repeat has in common with the event that it repeats (E1)."""
+        """The contents that a repeat has in common with the event that it repeats (E1)."""
         return self.type.name, self.time, self.values
 
     @property
@@ -78,7 +78,7 @@ class Occurrence:
 
     @property
     def moment(self) -> tuple[int, Order]:
-        """What events are ordered by: time, then E4."""
+        """The key by which events are ordered: time, then E4."""
         return self.time, self.order
 
 

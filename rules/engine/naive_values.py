@@ -1,4 +1,4 @@
-"""What an expression is worth within a match: the oracle's arithmetic (tesla.md S8 to S10).
+"""The value of an expression within a match: the oracle's arithmetic (tesla.md S8 to S10).
 
 Law 1 (S9): a value that does not exist, or is null, is ``None``. Arithmetic and comparisons on it
 give None; ``and``, ``or`` and ``not`` follow three-valued logic.

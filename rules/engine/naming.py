@@ -38,7 +38,7 @@ def keys_of(source: StringColumn, texts: StringColumn) -> UInt64s:
 
 
 def _head(source: str) -> bytes:
-    """What is hashed of an event before its id (``matcher.identity.hash_128``)."""
+    """The bytes that are hashed of an event before its id (``matcher.identity.hash_128``)."""
     parts = [part.encode() for part in ("event", source)]
     return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
 

@@ -155,7 +155,7 @@ class Outlets:
                 self._expected[part.number] = max(likely, min(ADVANCES * likely, ROOM_LARGE))
 
     def _named(self) -> Names:
-        """What codes stand for at present."""
+        """The names that codes stand for at present."""
         names, writer = self._names, self._writer
         if (
             names.texts is not writer.texts.texts

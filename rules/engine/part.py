@@ -85,7 +85,7 @@ class Part:
         return not (mine.isdisjoint(defined | used) and defined.isdisjoint(self.used.keys()))
 
     def tied(self, group: Sequence[Rule]) -> tuple[Rule, ...]:
-        """Those of its rules that would have to stay with others, directly or through others."""
+        """The rules that would have to stay with others, directly or through others."""
         names = {rule.name for rule in group}
         for one in together([*self.rules.values(), *group]):
             if any(rule.name in names for rule in one):

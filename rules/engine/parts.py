@@ -234,7 +234,7 @@ class PartedEngine:
         return self._catalogue.turn() or any(have_turned)
 
     def _evaluated(self, marks: int | Mapping[str, int]) -> list[Ranked]:
-        """What the parts have detected with these marks."""
+        """Detections of the parts with these marks."""
         begun = [part.begin(marks) for part in self._parts]
         parts = [part for part, has_begun in zip(self._parts, begun, strict=True) if has_begun]
         work = sorted(part.expected() for part in parts)
@@ -280,6 +280,6 @@ def _is_rising(places: Int64s) -> bool:
 
 
 def _left(waiting: _Waiting, mark: int) -> _Waiting:
-    """What of a batch, some of which does, waits for a mark."""
+    """The rest of a batch that waits for a mark."""
     is_left = waiting.batch.time >= mark
     return waiting if is_left.all() else waiting._replace(batch=waiting.batch.take(is_left))

@@ -1,4 +1,4 @@
-"""What events have made of an engine, as a value that can be kept and given to another engine.
+"""The state of an engine by its events, as a value that can be kept and given to another engine.
 
 Rules are data, and deploying the same rules into a new engine fills the same tables in the same
 way; so a snapshot holds what events have changed since, and nothing of the rules themselves.
@@ -75,7 +75,7 @@ def put_into(arrays: Arrays, kept: Mapping[str, AnyArray]) -> None:
 
 
 def form_of(arrays: Arrays) -> str:
-    """What two engines have in common when one can go on where the other was."""
+    """The form that two engines share when one can go on where the other was."""
     digest = hashlib.blake2b(digest_size=16)
     for name in (*_TOPS, *_WHOLE, *_RECORDS, *_RULES):
         digest.update(f"{name} {np.dtype(DTYPES[name]).descr};".encode())

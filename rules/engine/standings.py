@@ -1,4 +1,4 @@
-"""Which types rules define and use, and what follows for their order: ranks and reaches of types.
+"""Types that rules define and use, and their order: ranks and reaches of types.
 
 A type that no rule defines has rank 0, another one more than the greatest of those that its rules
 use. The *reach* of a defined type is itself and all that its rules use, through the rules that

@@ -1,4 +1,4 @@
-"""Which columns an event has to be tested against: the thesis's Static Index (5.4, 5.7).
+"""The columns that an event has to be tested against: the thesis's Static Index (5.4, 5.7).
 
 A column whose conditions include ``attribute = constant`` is found through a table of such
 attributes and constants (it is *dispatched*); the others of a type form a chain, *open* to every

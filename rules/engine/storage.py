@@ -1,4 +1,4 @@
-"""What an engine holds of events, as the host reads it off the kernels' arrays."""
+"""Events that an engine holds, as the host reads it off the kernels' arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one advance has written, as batches: made when somebody asks for them.
+"""Results of one advance, as batches: made when somebody asks for them.
 
 Kernels write composite events where they stay, and a batch of them is slices of those columns
 beside dictionaries of the strings in them. To make one takes longer than to detect a single
@@ -47,7 +47,7 @@ _ZEROS: Int32s = np.zeros(FEW, np.int32)  # codes of a column of one string; nev
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """What the outlet of a type was lent: see layout.OUTLET."""
+    """The columns lent to the outlet of a type: see layout.OUTLET."""
 
     type: EventType
     time: Int64s
@@ -158,7 +158,7 @@ def _read(strings: Sequence[str | None], codes: Iterable[int]) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Names:
-    """What codes stand for: names of sources, texts of ids, attributes."""
+    """The names that codes stand for: names of sources, texts of ids, attributes."""
 
     sources: Dictionary
     texts: Sequence[str | None]
@@ -166,7 +166,7 @@ class Names:
 
 
 class Part(NamedTuple):
-    """What an advance wrote into one outlet; the words are those of layout.OUTLET."""
+    """The part that an advance wrote into one outlet; the words are those of layout.OUTLET."""
 
     columns: Columns
     number: int  # of the type
@@ -258,7 +258,7 @@ class Taken(Detections):
         return self._written[0]
 
     def parts(self) -> list[Part]:
-        """What stands in each outlet."""
+        """The content of each outlet."""
         _, columns, words, start, *_ = self._written
         records = words[start : start + TAKEN_WORDS * len(columns)]
         return [

@@ -1,4 +1,4 @@
-"""Which ticks of Timers can matter: those after events (tesla.md S13).
+"""Ticks of Timers that can matter: those after events (tesla.md S13).
 
 Most rules with a Timer cannot fire where nothing has happened: they select an event, or ask for a
 count that is not 0. So they need no ticks but those within their *reach*, the longest sum of

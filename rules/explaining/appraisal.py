@@ -113,7 +113,7 @@ def speaks_of_others(expression: Expression, number: int) -> bool:
 
 
 def _parts(condition: Expression) -> Iterator[Expression]:
-    """What a reader wants to know the value of: compared operands, and what they are made of."""
+    """Expressions whose value a reader wants to know: compared operands, and their parts."""
     match condition:
         case Literal() | AttributeOf(presence=terms.IS_PRESENCE):
             return  # the condition says it

@@ -1,4 +1,4 @@
-"""What becomes of every event of a type when a clause or an aggregate looks at it.
+"""The fate of every event of a type when a clause or an aggregate looks at it.
 
 An event is excluded for the first of these that applies: it is outside the window, before the
 rule, a condition on it alone is not true, nor one that compares it with the match, it is in the
@@ -34,7 +34,7 @@ NEAR_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What became of one event; ``condition`` is the place of the one that failed, if one did."""
+    """The fate of one event; ``condition`` is the place of the one that failed, if one did."""
 
     event: Occurrence
     fate: Fate | None  # None: it fits
@@ -96,7 +96,7 @@ class Consideration:
         self._limit = limit
 
     def rulings(self, use: Use, scope: Scope) -> list[Ruling]:
-        """What became of each event within the window, in their order; S15 is left out."""
+        """The fate of each event within the window, in their order; S15 is left out."""
         start, end = self._ends(use, scope)
         near = self._sight.timelines[use.type.name].between(max(start, self._sight.since), end)
         conditions = sorted_conditions(use)

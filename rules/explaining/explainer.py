@@ -217,7 +217,7 @@ class Explainer:
                 return [] if longer is None else [longer]
 
     def _contenders(self, clause: Selected, scope: Scope) -> list[Ruling]:
-        """What became of all that a clause chooses among, in order: of rivals too (X2)."""
+        """The fate of all events that a clause chooses among, in order: of rivals too (X2)."""
         uses = (clause, *clause.rivals)
         found = [ruling for use in uses for ruling in self._consideration.rulings(use, scope)]
         return sorted(found, key=lambda ruling: ruling.event.moment)

@@ -1,4 +1,4 @@
-"""What ``explain`` answers: frozen values, with everything in them that a reader may ask for.
+"""Answers of ``explain``: frozen values, with everything in them that a reader may ask for.
 
 An :class:`Explanation` is about one rule and one event. It is a tree of :class:`Branch` es: a
 branch walks the rule's clauses in the order of the text until one fails, or until all have
@@ -21,18 +21,18 @@ NULL = "null"
 
 
 class Fate(enum.Enum):
-    """What became of an event that a clause considered, and why (tesla.md)."""
+    """The fate of an event that a clause considered, and why (tesla.md)."""
 
     CHOSEN = "chosen"
-    """It is selected (S1, S2)."""
+    """Selected (S1, S2)."""
     COUNTED = "counted"
-    """It is one of those that an aggregate is made of (S8)."""
+    """One of the events that an aggregate is made of (S8)."""
     VIOLATES = "violates"
-    """It is the event that must not be (S6)."""
+    """The event that must not be (S6)."""
     PASSED_OVER = "passed over"
-    """It fits, but a single selection chose another (S2)."""
+    """Fitting, but a single selection chose another (S2)."""
     OUTSIDE = "outside the window"
-    """It is earlier or later than the window (S1, S6, S8)."""
+    """Earlier or later than the window (S1, S6, S8)."""
     CONDITION = "condition"
     """A condition on it alone is not true."""
     PARAMETER = "parameter"
@@ -44,7 +44,7 @@ class Fate(enum.Enum):
     CONSUMED = "consumed"
     """An earlier firing of the rule has consumed it (S11)."""
     NOT_IN_FORCE = "before the rule"
-    """It is earlier than the instant from which the rule holds (S15)."""
+    """Earlier than the instant from which the rule holds (S15)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ def _either(events: Sequence[ast.Event]) -> ast.Event | ast.Either:
 
 
 def _listed(pairs: Sequence[ast.Expression]) -> tuple[ast.Expression, tuple[ast.Expression, ...]]:
-    """What is looked for, and in which list, of the comparisons that this stands for."""
+    """The expression looked for and its list, of the comparisons that this stands for."""
     compared = [one for one in pairs if isinstance(one, ast.Compared)]
     return compared[0].operands[0], tuple(one.operands[1] for one in compared)
 

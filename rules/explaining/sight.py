@@ -1,4 +1,4 @@
-"""What one rule sees of a recording, from one instant on.
+"""The events of a recording that one rule sees, from one instant on.
 
 Law 1: a rule sees events from its ``since`` on (S15), but for those that one of its earlier
 firings has consumed (S11), and within a cycle of rules only those strictly earlier than the

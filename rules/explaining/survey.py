@@ -179,7 +179,7 @@ class Survey:
                     yield longer
 
     def _selected(self, turn: int, clause: Selected, scope: Scope) -> Iterator[Occurrence]:
-        """What a clause selects of its own events and its rivals'."""
+        """The events that a clause selects of its own and its rivals'."""
         backwards = clause.policy is Policy.LAST
         found = [finder.fitting(scope, backwards) for finder in self._finders[turn]]
         fitting = merge(*found, key=attrgetter("moment"), reverse=backwards)
@@ -220,7 +220,7 @@ class Survey:
 
 
 def _uses(clause: Clause) -> Sequence[Selected | Negated]:
-    """What a clause looks for: the events of its own type, and those of its rivals' (X2)."""
+    """The parts that a clause looks for: of its own type, and of its rivals' (X2)."""
     match clause:
         case Selected():
             return clause, *clause.rivals

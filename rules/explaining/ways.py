@@ -1,4 +1,4 @@
-"""Which way of a rule a firing took, where the rule is several (X1, X2).
+"""The way of a rule that a firing took, where the rule is several (X1, X2).
 
 A composite event names its causes in the order of the text, and not the way. Where events come in
 any order, it is told by their times: the latest terminates, and of several the one that the text

@@ -171,8 +171,9 @@ class _Compiler:
         waiting: Iterable[int] = (),
         **more: Any,
     ) -> Step:
-        """What looks for an event in a window: what is asked of it becomes column, key, range and
-        residue. ``candidate`` is its number in there, ``more`` are other fields of the step.
+        """The step that looks for an event in a window: what is asked of it becomes column, key,
+        range and residue. ``candidate`` is its number in there, ``more`` are other fields of the
+        step.
         """
         static: list[Expression] = []
         rest: list[Expression] = []

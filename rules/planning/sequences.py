@@ -285,7 +285,7 @@ def _pair_conditions(selections: dict[int, Step]) -> dict[int, tuple[Expression 
 
 
 class _Equals:
-    """Which attributes are equal in every match, as far as the clauses read so far say so."""
+    """Attributes that are equal in every match, as far as the clauses read so far say so."""
 
     def __init__(self) -> None:
         self._class_of: dict[AttributeOf, frozenset[AttributeOf]] = {}

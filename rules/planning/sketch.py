@@ -1,4 +1,4 @@
-"""What the matcher's constraints can say of conditions on one event.
+"""The conditions on one event as far as the matcher's constraints can say them.
 
 Law: a condition becomes a constraint where it compares an attribute with a constant, and an
 attribute that is a truth value is one that it is true. What has other conditions besides asks for
@@ -28,7 +28,7 @@ _MIRRORED = {
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What constraints say of conditions; ``is_whole`` when they say all of it."""
+    """Conditions as constraints say them; ``is_whole`` when they say all of it."""
 
     filter: Filter
     is_whole: bool

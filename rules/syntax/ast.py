@@ -372,7 +372,7 @@ Statement: TypeAlias = Schema | Rule
 
 
 def with_event(value: Expression, event: Event) -> Expression:
-    """What is aggregated, with the event written out where its first attribute is named."""
+    """An aggregate's operand, with the event written out where its first attribute is named."""
     return _with_event(value, event)[0]
 
 

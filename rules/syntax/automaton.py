@@ -47,7 +47,7 @@ class Automaton:
     end: int
 
     def run(self, types: Iterable[str]) -> Any:
-        """What the callbacks make of the start symbol; ``types`` ends with ``$END``.
+        """The value that the callbacks make of the start symbol; ``types`` ends with ``$END``.
 
         They are given the numbers of tokens, from FIRST_PLACE, and what they have made before.
         """

@@ -1,4 +1,4 @@
-"""What the parser expected, said in words (tesla.md section 5)."""
+"""Words for what the parser expected (tesla.md section 5)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AFTER: Mapping[tuple[str, ...], str] = {
     ("_WHERE",): "an attribute of the composite event",
     ("_DOT",): "the name of an attribute",
 }
-"""What a name is, by the one or two tokens before it, or by none."""
+"""The role of a name, by the one or two tokens before it, or by none."""
 
 _OPERANDS = frozenset({"NUMBER", "STRING", "PARAMETER", "FUNCTION", "TRUE", "FALSE"})
 _OPERATORS = frozenset({"COMPARISON", "PLUS", "STAR", "SLASH", "PERCENT"})
@@ -58,7 +58,7 @@ _NEXT = {
     "statement": "a statement begins with event, rule NAME: or define",
     "subscription": "a subscription is one event: TYPE, or TYPE(conditions)",
 }
-"""What may stand behind the end, by what is read."""
+"""The words that may stand behind the end, by what is read."""
 
 
 def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -> str:
@@ -69,7 +69,7 @@ def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -
 
 
 def hint(found: Token, before: Sequence[Token], expected: Set[str], start: str) -> str | None:
-    """What may have been meant, where a ``start`` (of the grammar) is read."""
+    """A hint at what may have been meant, where a ``start`` (of the grammar) is read."""
     word = found.text.lower()
     if found.type == "_OR":
         if len(before) > 1 and before[-2].type == "_AS":

@@ -36,7 +36,7 @@ SHAPES_MAX, SHAPE_TOKENS_MAX = 1_024, 4_096
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What could be read of a text, and what could not.
+    """The reading of a text: the statements, and the problems.
 
     ``lost`` holds the names of the types that unreadable statements declare or define; None
     among them stands for a statement whose type could not even be guessed.
@@ -88,7 +88,7 @@ def read(text: str, *, file: str = "<rules>") -> Reading:
 
 
 def parse_filter(text: str, *, file: str = "<subscription>") -> ast.Event:
-    """What a subscription asks for, ``TYPE`` or ``TYPE(conditions)``; RuleErrors otherwise."""
+    """Parse a subscription's filter, ``TYPE`` or ``TYPE(conditions)``; RuleErrors otherwise."""
     tokens, problems = tokenize(text)
     # No statement begins in a filter: a type may be called event, or rule.
     tokens = [one._replace(type="NAME") if one.type in ("EVENT", "RULE") else one for one in tokens]
@@ -150,7 +150,7 @@ def _parse(tokens: Sequence[Token], start: str) -> Any:
 
 
 def _problem(tokens: Sequence[Token], place: int, start: str) -> Problem:
-    """What was expected where token number ``place`` stands.
+    """The problem where token number ``place`` stands: what was expected.
 
     The automaton that stumbled has already reduced what stood before, as if the token were a
     right one, and accepts less than it did; so the tokens before are read again, by lark's own

@@ -1,4 +1,4 @@
-"""What is built of a statement, told by the types of its tokens alone.
+"""The shape of a statement, told by the types of its tokens alone.
 
 The automaton looks at nothing else, so statements whose tokens have the same types are built
 alike, from other tokens; and the rules of one file often differ in names and numbers only. So a
@@ -91,7 +91,7 @@ def _in_order(result: _Call | int) -> list[_Call]:
 
 
 def _taking(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
-    """What takes the values at these places, as a sequence even of one or none."""
+    """A function that takes the values at these places, as a sequence even of one or none."""
     match places:
         case []:
             return lambda values: ()

@@ -35,7 +35,9 @@ def refuse(errors: Sequence[RuleErrors]) -> None:
 
 
 def refusal(file: ast.File, problems: Iterable[Problem]) -> RuleErrors:
-    """What is wrong with a file, or with the files that it was read from, in order of place."""
+    """The error for a file, or for the files that it was read from, with problems in order of
+    place.
+    """
     ordered = sorted(problems, key=lambda problem: problem.span or ast.NOWHERE)
     found = [
         RuleErrors([_moved(one, part) for one in some], part.text, part.name)

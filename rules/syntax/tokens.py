@@ -63,7 +63,7 @@ _MEANT_UNITS: Mapping[str, str] = {
     **dict.fromkeys(("usec", "usecs", "micros", "microsecond", "microseconds"), "us"),
     **dict.fromkeys(("\u00b5s", "\u03bcs"), "us"),  # the sign for micro, and the Greek letter
 }
-"""What units are called elsewhere, and what they are here."""
+"""Names of units elsewhere, and what they are here."""
 _ALL_UNITS = "units are us, ms, s, min, h and day"
 FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev"})
 _TEXTUAL = frozenset({"prefix", "suffix", "contains"})
@@ -75,12 +75,12 @@ _OPERAND_ENDS = frozenset(
 )
 _TYPE_FOLLOWS = frozenset({"_FROM", "ALL", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
 _EVENT_FOLLOWS = frozenset({"_COMMA", "_OR"})
-"""What is followed by an event outside parentheses (X1, X2)."""
+"""Tokens that an event follows outside parentheses (X1, X2)."""
 _NAME_FOLLOWS = frozenset(
     {"_LPAR", "RPAR", "_DOT", "_COMMA", "EQUAL", "COMPARISON", "PLUS", "MINUS", "STAR", "SLASH"}
     | {"PERCENT"}
 )
-"""What stands behind a name: a word that has lost its place is more likely one there."""
+"""Tokens that stand behind a name: a word that has lost its place is more likely one there."""
 _END = Token("", "", None, Span(0, 0, 1, 1))
 
 

@@ -216,7 +216,7 @@ _ESCAPE = re.compile(r'\\(?:["\'\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<wrong>\\.|[\x00-\
 
 
 def _string_problem(word: str, span: Span) -> Problem:
-    """What JSON would not have in a string, and where."""
+    """The problem of a string that JSON would not have, and its place."""
     found = next(found for found in _ESCAPE.finditer(word) if found["wrong"])
     wrong, start = found["wrong"], span.start + found.start()
     place = Span(start, start + len(wrong), span.line, span.column + found.start())

@@ -19,7 +19,7 @@ from simulator.fuzzing.shrinking import shrink
 from simulator.processes import Processes
 
 AGAIN_S = 60.0
-"""What was lost below a link may be sent again so late."""
+"""Seconds after which events lost below a link may still be sent again."""
 AT_ONCE = 8
 """Cases that a process takes at a time."""
 
@@ -33,7 +33,7 @@ class Failure:
 
 
 def failures(cases: Iterable[tuple[int, str]], processes: int) -> Iterator[Failure]:
-    """Those of the cases, by seed and strategy, that fail, in their order."""
+    """Failing cases, by seed and strategy, in their order."""
     if processes == 1:
         found: Iterable[Failure | None] = map(_failure, cases)
         yield from filter(None, found)
@@ -72,7 +72,7 @@ def smallest(failure: Failure) -> Failure:
 
 
 def kinds_of(differences: Iterable[str]) -> set[str]:
-    """What differences are about. How many came, and how many were expected, is said whatever is
+    """The subjects of differences. How many came, and how many were expected, is said whatever is
     missing or surplus, so that counts only where nothing else is said.
     """
     kinds = {_kind(line) for line in differences}
@@ -80,13 +80,13 @@ def kinds_of(differences: Iterable[str]) -> set[str]:
 
 
 def _kind(difference: str) -> str:
-    """What a difference is about: its words but for names and numbers."""
+    """The subject of a difference: its words but for names and numbers."""
     kind = re.sub(r"^(sink|broker) \w+:", r"\1:", difference)
     return re.sub(r"\d+", "0", kind.partition(" of ")[0])
 
 
 def differences(case: Case) -> list[str]:
-    """What is not as it should be, in words."""
+    """Differences between a case's run and what it should give, in words."""
     with tempfile.TemporaryDirectory() as folder:
         path = case.write(Path(folder))
         try:

@@ -40,7 +40,7 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Who subscribes where to what; as in a scenario file, when, and for how long."""
+    """A sink's broker and filter, as in a scenario file; when it subscribes, and for how long."""
 
     name: str
     broker: str

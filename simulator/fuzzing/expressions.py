@@ -31,7 +31,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression may speak of. ``inner`` is the event whose parentheses enclose it."""
+    """The names that an expression may use. ``inner`` is the event whose parentheses enclose it."""
 
     events: tuple[Named, ...]
     parameters: Mapping[str, Kind]
@@ -241,7 +241,7 @@ class ExpressionWriter:
     def _computed(
         self, scope: Scope, schema: EventType, event: str, kind: Kind, *, whole: bool
     ) -> tuple[str, Kind]:
-        """What is aggregated as an expression of the event's attributes, and of what is known."""
+        """An aggregate's operand: an expression over the event's attributes and what is known."""
         if kind is Kind.STRING:
             return f"lower({event})", kind
         operation = self._one_of(*("+-*%" if whole else "+-*%/"))

@@ -15,7 +15,7 @@ from simulator.fuzzing.world import RuleText
 
 TRIES_MAX = 1_000
 PLAIN = ("1", "true", '"ab"')
-"""What a value in ``where`` is reduced to."""
+"""The values to which one in ``where`` is reduced."""
 
 _T = TypeVar("_T")
 

@@ -161,7 +161,7 @@ class RuleWriter(ExpressionWriter):
 
 
 def _common(names: Sequence[str]) -> EventType:
-    """What is known of an event that may have any of these types (X2)."""
+    """The attributes common to these types, of which an event may have any (X2)."""
     first, *others = (SCHEMAS[name] for name in names)
     if not others:
         return first

@@ -20,7 +20,7 @@ from matcher.gpu.device import NoDevice
 from matcher.matching import Matching
 from matcher.methods.counting import CountingMatcher
 from matcher.model import EventType
-from routing.delivery.audience import MANY
+from routing.delivery.subscriber_index import MANY
 from simulator.blueprint import blueprint
 
 TEMP = EventType.of("Temp", value="float")

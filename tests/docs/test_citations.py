@@ -19,7 +19,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SPECIFICATION = ROOT / "docs" / "spec" / "tesla.md"
-NUMBERED = {"tesla": SPECIFICATION, "protocol": ROOT / "docs" / "protocol.md"}
+DOCS = ROOT / "docs"
+NUMBERED = {
+    "tesla": SPECIFICATION,
+    "protocol": DOCS / "protocol.md",
+    "brokers": DOCS / "brokers.md",
+}
 """The pages that are cited by the numbers of their sections."""
 
 LABEL = re.compile(r"(?<![\w.$-])[ESX]\d{1,2}(?![\w=@#-])")

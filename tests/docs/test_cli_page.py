@@ -13,10 +13,13 @@ PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 
 
 def sections() -> dict[str, str]:
-    """What the page says of a command: all paragraphs, items and rows that name it."""
-    parts = [part for line in PAGE.splitlines() for part in [line] if part.strip()]
+    """Texts about each command: the lines that name it, and whole sections whose headings do."""
+    headed = re.findall(r"^###? (.*)\n((?:(?!##).*\n)*)", PAGE, re.M)
+    parts = [*PAGE.splitlines(), *(f"{head}\n{body}" for head, body in headed if "`" in head)]
     return {
-        name: "\n".join(part for part in parts if re.search(rf"\brexmq {name}\b", part))
+        name: "\n".join(
+            part for part in parts if re.search(rf"\brexmq {name}\b", part.partition("\n")[0])
+        )
         for name in (*COMMANDS, *LATER)
     }
 

@@ -43,6 +43,17 @@ def test_names_that_several_modules_define_are_found_but_for_private_ones(packag
     ]
 
 
+def test_docstrings_that_begin_with_a_pronoun_are_found_with_their_places(tmp_path: Path) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    text = '"""What is here."""\n\nA = 1\n"""Those: two."""\nB = "What"\n"""Whether B."""\n'
+    (folder / "four.py").write_text(text)
+    assert house.pronouns(tmp_path, ["inner"]) == [
+        "inner/four.py:1: What is here.",
+        "inner/four.py:4: Those: two.",
+    ]
+
+
 def test_an_import_for_annotations_alone_closes_a_circle(package: Path) -> None:
     assert house.cycles_in(package.parent, ["inner"]) == ["inner.one, inner.two"]
 

@@ -1,4 +1,4 @@
-"""What the brokers of a tree agree on: what the root knows, and what each asks of it.
+"""Agreement of the brokers of a tree: the root's knowledge, and the requests of each to it.
 
 ``knowledge`` is what is known as a value, ``amending`` what has changed of it; ``rounds`` gather
 what is found out while the tree pauses. ``petitions`` are what clients ask of the root,

@@ -25,7 +25,7 @@ def amendment(before: Known, after: Known, number: int = 0) -> Amended:
         difference(before.rules, after.rules),
         difference(before.ended, after.ended),
         difference(before.homes, after.homes),
-        difference(before.given_up, after.given_up),
+        difference(before.closed, after.closed),
     )
 
 
@@ -44,7 +44,7 @@ def amended(before: Known, message: Amended) -> Known:
         changed(before.rules, message.rules),
         changed(before.ended, message.ended),
         changed(before.homes, message.homes),
-        changed(before.given_up, message.given_up),
+        changed(before.closed, message.closed),
     )
 
 

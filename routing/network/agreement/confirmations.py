@@ -37,15 +37,15 @@ Waiter = Client | Neighbour
 
 @dataclass(slots=True)
 class Confirmations:
-    """Who waits, and for what which neighbours have been told, and have confirmed."""
+    """Waiters, and the confirmations of neighbours that each of them waits for."""
 
     _count: int = 0
     _told: dict[str, int] = field(default_factory=dict)
     _said: dict[str, int] = field(default_factory=dict)
     _fresh: list[Waiter] = field(default_factory=list)
-    """Who waits for the neighbours to be told."""
+    """Waiters for the neighbours to be told."""
     _waiting: list[tuple[Waiter, dict[str, int]]] = field(default_factory=list)
-    """Who waits for which numbers of which neighbours."""
+    """Waiters, each with the numbers that it waits for, by neighbour."""
 
     def next_number(self, neighbour: str) -> int:
         """The number of what a neighbour is told now: greater than any before."""

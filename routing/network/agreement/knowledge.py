@@ -39,7 +39,7 @@ def knowledge_of(
     advertisements: Advertisements,
     deployments: Deployments,
     homes: PublishedTypes | None = None,
-    given_up: Iterable[str] = (),
+    closed: Iterable[str] = (),
 ) -> Known:
     """What there is to know at the root."""
     schemas = advertisements.schemas
@@ -51,7 +51,7 @@ def knowledge_of(
         ),
         tuple(sorted(deployments.ended.items())),
         tuple((name, tuple(sorted(types))) for name, types in sorted((homes or {}).items())),
-        tuple(sorted(given_up)),
+        tuple(sorted(closed)),
     )
 
 
@@ -94,7 +94,7 @@ def _words(text: str) -> tuple[str, ...]:
 def digest_of(known: Known) -> str:
     """A digest of what is known, homes apart: those are told anew in every pause."""
     types = [flat_schema(schema) for schema in known.types]
-    plain = msgspec.msgpack.encode([types, known.rules, known.ended, known.given_up])
+    plain = msgspec.msgpack.encode([types, known.rules, known.ended, known.closed])
     return hashlib.sha256(plain).hexdigest()
 
 
@@ -148,7 +148,7 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
         tuple(kept),
         tuple(sorted((name, one) for name, one in ended.items() if name not in last)),
         tuple(sorted(homes.items())),
-        tuple(sorted({*own.given_up, *other.given_up})),
+        own.closed,
     )
     try:
         arrange([one.rule for one in rules_of(known)])

@@ -1,4 +1,4 @@
-"""What this broker's clients have asked of the root, and it has not answered.
+"""Requests of this broker's clients to the root that it has not answered.
 
 Law: a request is answered once, if only by the loss of the way to the root; at most
 PENDING_REQUESTS_MAX of them are open at a time.
@@ -52,6 +52,6 @@ class Petitions:
         return list(lost.values())
 
     def take_waiting(self) -> list[Petition]:
-        """Those that wait, to be tried again."""
+        """Give the requests that wait, to be tried again."""
         waiting, self._waiting = self._waiting, deque()
         return list(waiting)

@@ -1,4 +1,4 @@
-"""What is found out while the whole tree pauses, or is surveyed (planning, Laws 1 and 3)."""
+"""Findings of a round, in which the whole tree pauses or is surveyed (planning, Laws 1 and 3)."""
 
 from __future__ import annotations
 

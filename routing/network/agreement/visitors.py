@@ -63,7 +63,7 @@ class Visitors:
 
 
 def name_taken(name: str, home: str) -> Refusal:
-    """What is said to a client under whose name one of that broker publishes."""
+    """The refusal of a client under whose name one of that broker publishes."""
     return Refusal(Code.NAME_TAKEN, f"a live client of broker {home} is named {name!r}")
 
 

@@ -53,7 +53,7 @@ class CheapestStrategy:
         agreed.choice = Choice(candidate=next(iter(CANDIDATES)))
 
     def add_to(self, tally: Tally) -> None:
-        """What was found of composite events, and what sinks here want."""
+        """Add the composite events found here, and the filters of the sinks here."""
         ground = self._ground
         for station in ground.detection.stations:
             tally.find((source, *counts) for source, counts in station.found.items())
@@ -116,7 +116,7 @@ class CheapestStrategy:
         )
 
     def _cost(self, model: CostModel, plan: Plan, choice: Choice, tally: Tally) -> float:
-        """What a choice costs in the network of the present plan, with what sinks want by now."""
+        """The cost of a choice in the network of the present plan, with what sinks want by now."""
         agreed, kinds = self._agreed, self._agreed.kinds(choice)
         schemas = self._ground.advertisements.schemas
         trees = tuple(trees_wanted(tally.wants, kinds, schemas, plan.number))

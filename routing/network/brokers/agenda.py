@@ -14,7 +14,7 @@ _UNSEEN = -1
 
 
 class Agenda:
-    """What is due when."""
+    """The times at which work is due."""
 
     def __init__(self, moment: Moment, gather_s: float) -> None:
         self._moment = moment
@@ -39,5 +39,5 @@ class Agenda:
             self.repeat_at = self._moment.now + REPEAT_S
 
     def look_again(self) -> None:
-        """What is wanted, or known, may be another than was last looked at."""
+        """Look again at what is wanted, or known: it may have changed."""
         self.seen = _UNSEEN

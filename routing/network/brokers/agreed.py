@@ -6,7 +6,7 @@ next. Every broker works out from it the same division.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from routing.config import Ordering
 from routing.messages import Known, Plan, SinkTree
@@ -60,8 +60,14 @@ class Agreed:
 
     @property
     def absent(self) -> Absent:
-        """The brokers that were out of reach when the last plan was made."""
+        """As in the last plan."""
         return () if self.plan is None else self.plan.absent
+
+    @property
+    def out_of_reach(self) -> Collection[str]:
+        """The brokers that were out of reach when the last plan was made."""
+        nodes = () if self.plan is None else self.plan.nodes
+        return {name for name, _ in self.absent}.difference(name for name, _, _ in nodes)
 
     def division(self) -> Division | None:
         """How rules are divided over the single tree; None before there was a plan."""

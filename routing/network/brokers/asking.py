@@ -113,7 +113,6 @@ class Requests:
             return
         if isinstance(request, Advertise):
             ground.advertisements.check(request.types, link.name)
-            self._visiting.part_with_left_out(link.name)
             ground.desk.source_of(link)
         number = self._petitions.send(link.peer, request, link.name)
         ground.send(father, Asked((ground.name,), number, link.name, request))

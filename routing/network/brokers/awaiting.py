@@ -28,7 +28,7 @@ class Awaiting:
             self._pass_on(Awaited(tuple(sorted(kept.items()))))
 
     def hear_awaited(self, neighbour: str, message: Awaited) -> None:
-        """What is kept elsewhere, as a broker below says to the root, or the root to all."""
+        """Hear what is kept elsewhere, as a broker below says to the root, or the root to all."""
         if neighbour == self._router.father:
             self._spread(message)
         elif neighbour in self._router.branches:

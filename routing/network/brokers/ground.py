@@ -45,8 +45,6 @@ class Desk:
     """Give no credit to sources of what is full elsewhere."""
     close_source: Callable[[Source], None]
     """A source has published everything."""
-    leave_out: Callable[[Source], None]
-    """Wait for a source no longer, and say so."""
     check_interests: Callable[[], None]
     """Types have become known or were forgotten: check subscriptions again."""
     follow: Callable[[], None]

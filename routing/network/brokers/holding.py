@@ -151,12 +151,14 @@ class Holding:
                 self._ground.send(neighbour, Hold(tuple(sorted(held.items()))))
 
     def _held_beyond(self, neighbour: str) -> Held:
-        """What is full here or, seen from that neighbour, beyond (Law 1)."""
+        """The types that something full holds here or, seen from that neighbour, beyond (Law 1)."""
         others = (held for towards, held in self._held_elsewhere() if towards != neighbour)
         return held_by_all((self._by_sinks, self._by_lags, *others))
 
     def _held_elsewhere(self) -> Iterator[tuple[str | None, Held]]:
-        """What is full but for own sinks, and where: beyond which neighbour, None for anywhere."""
+        """Holds but those of own sinks, each with the neighbour beyond which it is, None for
+        anywhere.
+        """
         for neighbour in self._piling:
             towards = None if neighbour in self._openings.fathers else neighbour
             yield towards, self._held_by_pile(neighbour)

@@ -48,7 +48,7 @@ class Masters:
         """Nothing of it is needed later."""
 
     def choose(self) -> None:
-        """It has been chosen already."""
+        """Do nothing: it has been chosen already."""
 
     def follow(self, plan: Plan) -> bool:
         """Where all begins anew, other brokers may have joined, and left."""

@@ -22,7 +22,7 @@ ADAPT_AFTER_S, ADAPT_EVERY_S = 8.0, 600.0
 
 
 class Chooser(Protocol):
-    """What goes by the rates: whether to divide otherwise, and how."""
+    """A chooser that goes by the rates: whether to divide otherwise, and how."""
 
     def add_to(self, tally: Tally) -> None:
         """Add to a survey what this broker knows and a choice follows from."""
@@ -59,7 +59,7 @@ class Measuring:
         """When the root surveys next; None elsewhere."""
         self._after_s = ADAPT_AFTER_S
         self._seen: Mapping[str, tuple[int, int]] = {}
-        """What was published by the last survey, and the greatest times."""
+        """Events published by the last survey, and the greatest times, by type."""
         self.has_work = False
         """At the root: whether a plan would pay."""
 

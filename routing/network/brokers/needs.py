@@ -1,4 +1,4 @@
-"""What a broker needs of the root: a plan, a survey, an end of waiting.
+"""Needs of a broker that the root meets: a plan, a survey, an end of waiting.
 
 Law: a need goes up from father to father; at the root the part does it that answers for such. While
 there is no way to the root it is forgotten, for with another tree comes another plan.
@@ -24,7 +24,7 @@ class Needs:
         self._meets: Mapping[Needed, Meet] = {}
 
     def are_met_by(self, meets: Mapping[Needed, Meet]) -> None:
-        """Who does at the root what is needed."""
+        """Set the functions that do at the root what is needed."""
         self._meets = meets
 
     def say(self, need: Need) -> None:

@@ -1,4 +1,4 @@
-"""What crosses the links for the trees of brokers with sinks (thesis 7.3.2).
+"""Openings: traffic over the links for the trees of brokers with sinks (thesis 7.3.2).
 
 Law 1: a father tells its children that a tree is open, under a mark; what is said of the tree bears
 it. So nothing of an earlier generation is taken for one of this (processing, Law 3).
@@ -30,7 +30,7 @@ class Openings:
         self.fathers: tuple[str, ...] = ()
         """The neighbours that events of local sources are sent to, to be evaluated."""
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
-        """What neighbours have opened last, by neighbour and root."""
+        """The generations that neighbours have opened last, by neighbour and root."""
         self._last_mark = 0
         self._sharers: dict[str, Sharer] = {}
         self._keepers: dict[str, Keeper] = {}

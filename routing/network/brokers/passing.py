@@ -117,7 +117,7 @@ class Passing:
             self._ground.send(child, Awakening(asked))
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """What is to be asked for along the single tree, by child; who is out of reach will send
+        """Questions to ask along the single tree, by child; a child that is out of reach will send
         what waits there when all begins anew.
         """
         station = self._detection.station

@@ -1,4 +1,4 @@
-"""Rounds: how the brokers of a tree come to do the same, at one instant (protocol.md section 9).
+"""Rounds: how the brokers of a tree come to do the same, at one instant (brokers.md section 5).
 
 Law 1: before the root changes what the division of the rules follows from it lets the whole tree
 pause: all brokers hold their local sources, and say how far they are once all that came before has
@@ -86,17 +86,12 @@ class Pausing:
     @property
     def has_work(self) -> bool:
         """At the root: whether there is a reason to divide the rules anew."""
-        if self._is_asked or (self._agreed.absent and self._has_forgotten()):
+        if self._is_asked:
             return True
         for one in self._reasons:  # noqa: SIM110 (a generator has a step for each)
             if one.has_work:
                 return True
         return False
-
-    def _has_forgotten(self) -> bool:
-        """Whether a broker that was out of reach is forgotten by now."""
-        remembered = {state.origin for state in self._ground.overlay.states}
-        return any(name not in remembered for name, _ in self._agreed.absent)
 
     @property
     def _has_whole_tree(self) -> bool:

@@ -86,9 +86,9 @@ class SinkTrees:
         self._looked_at: Component | None = None
         """At the root: the network in which the links of trees were looked for last."""
         self._asked_for: tuple[str, ...] | None = None
-        """What this broker has asked to get of its own tree, since the last plan."""
+        """Filters that this broker has asked for in its own tree, since the last plan."""
         self._answered: tuple[str, ...] | None = None
-        """What it has said that its sinks want, for the plan that is on its way."""
+        """Filters that it has said its sinks want, for the plan that is on its way."""
         self._unplanned: list[tuple[Link, Confirmed]] = []
         """The subscriptions that wait for a plan (Law 5)."""
         self._published: set[tuple[str, str, str]] = set()
@@ -106,7 +106,7 @@ class SinkTrees:
 
     @property
     def _wanted(self) -> tuple[str, ...]:
-        """What this broker's sinks want of its own tree."""
+        """The filters of this broker's sinks for its own tree."""
         ground = self._ground
         return self._kinds.own_filters(ground.filters, ground.advertisements.schemas)
 
@@ -139,7 +139,7 @@ class SinkTrees:
 
     @property
     def _all_wanted(self) -> tuple[str, ...]:
-        """What this broker's sinks want, whatever way it comes."""
+        """The filters of this broker's sinks, whatever way the events come."""
         return maximal(self._ground.filters, self._ground.advertisements.schemas)
 
     def _confirm_planned(self) -> None:

@@ -1,4 +1,4 @@
-"""What each broker of a tree wants of its neighbours, and when that is in force.
+"""Filters that each broker of a tree wants of its neighbours, and when they are in force.
 
 Law: a broker wants what its sinks want and what its other neighbours do; it tells whenever that
 changes. It is in force once all who were told have confirmed it (agreement.confirmations).
@@ -27,9 +27,9 @@ class Wanting:
         self._agenda = agenda
         self._confirmations = Confirmations()
         self._wanted_by_father: tuple[Branch, int] | None = None
-        """What of the father's wants the station was told of last."""
+        """The part of the father's wants that the station was told of last."""
         self._early: dict[str, tuple[Want, ...]] = {}
-        """What neighbours have told that may be ahead of this broker, in another tree."""
+        """Wants of neighbours that may be ahead of this broker, in another tree."""
 
     def index(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
@@ -80,7 +80,7 @@ class Wanting:
             self._confirmations.add(Neighbour(neighbour, want.number))
 
     def hear_wanted(self, neighbour: str, wanted: Wanted) -> None:
-        """What a neighbour was told is in force with it."""
+        """Hear that what a neighbour was told is in force with it."""
         if neighbour in self._router.branches:
             self._confirm(self._confirmations.confirm(neighbour, wanted.number))
             if self._confirmations.is_settled:

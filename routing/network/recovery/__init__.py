@@ -1,4 +1,4 @@
-"""What is kept so that nothing is lost, and nothing comes twice, when the tree changes.
+"""Recovery: what is kept so that nothing is lost or comes twice when the tree changes.
 
 ``ledger`` keeps what entered the network here, ``dues`` say what of it still matters to whom,
 ``arrivals`` what has come to this broker's sinks.

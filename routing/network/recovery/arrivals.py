@@ -1,7 +1,7 @@
-"""Which published events have come to this broker for its sinks.
+"""Published events that have come to this broker for its sinks.
 
 Law 1: each of them is offered to the sinks once. When everything that may have been lost is sent
-again (protocol.md section 9), what had come before is left out: a source's events come in the order
+again (brokers.md section 5), what had come before is left out: a source's events come in the order
 of their numbers, so it is those up to the greatest. That is remembered of the last ``names_max``
 sources at least, and at most of twice as many.
 
@@ -49,7 +49,7 @@ class Arrivals:
         self._known = {**self._older, **self._latest}
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
-        """Those of the events that have not come before."""
+        """Give the events that have not come before."""
         if len(batches) == 1:  # common
             (event,) = batches
             if isinstance(event, Single) and event.row.text is None:

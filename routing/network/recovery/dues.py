@@ -1,4 +1,4 @@
-"""Dues: what is still needed of the past, and what is not sent again (protocol.md section 9).
+"""Dues: what is still needed of the past, and what is not sent again (brokers.md section 5).
 
 The *due* of a rule is the least time up to which those who want its composite events have them:
 what comes from there on has to be found once more when the tree is rebuilt.

@@ -1,4 +1,4 @@
-"""What entered the network here, for as long as it may be needed again (protocol.md section 9).
+"""Events that entered here, kept while they may be needed again (brokers.md section 5).
 
 Law 1: an event is kept until a survey that began after it came is known to have reached all
 brokers, so that it has arrived wherever it was going; and, if rules use its type, until no
@@ -24,7 +24,7 @@ LEAST = 4_096
 
 
 class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
-    """What came with one message, and its place: how many events came before it."""
+    """Events that came with one message, and their place: how many events came before it."""
 
     place: int
     batches: tuple[EventBatch, ...]
@@ -50,11 +50,11 @@ class Ledger:
         return self._kept
 
     def __iter__(self) -> Iterator[tuple[EventBatch, ...]]:
-        """What is kept, message by message."""
+        """Iterate over the events kept, message by message."""
         return (entry.batches for entry in self._entries)
 
     def fitting(self, schemas: Mapping[str, EventType]) -> Iterator[tuple[EventBatch, ...]]:
-        """What is kept, message by message, but for events of a type that has another schema by
+        """The events kept, message by message, but for those of a type that has another schema by
         now: nobody could take them in.
         """
         for entry in self._entries:

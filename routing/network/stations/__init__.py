@@ -1,4 +1,4 @@
-"""A broker's part in the evaluation of divided rules (thesis 7.3.5, 7.3.6; protocol.md section 9).
+"""A broker's part in the evaluation of divided rules (thesis 7.3.5, 7.3.6; brokers.md section 5).
 
 A ``station`` has the engine and the fragments of one tree (``duties``: what a division asks of it;
 ``progress``: how far types and rules are, ``said``: by the words of sources and children,

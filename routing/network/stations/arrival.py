@@ -44,7 +44,7 @@ from rules.engine.intervals import Intervals
 from rules.pattern import TIMER
 
 ASKED_WITHIN_US = 10_000_000
-"""What has waited below is asked for no later than that, beside its window, or is forgotten."""
+"""Events that have waited below are asked for no later than that, or are forgotten."""
 
 
 class ArrivalStation(Station):
@@ -53,7 +53,8 @@ class ArrivalStation(Station):
     def __init__(self, name: str, engine: Intervals, waiting_events_max: int, lags: Lags) -> None:
         super().__init__(name, engine, waiting_events_max, lags)
         self._come: list[tuple[Sequence[EventBatch], bool, Int64s | None]] = []
-        """What came with a message, whether that is fresh, and when it came to where it waited."""
+        """Batches of each message, whether they are fresh, and when they came to where they waited.
+        """
         self._passed = TIME_MIN
         """Everything earlier has been evaluated; what comes is later than that."""
 

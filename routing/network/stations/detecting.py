@@ -19,7 +19,7 @@ anywhere. One that goes by the clock alone is due from where that is, at the roo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
@@ -194,7 +194,7 @@ class SinkTreesDetection(DividedDetection):
         return own.resume(reached) if own is not None and self._name in self._begun else {}
 
     def _waiting_in(self, division: Division) -> frozenset[str]:
-        known = self.station.missing.given_up.union({TIMER.name}, *division.published.values())
+        known = frozenset({TIMER.name}).union(*division.published.values())
         return frozenset(name for name in self.idle if not self._deployments.needs(name) <= known)
 
     def _station_of(self, old: Processing | None) -> Station:
@@ -247,11 +247,6 @@ class SinkTreesDetection(DividedDetection):
         super().tell_all_marks()
         for tree in self.trees.values():
             tree.tell_all_marks()
-        self.grove.touch_all()
-
-    def give_up(self, names: Collection[str]) -> None:
-        """Rules wait for these types no longer."""
-        super().give_up(names)
         self.grove.touch_all()
 
     def _feed_trees(self) -> None:

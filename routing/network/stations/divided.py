@@ -222,11 +222,18 @@ class DividedDetection(Detection):
             source.begin_at(name, self.station.type_marks.get(name, TIME_MIN))
         source.goes_on = True
 
-    def resume(self, source: Source, was: SourceState) -> None:
+    def begin_at(self, begins: Mapping[str, int]) -> None:
+        """Nothing that local sources publish from now on counts if it is before these times."""
+        for source in self.publishers.all:
+            for name in source.floors.keys() & begins:
+                source.floors[name] = max(source.floors[name], begins[name])
+        self.publishers.touch()
+
+    def resume(self, source: Source) -> None:
         """A source is back, perhaps at another broker."""
         if source.home:
             self.publishers.drop(source)
-        super().resume(source, was)
+        super().resume(source)
 
     def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
         """Events of local sources."""
@@ -366,17 +373,12 @@ class DividedDetection(Detection):
         for batches in held:
             self._send_along(batches)
 
-    def give_up(self, names: Collection[str]) -> None:
-        """Rules wait for these types no longer."""
-        for station in self.stations:
-            station.give_up(names)
-
-    def take_hopeless(self) -> tuple[str, ...]:
+    def take_unpublished(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
         found: set[str] = set()
         for station in self._fed:
             if station.missing.absent:
-                found.update(station.missing.take_hopeless())
+                found.update(station.missing.take_unpublished())
         return tuple(sorted(found)) if found else ()
 
     def commit(self, due: Mapping[str, int]) -> None:

@@ -1,6 +1,6 @@
-"""What a division of the rules asks of one broker: the rules that it evaluates, and who uses what.
+"""Duties of one broker by a division of the rules: which it evaluates, and the types they use.
 
-Law: it follows from the division, and stays as it is until there is another.
+Law: they follow from the division, and stay as they are until there is another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Duties:
     uses: Mapping[str, frozenset[str]]
     """The types that each rule here uses."""
     used: frozenset[str]
-    """Those of all, without Timer."""
+    """The types that any of them uses, without Timer."""
     defining: Mapping[str, Sequence[str]]
     """By type, the rules here that define it."""
     users: Mapping[str, Sequence[str]]
@@ -57,7 +57,7 @@ NO_DUTIES = Duties({}, {}, {}, {}, frozenset(), {}, {}, {}, {})
 
 
 def duties_of(name: str, division: Division) -> Duties:
-    """What the broker of that name has to do."""
+    """The duties of the broker of that name."""
     places = division.partition.places
     here = {one.rule.name: one for one in division.rules if places[one.rule.name] == name}
     uses = {

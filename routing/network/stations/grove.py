@@ -30,7 +30,7 @@ class Grove:
         """The places of the trees that have news."""
 
     def plant(self, trees: Mapping[str, Processing]) -> None:
-        """These are the trees from now on."""
+        """Replace the trees by these."""
         self.trees = trees
         self._in_order = tuple(trees.values())
         self._places = {root: place for place, root in enumerate(trees)}

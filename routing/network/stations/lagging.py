@@ -1,4 +1,4 @@
-"""What waits at one broker for what comes slowly, while more of it comes (protocol.md section 9).
+"""Lags: events that wait at one broker for slow ones (brokers.md section 5).
 
 Law 1: of types that are looked at together for a rule, by its evaluation here or by a fragment,
 what comes is kept until the slowest who brings one of them has come as far. They *lag* once events
@@ -69,7 +69,7 @@ Company: TypeAlias = Together | Kept
 
 
 class Lags:
-    """What lags at one broker, in all of its trees."""
+    """The types that lag at one broker, in all of its trees."""
 
     def __init__(self, lead_max_us: int) -> None:
         self.lead_max_us = lead_max_us
@@ -100,12 +100,12 @@ class Lags:
             self.has_news = True
 
     def note_kept(self, master: str, until: int) -> None:
-        """What is kept for masters of a type has come so far."""
+        """Note how far that has come which is kept for masters of a type."""
         self._kept[master] = max(until, self._kept.get(master, until))
         self.has_news = True
 
     def take_kept(self) -> Mapping[str, int]:
-        """That, by the types of masters, since it was last asked."""
+        """Give the notes since the last call, by the types of masters."""
         kept, self._kept = self._kept, {}
         return kept
 
@@ -129,7 +129,7 @@ class Lagging:
     def __init__(self, lags: Lags) -> None:
         self._lags = lags
         self._lagging: list[Company] = []
-        """What has lagged, by the plan that there is."""
+        """Companies that have lagged under the present plan."""
         self._lagged: frozenset[str] = frozenset()
         """The rules whose types, looked at together, have lagged by the one before."""
         self._is_new = True

@@ -31,7 +31,7 @@ def visiting(visitors: Visitors) -> Names:
 
 
 class Origins:
-    """What one division says of that; made for one look at it, by the broker called ``own``."""
+    """Origins by one division; made for one look at it, by the broker called ``own``."""
 
     def __init__(self, division: Division, own: str, sources: Names) -> None:
         self._division = division
@@ -63,7 +63,7 @@ class Origins:
         return [found[home] for home in sorted(found)]
 
     def _beyond(self, homes: Iterable[str], child: str) -> dict[str, list[str]]:
-        """Those of the brokers that are beyond the child, with what is named there."""
+        """The brokers beyond the child, each with what is named there."""
         named = homes if isinstance(homes, Mapping) else {}
         side, own = self._division.side, self._own
         return {home: named.get(home, []) for home in homes if side(own, home) == child}

@@ -217,8 +217,8 @@ class DividedOverview(Overview):
                 for source in self._detection.publishers.of(name)
                 if source.is_open and name in source.floors
             ]
-            if name in self._detection.publishers.returning:
-                found.append(Holder("", (name,), "returning", TIME_MIN, stalls=True))
+            if name in self._detection.publishers.waited_for:
+                found.append(Holder("", (name,), "gone", TIME_MIN, stalls=True))
             for child, mark in station.said_of(name).items():
                 if mark != CLOSED:
                     stalls = now - self._moved.last(child, name) >= STALLED_AFTER_S

@@ -42,7 +42,7 @@ from rules.engine.engine import Detections
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Which plan a tree began with: of which centre, in which epoch, and its number."""
+    """The plan that a tree began with: of which centre, in which epoch, and its number."""
 
     centre: str
     epoch: int
@@ -86,9 +86,9 @@ class Processing:
             child for child, father in division.fathers.items() if father == name
         )
         self.mark = 0
-        """What children have to bear (Law 3)."""
+        """The mark that messages of children have to bear (Law 3)."""
         self.opened: int | None = None
-        """What the father wants to see; None before it has opened this generation."""
+        """The mark that the father wants to see; None before it has opened this generation."""
         keeping = _keeping(division)
         self._unheard = self.children & keeping
         """The children that are not to be asked yet, and have others wait with them (Law 4)."""
@@ -99,9 +99,9 @@ class Processing:
         self._own: Mapping[str, int] = {}
         self._clock: int | None = None
         self._own_used: Mapping[str, int] = {}
-        """What local sources say, and what of it concerns the tree."""
+        """Marks of local sources, as far as they concern the tree."""
         self._flows: list[tuple[str, Flow]] = []
-        """What children have sent since ``advance``."""
+        """Flows that children have sent since ``advance``."""
         self._front = front
         self._router = self._make_router(name, matching)
         station.follow(division)
@@ -226,7 +226,7 @@ class Processing:
         return self._owes_word or bool(self.station.outbox.waiting) or self._router.has_flows
 
     def take_messages(self) -> Iterator[Forward | Flow]:
-        """What is to be sent to the father, once it has opened this generation (Law 3)."""
+        """Give the messages to the father, once it has opened this generation (Law 3)."""
         forwards = self.station.outbox.take()
         flows = [flow for _, flow in self._router.take_flows()]
         if self._owes_word and not forwards and not flows:
@@ -236,7 +236,7 @@ class Processing:
         yield from flows
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """What children are to be asked for (Law 4)."""
+        """Give the questions to children (Law 4)."""
         if self._unheard:
             return {}
         asked = self.station.take_asked()

@@ -140,12 +140,11 @@ class Progress:
         self,
         duties: Duties,
         published: frozenset[str],
-        given_up: frozenset[str],
         together: Iterable[Iterable[str]],
         over: frozenset[str],
     ) -> None:
-        """These are the duties from now on; local sources publish these types, and those are given
-        up. ``together``: types that fragments look at together. ``over`` as in note_over.
+        """These are the duties from now on; local sources publish these types.
+        ``together``: types that fragments look at together. ``over`` as in note_over.
         """
         for child, released in duties.released(self._duties):
             self.said.doubt(child, released)
@@ -156,7 +155,7 @@ class Progress:
         self._arrange_kins(duties, together)
         self._outlook.arrange(duties.rules)
         self._arrange_ends()
-        self.said.arrange(published, given_up & duties.used, duties.expected)
+        self.said.arrange(published, duties.expected)
 
     def _arrange_types(self, duties: Duties) -> None:
         of = self._standings.of
@@ -202,10 +201,6 @@ class Progress:
             rule: frozenset[str]() if rule in self._over else of for rule, of in duties.uses.items()
         }
         self.ends.arrange(uses, duties.defining)
-
-    def give_up(self, names: frozenset[str]) -> None:
-        """These types are brought by nobody, whoever might have."""
-        self.said.give_up(names & self._duties.used)
 
     # --- inputs ---
 

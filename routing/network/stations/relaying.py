@@ -8,7 +8,7 @@ them; otherwise every mark is told, since what comes there another way may wait 
 
 Law 3: a broker remembers up to where it has every rule's composite events. When rules begin anew,
 what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
-dropped, too (protocol.md section 9).
+dropped, too (brokers.md section 5).
 
 Law 4: of rules that are *aside*, sinks here get composite events another way (detecting). What is
 told of them is passed on as ever, but says nothing of what this broker has.
@@ -64,7 +64,7 @@ class DividedRouter(Router):
         return super().follow(tree) or self.epoch != before
 
     def join(self, partners: Iterable[str]) -> None:
-        """These neighbours follow the same plan."""
+        """Begin with these neighbours, which follow the same plan."""
         self.partners, self._has_strangers = frozenset(partners), None
 
     @property

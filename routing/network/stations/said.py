@@ -61,11 +61,10 @@ class Said:
     def arrange(
         self,
         published: frozenset[str],
-        given_up: frozenset[str],
         expected: Mapping[str, Iterable[str]],
     ) -> None:
-        """From now on local sources publish these types, these are given up, and children forward
-        those of ``expected``. What a child has said stays said, but for an end: what has ended may
+        """From now on local sources publish these types, and children forward those of
+        ``expected``. What a child has said stays said, but for an end: what has ended may
         begin anew; if it does not, the child says so again.
         """
         before, self._children = self._children, {}
@@ -80,16 +79,9 @@ class Said:
             self._children[child] = {
                 name: Sayer(self._standings.of(name), _open(table.get(name))) for name in names
             }
-        self.give_up(given_up)
-
-    def give_up(self, names: frozenset[str]) -> None:
-        """These types are brought by nobody, whoever might have."""
         for one in self._standings:
-            one.is_given_up = False
             one.told = one.mark = UNSAID
             one.kin.is_furthest_known = False
-        for name in names:
-            self._standings.of(name).is_given_up = True
         self._touched = {one for one in self._standings if one.least() != UNSAID}
         self._is_anew = True
         self.closed.clear()

@@ -51,7 +51,6 @@ class TypeProgress:
         """What the local sources say."""
         self.is_published = False
         """Whether local sources publish it."""
-        self.is_given_up = False
         self.told = UNSAID
         """The least that is said."""
         self.bound = UNSAID
@@ -95,12 +94,7 @@ class TypeProgress:
 
     def least(self) -> int:
         """The least of what is said; UNSAID where nobody is expected to say anything."""
-        if self.is_given_up:
-            least = CLOSED
-        elif self.is_published:
-            least = self.own
-        else:
-            least = UNSAID
+        least = self.own if self.is_published else UNSAID
         for sayer in self.sayers:
             if sayer.mark < least:
                 least = sayer.mark

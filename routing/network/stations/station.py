@@ -5,7 +5,7 @@ rules here (progress). That a type has ended is told to the father once all that
 gone up.
 
 Law 2: a type that nobody publishes or has published is given nothing; rules here that need it,
-perhaps through others, wait (missing). Given up, it counts as one that nobody publishes any more.
+perhaps through others, wait (missing).
 
 Law 3: where rules begin anew, engine and forwarder are new: everything that is needed comes again.
 
@@ -200,12 +200,6 @@ class Station:
         self._forwarder.want(predicates, demands)
         self._is_anew = True
 
-    def give_up(self, names: Iterable[str]) -> None:
-        """Rules wait for these types no longer."""
-        if self.missing.give_up(names):
-            self.has_news = self._is_anew = True
-            self._progress.give_up(self.missing.given_up)
-
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
         self._take_come()
@@ -224,7 +218,7 @@ class Station:
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
-        self._progress.arrange(duties, published, self.missing.given_up, self._together, self._over)
+        self._progress.arrange(duties, published, self._together, self._over)
         self._follow_pulls(division)
         self.lagging.begin_anew()
         self.outbox.begin_anew()

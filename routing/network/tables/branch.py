@@ -21,13 +21,15 @@ from routing.wire.extent import EXTENT_MAX, extent_of
 
 
 class Branch:
-    """What lies beyond one neighbour; many filters of a type are matched as ``matching`` says."""
+    """One neighbour, and what is beyond it; many filters of a type are matched as ``matching``
+    says.
+    """
 
     def __init__(self, neighbour: str, matching: Matching = ON_PROCESSOR) -> None:
         self.neighbour = neighbour
         self._matching = matching
         self.told: dict[str, tuple[str, ...]] | None = None
-        """What it was told to send, by type; None before it was told anything."""
+        """Filters that it was told to send by, by type; None before it was told anything."""
         self.told_number = 0
         """The number under which it was told that."""
         self.untold: set[str] = set()
@@ -35,7 +37,7 @@ class Branch:
         self.has_joined = False
         """Whether it is in the plan, and nobody has been asked since what else is known."""
         self.known: Known | None = None
-        """What it was told that the root knows."""
+        """The root's knowledge as it was told."""
         self.amendments = 0
         """How often that was amended since it was told whole."""
         self.amended: int | None = None
@@ -43,7 +45,7 @@ class Branch:
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
         self.predicates: dict[str, tuple[Predicate, ...]] = {}
-        """What is wanted there of published events, of types with few filters."""
+        """Predicates of published events that are wanted there, of types with few filters."""
         self.demands: dict[str, Demand] = {}
         """The same of types with more than PER_TYPE_MAX."""
         self.wanted_version = 0
@@ -54,19 +56,19 @@ class Branch:
         """The types of which filters have changed since ``index``."""
         self._demands: dict[str, Demand] = {}
         self._many: dict[str, Demand] = {}
-        """Those of types with MANY filters, which come and go."""
+        """Demands of types with MANY filters, which come and go."""
         self._flows: list[Flow] = []
         self._closed: dict[str, int] = {}
         """Sources that have closed, with the numbers of their last events."""
         self.has_flows = False
         """Whether ``take_flows`` has something to give."""
         self.owed = Owed()
-        """What it was told of marks."""
+        """Marks that it was told, or is owed."""
 
     # --- what is wanted there ---
 
     def said(self) -> Want | None:
-        """What it was told last, whole, under the number of that; None before it was."""
+        """The want that it was told last, whole, under the number of that; None before it was."""
         if self.told is None:
             return None
         texts = sorted(text for texts in self.told.values() for text in texts)
@@ -248,7 +250,7 @@ class Branch:
         self.has_flows = True
 
     def take_flows(self) -> list[Flow]:
-        """What is to be sent now."""
+        """Give the flows to send now."""
         if self._closed:
             self._last_flow(closed=tuple(self._closed.items()))
             self._closed = {}

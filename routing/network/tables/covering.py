@@ -1,4 +1,4 @@
-"""Which filters need not be told, since others ask for all that they ask for (thesis 7.3.4).
+"""Filters that need not be told, since others ask for all that they ask for (thesis 7.3.4).
 
 Law 1: a filter is left out only when another one that is told covers it (matcher.filters.covering),
 or when one that says the same as several is told in place of them (matcher.filters.merging). So no
@@ -143,7 +143,7 @@ def _is_whole(sketch: Sketch | None) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _sketch_of(text: str, schema: EventType) -> Sketch | None:
-    """What constraints say of a filter of this type; None when it does not fit the type."""
+    """The sketch of a filter of this type by constraints; None when it does not fit the type."""
     interest = known_interest(text, schema)
     if interest is None or interest.filter is None:
         return None

@@ -1,4 +1,4 @@
-"""Which events of a type are wanted beyond a neighbour: those that any of its filters matches.
+"""Demand for events of a type beyond a neighbour: those that any of its filters matches.
 
 Law: an event is wanted if and only if one of the filters matches it, however many there are. Few
 are looked at in turn; many stand in one matcher, in which they come and go (as subscriptions do in
@@ -18,8 +18,8 @@ from matcher.matching import ON_PROCESSOR, Matching
 from matcher.methods.matcher import Matcher
 from matcher.model import Bools, EventBatch, EventType
 from matcher.single import Single
-from routing.delivery.audience import MANY
 from routing.delivery.selection import Pattern
+from routing.delivery.subscriber_index import MANY
 from rules.planning.sketch import sketch_of
 from rules.subscription import Subscription
 
@@ -73,7 +73,7 @@ class Demand:
         return [((), rows)] if len(rows) else []
 
     def wanted(self, batch: EventBatch) -> Bools:
-        """Which events of a batch of the type are wanted."""
+        """Tell which events of a batch of the type are wanted."""
         if self._everything:
             return np.ones(len(batch), np.bool_)
         wanted: Bools = np.zeros(len(batch), np.bool_)

@@ -1,4 +1,4 @@
-"""What follows from which rules use and define which types: whom a mark bears on, and what ends."""
+"""Uses and definitions of types by rules, and what follows: whom a mark bears on, and what ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Named(Protocol):
 
 
 class Closings(Protocol):
-    """What is said of the types of which nothing is published any more."""
+    """Word of the types of which nothing is published any more."""
 
     @property
     def types(self) -> Iterable[Named]:
@@ -34,7 +34,7 @@ class Closings(Protocol):
 
     @property
     def closed(self) -> Iterable[Named]:
-        """Those of which nothing is published any more."""
+        """The types of which nothing is published any more."""
         ...
 
     @property

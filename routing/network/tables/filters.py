@@ -1,4 +1,4 @@
-"""What the filters of one type that lead to one neighbour come to.
+"""Filters of one type that lead to one neighbour, and what they come to.
 
 Law: it follows from the filters and from the type alone, so it is worked out once for all
 neighbours that want the same; in a large network each of them is asked for thousands of types.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from matcher.model import EventType
-from routing.delivery.audience import MANY
+from routing.delivery.subscriber_index import MANY
 from routing.delivery.subscriptions import PER_TYPE_MAX, Interest, interest
 from routing.errors import Refusal
 from routing.network.tables.demand import Demand
@@ -32,14 +32,14 @@ class TypeFilters:
     schema: EventType | None
     fits: bool
     filters: Mapping[str, Subscription]
-    """Those that fit the known type, by text."""
+    """Filters that fit the known type, by text."""
     predicates: tuple[Predicate, ...]
     demand: Demand | None
-    """What they want together; None for nothing, and where they are MANY: those come and go."""
+    """Their demand together; None for nothing, and where they are MANY: those come and go."""
 
 
 def filters_of(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
-    """What these filters come to."""
+    """Put these filters together."""
     return _shared(texts, schema) if len(texts) < MANY else _made(texts, schema)
 
 

@@ -1,4 +1,4 @@
-"""What a broker is about to send its father in a tree, in parts that fit into messages."""
+"""Events and marks for a broker's father in a tree, in parts that fit into messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self.waiting: list[Forward] = []
-        """What ``take`` would give."""
+        """Messages that ``take`` would give."""
         self._told: dict[str, int] = {}
         """The marks of types that were last told."""
 
@@ -43,7 +43,7 @@ class Outbox:
             self.waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
 
     def news(self, marks: Mapping[str, int]) -> Times:
-        """Those of the marks that are greater than was told; they are told by that."""
+        """Give the marks that are greater than was told; they are told by that."""
         told = self._told
         news = [one for one in marks.items() if one[1] > told.get(one[0], TIME_MIN)]
         told.update(news)
@@ -54,7 +54,7 @@ class Outbox:
         self._told = {}
 
     def take(self) -> list[Forward]:
-        """What is to be sent, in order."""
+        """Give the messages to send, in order."""
         waiting, self.waiting = self.waiting, []
         return waiting
 

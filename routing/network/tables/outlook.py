@@ -39,7 +39,7 @@ class Outlook:
         return found.outlook if found is not None and found.is_known else None
 
     def arrange(self, rules: Mapping[str, Deployed]) -> None:
-        """These are the rules from now on; their marks are to be told anew."""
+        """Replace the rules by these; their marks are to be told anew."""
         known, self._rules = self._rules, {}
         before, self._types = self._types, {}
         for name, deployed in rules.items():
@@ -55,7 +55,7 @@ class Outlook:
                 rule.outlook, rule.is_known = was.outlook, was.is_known
 
     def forget(self) -> None:
-        """What has come counts no more, and rules begin anew."""
+        """Forget what has come: rules begin anew."""
         self._rules = {}
         for one in self._types.values():
             one.waiting = []
@@ -105,7 +105,7 @@ class _Type:
     def __init__(self) -> None:
         self.waiting: list[tuple[int, int]] = []
         self.rules: list[_Rule] = []
-        """Those whose terminators are of it."""
+        """Rules whose terminators are of it."""
 
     def add(self, least: int, greatest: int) -> None:
         """A batch has come (Law 2)."""

@@ -42,7 +42,7 @@ class Owed:
         """The greatest time of what may be held there for this side's sake."""
 
     def arrange(self, names: Iterable[str]) -> None:
-        """These rules are wanted there from now on."""
+        """Replace the rules that are wanted there by these."""
         self._told = {name: self._told.get(name, TIME_MIN) for name in names}
         self._owed = {name: mark for name, mark in self._owed.items() if name in self._told}
 

@@ -32,7 +32,7 @@ CLOSED = TIME_MAX
 
 
 class Router:
-    """What lies beyond each neighbour in the tree, and what came from there for this broker."""
+    """The branches beyond each neighbour in the tree, and what came from there for this broker."""
 
     def __init__(self, name: str, matching: Matching = ON_PROCESSOR) -> None:
         self._name = name
@@ -46,7 +46,7 @@ class Router:
         self._wanting: dict[str, tuple[Branch, ...]] = {}
         """By type, the children that want events of it; made when such events come."""
         self._own: dict[str, tuple[str, ...]] = {}
-        """What this broker wanted itself when it last told its neighbours, by type."""
+        """Filters of this broker itself when it last told its neighbours, by type."""
         self.epoch: tuple[str, int] | None = None
         """The tree's root and epoch; None while there is no tree."""
         self._followed: dict[str, int] = {}
@@ -153,8 +153,7 @@ class Router:
     def wants(
         self, own: Iterable[str], to: Container[str] | None = None
     ) -> Iterator[tuple[Branch, Want]]:
-        """What neighbours are to be told that is wanted from them (Law 1), where it is news; who
-        tells it numbers it.
+        """Wants to tell neighbours (Law 1), where they are news; the caller numbers them.
 
         ``own``: what this broker's sinks, and the strategy at the root, want. ``to``: the
         neighbours that are to be told now, None for all.
@@ -175,7 +174,7 @@ class Router:
         self._touch({name for name in names if before.get(name) != self._own.get(name)})
 
     def _want_of(self, branch: Branch) -> Want | None:
-        """What one neighbour is to be told: the whole, if it was told nothing yet, else the
+        """The want to tell one neighbour: the whole, if it was told nothing yet, else the
         difference; None for nothing.
         """
         others = [other for other in self._branches.values() if other is not branch]
@@ -242,7 +241,7 @@ class Router:
         return False
 
     def take_flows(self) -> Iterator[tuple[str, Flow]]:
-        """What is to be sent now, by neighbour."""
+        """Give the flows to send now, by neighbour."""
         for branch in self._branches.values():
             if branch.has_flows:
                 for flow in branch.take_flows():

@@ -78,11 +78,11 @@ class Sharer:
 
     @property
     def numbers(self) -> EventNumbers:
-        """Those of the events that have gone over the link."""
+        """The numbers of the events that have gone over the link."""
         return self._numbers
 
     def share(self, messages: Iterable[ForTree]) -> Iterator[Shared]:
-        """What is to go over the link for these messages, in their order."""
+        """Give what is to go over the link for these messages, in their order."""
         waiting = _Waiting(self._numbers.next)
         for root, mark, message in messages:
             if not waiting.has_room_for(message.batches):
@@ -132,7 +132,7 @@ class _Waiting:
         """Events and batches of all trees so far, the same ones several times."""
         self._events = 0
         self._extent = 0
-        """That of the batches so far."""
+        """The extent of the batches so far."""
 
     def has_room_for(self, batches: Sequence[EventBatch]) -> bool:
         if not self.parts:
@@ -168,7 +168,7 @@ class Keeper:
 
     @property
     def numbers(self) -> EventNumbers:
-        """Those of the events that have come over the link."""
+        """The numbers of the events that have come over the link."""
         return self._numbers
 
     @property
@@ -243,7 +243,7 @@ class Keeper:
 
 
 def keys_of(batch: EventBatch) -> list[Hashable]:
-    """What each event is known by (Law 3)."""
+    """The keys by which events are known (Law 3)."""
     name = batch.type.name
     if isinstance(batch, Single):
         row = batch.row

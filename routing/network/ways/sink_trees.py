@@ -1,8 +1,8 @@
-"""Which rules are evaluated on the trees of brokers with sinks, and what these trees are (7.3.2).
+"""Rules that are evaluated on the trees of brokers with sinks, and these trees (7.3.2).
 
 Law 1: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
 sources publish events of the type, too. Its composite events come from one place, along the single
-tree (protocol.md section 9). All other defined types are *own*: who wants them finds them itself.
+tree (brokers.md section 6). All other defined types are *own*: who wants them finds them itself.
 Where no trees of sinks stand (``adaptive`` may choose so) all are routed.
 
 Law 2: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones,
@@ -38,13 +38,13 @@ class Kinds:
     def own_filters(
         self, texts: Iterable[str], schemas: Mapping[str, EventType]
     ) -> tuple[str, ...]:
-        """What a broker wants of its own tree, of all that its sinks want."""
+        """The filters of a broker's sinks that it wants of its own tree."""
         return maximal((text for text in texts if type_named(text) in self.own), schemas)
 
 
 @lru_cache(maxsize=64)
 def kinds_of(known: Known, sink_trees: bool = True) -> Kinds:
-    """Which types are routed and which are own. ``sink_trees``: whether such trees stand."""
+    """Divide the types into routed and own ones. ``sink_trees``: whether such trees stand."""
     rules = arrange([one.rule for one in rules_of(known)]).rules
     published = {name for _, types in known.homes for name in types}
     uses: dict[str, set[str]] = {}

@@ -39,7 +39,7 @@ def answer_bytes(name: str, time: int) -> int:
 
 @lru_cache(maxsize=4_096)
 def event_bytes(schema: EventType) -> int:
-    """What an event of a type that comes alone adds to a message."""
+    """Bytes that an event of a type which comes alone adds to a message."""
     ids = EventIds(StringColumn.constant("a source", 1), np.ones(1, np.int64))
     columns = tuple(_column(one.kind) for one in schema.attributes)
     one = EventBatch(schema, np.ones(1, np.int64), ids, columns)
@@ -47,7 +47,7 @@ def event_bytes(schema: EventType) -> int:
 
 
 def batch_bytes(batch: EventBatch) -> int:
-    """What a batch of composite events adds to a message."""
+    """Bytes that a batch of composite events adds to a message."""
     size = BATCH + batch.time.nbytes + _ids_bytes(batch.ids)
     size += sum(_codes(column).nbytes for column in batch.columns)
     if batch.causes is not None:

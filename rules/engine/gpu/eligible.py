@@ -1,4 +1,4 @@
-"""Which rules a device evaluates, and why others stay on the processor.
+"""Rules that a device evaluates, and the reasons why others stay on the processor.
 
 Law: a rule is evaluated where its meaning is computed exactly. ``reason_against`` says in a phrase
 why a device does not take a rule, or None where it does; :doc:`docs/gpu.md` lists the phrases.

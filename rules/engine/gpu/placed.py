@@ -379,7 +379,7 @@ class PlacedEngine:
             return None, error
 
     def _ours(self, marks: int | Mapping[str, int]) -> Iterator[Detections]:
-        """What the processor detects, turn by turn; no event that marks have passed waits then."""
+        """Detections of the processor, turn by turn; no event that marks have passed waits then."""
         told = marks
         while True:
             if self._cpu.begin(told):

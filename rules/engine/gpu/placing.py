@@ -212,7 +212,7 @@ class Placer:
         return float(elapsed)
 
     def _expected(self, on_gpu: Collection[str]) -> float:
-        """What rules on the device were expected to take, in nanoseconds a microsecond."""
+        """The time that rules on the device were expected to take, in nanoseconds a microsecond."""
         seen = [self._seen[name] for name in on_gpu if name in self._seen]
         return sum(one.gpu * one.terminators for one in seen)
 

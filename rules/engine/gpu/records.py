@@ -79,7 +79,7 @@ TERM_WORDS = 8
 # --- words of a value ----------------------------------------------------------------------------
 
 VALUE_EVENT, VALUE_PLACE = 0, 1
-"""Those of a term's operand (TERM_EVENT, TERM_PLACE)."""
+"""Fields of a term's operand (TERM_EVENT, TERM_PLACE)."""
 VALUE_WORDS = 2
 
 # --- sizes ---------------------------------------------------------------------------------------

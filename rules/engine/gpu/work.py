@@ -49,7 +49,7 @@ BLOCK = 16
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a rule's terminators are: how many in a microsecond, and what one of them makes: the
+    """The work of a rule's terminators: how many in a microsecond, and what one of them makes: the
     ``cpu``'s nanoseconds, and the events that a device looks at, with ``simple`` comparisons or by
     ``programs``.
     """
@@ -104,7 +104,7 @@ def _words(batch: EventBatch, attribute: int) -> AnyArray:
 def work_of(
     plan: RulePlan, sampled: Sampled, costs: Costs, automaton: AutomatonPlan | None = None
 ) -> Work:
-    """What a rule has to do at present. On the processor by its ``automaton``, if that is less."""
+    """The work of a rule at present; on the processor by its ``automaton``, if that is less."""
     return _Walk(plan, sampled, costs).work(automaton)
 
 

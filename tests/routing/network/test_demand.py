@@ -7,7 +7,7 @@ import pytest
 from conversation import schema_of
 
 from matcher.rows import batch_of
-from routing.delivery.audience import MANY
+from routing.delivery.subscriber_index import MANY
 from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.messages import Want
 from routing.network.tables.branch import Branch

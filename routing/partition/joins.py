@@ -131,7 +131,7 @@ class Occurrences:
         del self._times[: bisect_left(self._times, before)]
 
 
-class Meeting:
+class IntervalJoin:
     """Events of a first and of a second side: ``span`` bounds t(second) - t(first).
 
     ``absent`` may not occur after the second and up to the first, which is the later one then.

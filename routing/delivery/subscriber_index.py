@@ -1,5 +1,5 @@
-"""Who wants the events of one type: a few sinks that are asked in turn, or many that are matched
-together (:mod:`routing.delivery.selection`). Both ways give the same.
+"""The sinks that want events of one type: a few sinks that are asked in turn, or many that are
+matched together (:mod:`routing.delivery.selection`). Both ways give the same.
 
 What is matched together is made when events come and subscriptions have become many; until then,
 and when few are left, each sink looks for itself, which costs least while there are few.
@@ -22,19 +22,19 @@ assert MANY <= PER_TYPE_MAX
 
 
 class Subscriber(Protocol):
-    """What a sink is, to its audience."""
+    """A sink, as the index sees it."""
 
     interests: Interests
 
     def __hash__(self) -> int:
-        """It is the key of what is known of it."""
+        """Sinks are keys of what is known of them."""
         ...
 
 
 _Sink = TypeVar("_Sink", bound=Subscriber)
 
 
-class Audience(Generic[_Sink]):
+class SubscriberIndex(Generic[_Sink]):
     """The sinks that have subscribed to one type, in the order in which they have; where they are
     many, matched as ``matching`` says.
     """

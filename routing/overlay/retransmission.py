@@ -15,7 +15,7 @@ _MEAN, _DEVIATION = 1 / 8, 1 / 4
 """The weights of the last packet in what is expected, after Jacobson."""
 
 
-class Patience:
+class RetransmissionTimer:
     """All times are in seconds. ``lasts_s`` says how long to wait now."""
 
     def __init__(self, least_s: float, most_s: float) -> None:
@@ -40,5 +40,5 @@ class Patience:
         self.lasts_s = min(max(expected_s, self._least_s), self._most_s)
 
     def double(self) -> None:
-        """It was in vain (Law 2)."""
+        """Wait twice as long: sending was in vain (Law 2)."""
         self.lasts_s = min(2 * self.lasts_s, self._most_s)

@@ -1,4 +1,4 @@
-"""The sieve finds the same for events that come alone as for those in columns."""
+"""The index finds the same for events that come alone as for those in columns."""
 
 from random import Random
 
@@ -6,8 +6,8 @@ import pytest
 
 from matcher.model import EventBatch, EventType
 from matcher.single import Row, Single
+from routing.partition.predicate_index import PredicateIndex
 from routing.partition.predicates import Predicate
-from routing.partition.sieve import Sieve
 from rules.subscription import parse_subscription
 from rules.terms import CANDIDATE
 
@@ -32,7 +32,7 @@ def test_an_event_alone_satisfies_what_it_does_in_columns(seed: int):
         f"T({' and '.join(random.sample(CONDITIONS, random.randint(1, 3)))})" for _ in range(12)
     }
     found = [parse_subscription(text, {"T": TYPE}) for text in sorted({"T", *texts})]
-    sieve = Sieve(Predicate.of(one.type, one.conditions, CANDIDATE) for one in found)
+    index = PredicateIndex(Predicate.of(one.type, one.conditions, CANDIDATE) for one in found)
     seen = 0
     for number in range(50):
         values = (
@@ -43,9 +43,9 @@ def test_an_event_alone_satisfies_what_it_does_in_columns(seed: int):
         )
         alone = Single(TYPE, Row(number, "s", number, None, values))
         columns = EventBatch(TYPE, alone.time, alone.ids, alone.columns)
-        satisfied = [{one for one, _ in sieve.sift(batch)} for batch in (alone, columns)]
+        satisfied = [{one for one, _ in index.sift(batch)} for batch in (alone, columns)]
         assert satisfied[0] == satisfied[1], f"{values}, {sorted(texts)}"
-        assert all(places.tolist() == [0] for _, places in sieve.sift(alone))
+        assert all(places.tolist() == [0] for _, places in index.sift(alone))
         masks = [[bool(one.mask(batch)[0]) for one in found] for batch in (alone, columns)]
         assert masks[0] == masks[1], f"{values}, {sorted(texts)}"
         seen += len(satisfied[0])

@@ -1,4 +1,4 @@
-"""Which events of a batch satisfy which of many predicates.
+"""An index that tells which events of a batch satisfy which of many predicates.
 
 Rules of one kind mostly differ in a constant (``area = "a7"``). So predicates with an equality of
 an attribute and a constant are found by the values that a batch has of that attribute; only those
@@ -25,7 +25,7 @@ from rules.terms import TIME, AttributeOf, Compare, Comparison, Expression, Lite
 _FIRST = np.zeros(1, np.int64)
 
 
-class Sieve:
+class PredicateIndex:
     """The predicates of one type."""
 
     def __init__(self, predicates: Iterable[Predicate]) -> None:
@@ -78,9 +78,9 @@ class Sieve:
 
 
 @lru_cache(maxsize=4_096)
-def sieve_of(predicates: tuple[Predicate, ...]) -> Sieve:
-    """The sieve of these predicates. Most stay as they are when others come or go."""
-    return Sieve(predicates)
+def index_of(predicates: tuple[Predicate, ...]) -> PredicateIndex:
+    """The index of these predicates. Most stay as they are when others come or go."""
+    return PredicateIndex(predicates)
 
 
 def _constant(condition: Expression) -> tuple[int, Any] | None:

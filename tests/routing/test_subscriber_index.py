@@ -1,4 +1,4 @@
-"""Subscriptions matched together find what each finds alone (Audience; Selection, Law 1)."""
+"""Subscriptions matched together find what each finds alone (SubscriberIndex; Selection, Law 1)."""
 
 from collections.abc import Iterable
 from random import Random
@@ -10,10 +10,10 @@ from matcher.matching import MATCHERS, Matching
 from matcher.model import EventBatch, EventType
 from matcher.rows import batch_of
 from routing.config import NodeConfig
-from routing.delivery.audience import MANY, Audience
 from routing.delivery.parcel import Parcel
 from routing.delivery.selection import BITS_MAX, Pattern, patterns_of
 from routing.delivery.sinks import Sinks
+from routing.delivery.subscriber_index import MANY, SubscriberIndex
 from routing.delivery.subscriptions import Interests, interest
 from routing.messages import Subscribe
 from routing.serving.deployment import Deployments
@@ -25,7 +25,7 @@ SEEDS = 20
 
 
 class Listener:
-    """A sink, as far as its audience sees it."""
+    """A sink, as far as the index sees it."""
 
     def __init__(self) -> None:
         self.interests = Interests()
@@ -89,8 +89,8 @@ def wanted(sink: Listener, batch: EventBatch) -> dict[int, tuple[int, ...]]:
     return {row: numbers for row, numbers in rows.items() if numbers}
 
 
-def agree(audience: Audience[Listener], sinks: Iterable[Listener], batch: EventBatch) -> None:
-    found = {sink: by_event(patterns, len(batch)) for sink, patterns in audience.match(batch)}
+def agree(index: SubscriberIndex[Listener], sinks: Iterable[Listener], batch: EventBatch) -> None:
+    found = {sink: by_event(patterns, len(batch)) for sink, patterns in index.match(batch)}
     expected = {sink: wanted(sink, batch) for sink in sinks}
     assert found == {sink: rows for sink, rows in expected.items() if rows}
 
@@ -98,7 +98,7 @@ def agree(audience: Audience[Listener], sinks: Iterable[Listener], batch: EventB
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_many_subscriptions_find_what_each_finds(seed: int) -> None:
     random = Random(seed)
-    audience: Audience[Listener] = Audience()
+    index: SubscriberIndex[Listener] = SubscriberIndex()
     sinks = [Listener() for _ in range(random.choice([1, 3, 30]))]
     # One sink alone has more than BITS_MAX of them now and then.
     most = random.choice([MANY // 2, 2 * MANY, 4 * MANY])
@@ -110,50 +110,48 @@ def test_many_subscriptions_find_what_each_finds(seed: int) -> None:
             known = {} if random.random() < 0.1 else SCHEMAS
             added = interest(number, random_filter(random), known)
             sink.interests.add(added)
-            audience.add(sink, added)
+            index.add(sink, added)
             held.append((sink, number))
-        agree(audience, sinks, random_batch(random))
+        agree(index, sinks, random_batch(random))
         random.shuffle(held)
         for _ in range(min(len(held), random.choice([0, 1, len(held) // 2, len(held)]))):
             sink, number = held.pop()
             (ended,) = sink.interests.remove(number)
-            audience.remove(sink, ended)
-        agree(audience, sinks, random_batch(random))
+            index.remove(sink, ended)
+        agree(index, sinks, random_batch(random))
         for sink in sinks:
             for one in list(sink.interests):
                 sink.interests.add(one.checked(SCHEMAS))
-        audience.forget()
-        agree(audience, sinks, random_batch(random))
-    assert len(audience) == len(held)
+        index.forget()
+        agree(index, sinks, random_batch(random))
+    assert len(index) == len(held)
 
 
 def test_who_gets_an_event_first_is_no_matter_of_the_matcher() -> None:
     random = Random(3)
     sinks = [Listener() for _ in range(40)]
     added = [(sink, interest(0, random_filter(random), SCHEMAS)) for sink in sinks]
-    audiences = [Audience[Listener](Matching(name)) for name in MATCHERS[:6]]
+    indices = [SubscriberIndex[Listener](Matching(name)) for name in MATCHERS[:6]]
     for sink, one in added:
         sink.interests.add(one)
-        for audience in audiences:
-            audience.add(sink, one)
+        for index in indices:
+            index.add(sink, one)
     for _ in range(30):
         batch = random_batch(random)
-        orders = {
-            tuple(sinks.index(sink) for sink, _ in audience.match(batch)) for audience in audiences
-        }
+        orders = {tuple(sinks.index(sink) for sink, _ in index.match(batch)) for index in indices}
         assert len(orders) == 1
 
 
 def test_a_sink_may_have_more_subscriptions_to_a_type_than_a_word_has_bits() -> None:
-    audience: Audience[Listener] = Audience()
+    index: SubscriberIndex[Listener] = SubscriberIndex()
     sink = Listener()
     for number in range(3 * BITS_MAX):
         added = interest(number, f"Temp(n >= {number})", SCHEMAS)
         sink.interests.add(added)
-        audience.add(sink, added)
+        index.add(sink, added)
     rows = [{"room": "", "value": 0.0, "n": n, "ok": True} for n in (-1, 100, 3, 100)]
     batch = batch_of(TEMP, rows, source="s", times=[0] * 4)
-    [(_, patterns)] = audience.match(batch)
+    [(_, patterns)] = index.match(batch)
     assert by_event(patterns, 4) == {
         1: tuple(range(101)),
         2: tuple(range(4)),
