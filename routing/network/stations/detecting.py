@@ -26,7 +26,7 @@ from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import Plan, SinkTree
 from routing.network.recovery.dues import chosen, closed_at
-from routing.network.stations.divided import DividedDetection
+from routing.network.stations.divided import DividedDetection, packed_parts
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
 from routing.network.stations.relaying import DividedRouter
@@ -251,11 +251,14 @@ class SinkTreesDetection(DividedDetection):
 
     def _feed_trees(self) -> None:
         self.grove.touch_all()
+        begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
+        kept = packed_parts(self.ledger.fitting(self._advertisements.schemas)) if begun else ()
+        held = packed_parts(self._held or ())
         for root, tree in self.trees.items():
-            if root in self._begun and not self._by_arrival:
-                tree.begin(self.ledger.fitting(self._advertisements.schemas))
+            if root in begun:
+                tree.begin(kept)
                 continue
-            for batches in self._held or ():
+            for batches in held:
                 tree.push(batches)
         self._begun = frozenset()
 

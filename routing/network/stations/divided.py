@@ -323,7 +323,7 @@ class DividedDetection(Detection):
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on."""
         self._follow(division)
-        self._release(_parts(self._held or ()))
+        self._release(packed_parts(self._held or ()))
 
     def _follow(self, division: Division) -> None:
         self.lags.keep(station.lagging for station in self.stations)
@@ -358,9 +358,9 @@ class DividedDetection(Detection):
         kept = list(self.ledger.fitting(self._advertisements.schemas))
         held = len(self._held or ())  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
-        for part in _parts(kept[:came]):
+        for part in packed_parts(kept[:came]):
             self.station.push(part, fresh=False)
-        self._release(_parts(kept[came:]))
+        self._release(packed_parts(kept[came:]))
         return again
 
     def _keep_reached(self) -> None:
@@ -516,7 +516,7 @@ class DividedDetection(Detection):
             self._router.repeat_marks()
 
 
-def _parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
+def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
     """The events kept of several messages, in parts that fit into one; events that came one by one
     are packed, for a second's worth of them would take as long again as they took then.
     """
