@@ -155,7 +155,7 @@ class Broker(Node):
         return sum(len(station.rules) for station in self._divided.stations)
 
     def status(self, now: float) -> Mapping[str, Any]:
-        """What StatusRequest is answered with: of the network, too, and of this broker's part."""
+        """The answer to StatusRequest: of the network, too, and of this broker's part."""
         facts = broker_facts(
             self.overlay,
             self._router,
@@ -168,7 +168,7 @@ class Broker(Node):
         return {**super().status(now), **facts, **others}
 
     def _filters(self) -> Iterator[tuple[str, str]]:
-        """Those of its sinks, and of all beyond the neighbours in the tree."""
+        """The filters of its sinks, and of all beyond the neighbours in the tree."""
         yield from super()._filters()
         for branch in self._router.branches.values():
             for name in branch.types:
@@ -184,17 +184,17 @@ class Broker(Node):
 
     @property
     def agreed(self) -> Agreed:
-        """What its tree has agreed on."""
+        """The agreement of its tree."""
         return self._agreed
 
     @property
     def openings(self) -> Openings:
-        """What crosses its links for trees of sinks."""
+        """The openings of trees of sinks over its links."""
         return self._openings
 
     @property
     def holding(self) -> Holding:
-        """What is full, here and elsewhere."""
+        """The holds of what is full, here and elsewhere."""
         return self._holding
 
     @property
