@@ -33,16 +33,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.five import HOMES, KEYS, LINKS, RULES, SINK, TYPES, WANTED, cpu_s, network, started
-from broker import PublishBlocked, Publisher
+from broker import PublishBlocked, Publisher, RuleManager
 from broker.keys import STRATEGIES
 from routing.overlay.overlay import NEIGHBOUR_DOWN
 
 REXMQ = (sys.executable, "-m", "broker")
-BEFORE_S, DEAD_S, LASTS_S = 4.0, 3.0, 20.0
-"""Seconds of events before the kill, until the broker is started again, and in all."""
-SUBSCRIBED_S, QUIET_S, ACKNOWLEDGED_S = 3.0, 10.0, 120.0
-"""Seconds until the sink has subscribed, in which nothing comes any more, and in which all is to
-be acknowledged."""
+BEFORE_S, DEAD_S, AFTER_S = 4.0, 3.0, 12.0
+"""Seconds of events before the kill, until the broker is started again, and once it is back."""
+IN_FORCE_S, QUIET_S, WAIT_S = 3.0, 30.0, 120.0
+"""Seconds until a subscription is in force, in which nothing comes any more, and that anything may
+take."""
 GOES_ON_S = 3.0
 LEVEL = "warning"
 """Of what the brokers log: that neighbours are given up is a warning."""
@@ -149,10 +149,8 @@ def run(case: Case, logs: Path) -> Outcome:
         brokers = stack.enter_context(network(case.strategy, links, logs, LEVEL))
         sink = stack.enter_context(_sink(brokers[SINK].endpoint, logs / "sink.jsonl"))
         used = -sum(map(cpu_s, brokers.values()))
-        begun = time.monotonic()
         sources = [
-            Source(brokers[home].endpoint, kind, case.rate, begun + LASTS_S, logs)
-            for kind, home in HOMES.items()
+            Source(brokers[home].endpoint, kind, case.rate, logs) for kind, home in HOMES.items()
         ]
         time.sleep(BEFORE_S)
         watch = Watch(sink)
@@ -167,12 +165,12 @@ def run(case: Case, logs: Path) -> Outcome:
             while not back.done():
                 watch.look()
             brokers[case.victim], back_at = back.result(), time.monotonic()
-        watch.look_until(begun + LASTS_S)
-        refused = sum(source.refused() for source in sources)
+        end = back_at + AFTER_S
+        watch.look_until(end)
+        refused = sum([source.end() for source in sources])
         used += sum(map(cpu_s, brokers.values()))
         given_up = list(_given_up(logs, links, case.victim))
         watch.look_until_quiet()
-    end = begun + LASTS_S
     silences = watch.longest(watch.begun, end), watch.longest(back_at, end)
     records = [logs / f"{kind}.jsonl" for kind in HOMES]
     events = sum(len(record.read_text().splitlines()) for record in records)
@@ -215,17 +213,19 @@ class Watch:
 
 
 class Source(threading.Thread):
-    """Publishes one type at a rate until a time, and writes down what it published."""
+    """Publishes one type at a rate until it is ended, and writes down what it published."""
 
-    def __init__(self, endpoint: str, kind: str, rate: float, end: float, folder: Path) -> None:
+    def __init__(self, endpoint: str, kind: str, rate: float, folder: Path) -> None:
         super().__init__(daemon=True)
-        self._endpoint, self._kind, self._rate, self._end = endpoint, kind, rate, end
+        self._endpoint, self._kind, self._rate = endpoint, kind, rate
+        self._ending = threading.Event()
         self._path = folder / f"{kind}.jsonl"
         self._refused = 0
         self.start()
 
-    def refused(self) -> int:
-        """How many events were refused, or not acknowledged, once it has ended."""
+    def end(self) -> int:
+        """Publish no more; how many events were refused, or not acknowledged."""
+        self._ending.set()
         self.join()
         return self._refused
 
@@ -239,19 +239,19 @@ class Source(threading.Thread):
                 types=[TYPES[self._kind]],
                 increasing=True,
                 on_refusal="keep",
-                timeout_s=ACKNOWLEDGED_S,
+                timeout_s=WAIT_S,
             )
             stack.callback(publisher.close)
             begun = time.monotonic()
             try:
-                while time.monotonic() < self._end:
+                while not self._ending.is_set():
                     time.sleep(max(0.0, begun + number / self._rate - time.monotonic()))
                     last, key = max(int(time.time() * 1e6), last + 1), draw.randrange(KEYS)
                     name = f"src{self._kind}-{number}"
                     publisher.publish(self._kind, k=key, n=number, at=last, id=name)
                     record.write(self._line(last, name, key, number))
                     number += 1
-                publisher.wait(ACKNOWLEDGED_S)
+                publisher.wait(WAIT_S)
             except PublishBlocked:
                 self._refused = publisher.unacknowledged
                 stack.pop_all()
@@ -278,14 +278,24 @@ def _sink(endpoint: str, path: Path) -> Iterator[Path]:
     with path.open("w") as out:
         child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
     try:
-        time.sleep(SUBSCRIBED_S)
+        _await_sink(endpoint)
+        time.sleep(IN_FORCE_S)  # its broker has the last subscription; all others hear of it
         yield path
         child.send_signal(signal.SIGINT)
-        child.wait(SUBSCRIBED_S * 4)
+        child.wait(WAIT_S)
     finally:
         if child.poll() is None:
             child.kill()
             child.wait()
+
+
+def _await_sink(endpoint: str) -> None:
+    with RuleManager(endpoint, connect_timeout_s=WAIT_S) as manager:
+        for _ in range(int(WAIT_S / 0.2)):
+            if [len(sink["subscriptions"]) for sink in manager.status()["sinks"]] == [len(WANTED)]:
+                return
+            time.sleep(0.2)
+    raise TimeoutError(f"the sink has not subscribed within {WAIT_S:g} s")
 
 
 @contextmanager

@@ -1,10 +1,13 @@
 """Gates: events of a rule's slave types that a node keeps until they are asked for (thesis 7.3.7).
 
 Law 1: an event is let through once it lies in a window around a span of masters that was asked for,
-be it there already or still to come, and has the values that must be equal to theirs.
+be it there already or still to come, and has the values that must be equal to theirs. Example: the
+master is Smoke, the slave Temp within 10 s before it: once Smoke of 40 s in room a is asked for,
+Temps of room a from 30 to 40 s pass.
 
 Law 2: nobody will ask for windows of masters that are earlier than the *horizon*. What lies in none
-that may still be asked for can be forgotten, and nothing else.
+that may still be asked for can be forgotten, and nothing else. Example: with the horizon at 50 s,
+Temps before 40 s can.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a broker is about to send its father in a tree, in parts that fit into messages."""
+"""Events and marks for a broker's father in a tree, in parts that fit into messages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from routing.messages import Forward
 from routing.network.recovery.dues import Times
 from routing.partition.asking import Answers
 from routing.partition.forwarder import Forwarded
-from routing.wire.extent import EXTENT_MAX, extent, fitting
-
-BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
-"""Batches, and events beyond which no more batches are added, in one message; EXTENT_MAX, too."""
+from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent, fitting
 
 
 class Outbox:
@@ -21,7 +18,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self.waiting: list[Forward] = []
-        """What ``take`` would give."""
+        """Messages that ``take`` would give."""
         self._told: dict[str, int] = {}
         """The marks of types that were last told."""
 
@@ -43,7 +40,7 @@ class Outbox:
             self.waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
 
     def news(self, marks: Mapping[str, int]) -> Times:
-        """Those of the marks that are greater than was told; they are told by that."""
+        """Give the marks that are greater than was told; they are told by that."""
         told = self._told
         news = [one for one in marks.items() if one[1] > told.get(one[0], TIME_MIN)]
         told.update(news)
@@ -54,7 +51,7 @@ class Outbox:
         self._told = {}
 
     def take(self) -> list[Forward]:
-        """What is to be sent, in order."""
+        """Give the messages to send, in order."""
         waiting, self.waiting = self.waiting, []
         return waiting
 
