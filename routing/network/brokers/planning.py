@@ -192,8 +192,8 @@ class Planning:
         return waited_for
 
     def _absent(self, away: Homes, waited_for: Homes, homes: Homes) -> Absent:
-        """What the plan says of these, once all is done that was asked: somebody may be back by
-        now, or may have closed.
+        """Inputs that the plan names as open with nobody there. Somebody may be back by now, or may
+        have closed.
         """
         absent = dict(away)
         for name in waited_for.keys() & homes.keys():

@@ -191,8 +191,8 @@ class Visiting:
         return {one for one, goodbyes in self._goodbyes.items() if goodbyes}
 
     def may_be_lost(self, home: str, names: Iterable[str]) -> set[str]:
-        """Those of some types that were published at a broker of which nobody is known to publish
-        them there now, or to have closed.
+        """Find, of these types that were published at a broker, those that nobody is known to
+        publish there now, or to have closed.
         """
         own = [one for one in self._ground.sources if (one.home or self._ground.name) == home]
         lost = {name for one in own if one.standing is SourceState.LOST for name in one.floors}
