@@ -1,4 +1,4 @@
-"""What every broker makes of a plan of the root (brokers.md section 5).
+"""Following: every broker's work on a plan of the root (brokers.md section 5).
 
 Law 1: it works out the same division as all others (agreed), from what it was told before, and
 tells its children what is known and the plan before anything that follows from them.
@@ -26,7 +26,7 @@ from routing.network.brokers.wanting import Wanting
 from routing.network.recovery.dues import Times
 
 REOPENED = "inputs that had been closed are open again"
-"""What the log of their broker says of them, and of where they begin (Law 3)."""
+"""Words of their broker's log for them, and for where they begin (Law 3)."""
 
 
 class Following:

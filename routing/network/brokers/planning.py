@@ -135,8 +135,8 @@ class Planning:
         )
 
     def _learn(self, found: Round, homes: Homes, waited_for: Homes) -> None:
-        """What others know, who publishes there, and how far all are; what may still be published
-        somewhere is added to ``homes``.
+        """Learn what others know, who publishes there, and how far all are; what may still be
+        published somewhere is added to ``homes``.
         """
         detection, knowing = self._detection, self._knowing
         raise_all(detection.fronts, found.fronts.items())
@@ -192,8 +192,8 @@ class Planning:
         return waited_for
 
     def _absent(self, away: Homes, waited_for: Homes, homes: Homes) -> Absent:
-        """Inputs that the plan names as open with nobody there. Somebody may be back by now, or may
-        have closed.
+        """The plan's word of these, once all is done that was asked: somebody may be back by
+        now, or may have closed.
         """
         absent = dict(away)
         for name in waited_for.keys() & homes.keys():
@@ -285,9 +285,9 @@ class Planning:
         return due
 
     def _owe(self, found: Round, knew: Iterable[Known]) -> None:
-        """Who was apart when a rule came has nothing of it, and no due to tell. Those in a plan are
-        among the homes that they know; who is not, and has no sinks yet, is owed nothing, and who
-        tells of others out of reach alone knows the rest as the root does.
+        """Owe rules to brokers that were apart when they came: these have nothing of them, and no
+        due. Those in a plan are among the homes that they know; who is not, and has no sinks yet,
+        is owed nothing, and who tells of others out of reach alone knows the rest as the root does.
         """
         present = {name for name, _, _ in found.nodes}
         for known in knew:
