@@ -1,4 +1,4 @@
-"""What sinks get where brokers have closed what others publish, who were out of reach for too long.
+"""Answers of sinks where brokers out of reach for too long were closed by others.
 
 The root of a part says so in its log: the *inputs* of these brokers are closed. Afterwards they
 begin beyond all marks, and what is earlier is refused as late, by name.
@@ -28,7 +28,7 @@ from simulator.network import Network
 from simulator.oracle import Answer
 
 Found: TypeAlias = Callable[[frozenset[str]], Answer]
-"""What a sink is due of what is found without these sources."""
+"""The part that a sink is due of the answer without these sources."""
 TOGETHER_S = 15.0
 """So long after the last fault all is surely well again."""
 
@@ -65,7 +65,7 @@ class Closings:
         return bool(self._all)
 
     def expected(self, sink: Sink, found: Found, got: Answer) -> Answer:
-        """What must have come to a sink, and what has come and might."""
+        """The answer of events that must have come to a sink, and of those that came and might."""
         sources = self._network.sources
         beyond = {one.beyond(sink.broker.name, sources) for one in self._all}
         answers = {absent: found(absent) for absent in _together(beyond)}
@@ -116,7 +116,7 @@ class Closings:
 
 
 def _in_order(came: Iterable[Event], must: Callable[[Event], bool]) -> list[Event]:
-    """What has come, in order but for what need not have: that stays where it came."""
+    """Events that came, in order but for those that need not have: these stay where they came."""
     events = list(came)
     in_order = iter(sorted(filter(must, events), key=lambda one: one.time))
     return [next(in_order) if must(one) else one for one in events]

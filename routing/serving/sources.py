@@ -13,7 +13,7 @@ takes the marks over.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from matcher.model import TIME_MIN
@@ -35,6 +35,22 @@ class SourceState(enum.Enum):
     LIVE = "live"
     LOST = "lost"  # the link broke: the promise stays where it is
     CLOSED = "closed"
+
+
+SOURCE_MOVES: Mapping[SourceState, Mapping[SourceState, str]] = {
+    SourceState.LIVE: {
+        SourceState.LOST: "its link is lost, or Goodbye with another code than closing",
+        SourceState.CLOSED: "Goodbye with code closing",
+    },
+    SourceState.LOST: {
+        SourceState.LIVE: "a client of the name is back, and advertises types",
+        SourceState.CLOSED: "lost for source_silence_max_s, or its name is claimed elsewhere",
+    },
+    SourceState.CLOSED: {
+        SourceState.LIVE: "a client of the name advertises types",
+    },
+}
+"""The next states of each, and what leads there. docs/protocol.md shows them drawn."""
 
 
 GOODBYE, LOST_FOR_LONG = "goodbye", "lost"
@@ -87,6 +103,11 @@ class Source:
     def is_open(self) -> bool:
         """Whether more of its events may come, so that its promise counts."""
         return self.standing in (SourceState.LIVE, SourceState.LOST) and self.promise < FAR
+
+    def enter(self, state: SourceState) -> None:
+        """Go to another state, or stay."""
+        assert state is self.standing or state in SOURCE_MOVES[self.standing], (self, state)
+        self.standing = state
 
     def mark(self, type_name: str) -> int:
         """Before it, this source publishes no event of an advertised type any more."""
@@ -151,7 +172,7 @@ class Sources:
                 source.promised_at = now
                 source.first = source.front = None
         self._lost.pop(name, None)
-        source.standing = SourceState.LIVE
+        source.enter(SourceState.LIVE)
         source.peer = peer
         source.home = home
         source.closed_by = None
@@ -165,14 +186,14 @@ class Sources:
         self._lost[source.name] = source
         source.withheld = None
         if source.standing is SourceState.LIVE:
-            source.standing = SourceState.LOST
+            source.enter(SourceState.LOST)
 
     def close(self, source: Source, why: str = GOODBYE) -> None:
         """The source said Goodbye, or counts as one that did: it has published everything."""
         self._lost.pop(source.name, None)
         source.peer = None
         source.closed_by = why
-        source.standing = SourceState.CLOSED
+        source.enter(SourceState.CLOSED)
         source.withheld = None
 
     def overdue(self, silence_max_s: float, now: float) -> list[Source]:

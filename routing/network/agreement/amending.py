@@ -1,4 +1,4 @@
-"""What becomes of what the root knows, as a message and back (messages.Amended).
+"""Changes of the root's knowledge, as a message and back (messages.Amended).
 
 Law: who has what was known before and is told the amendment has what is known now, every table in
 its order. A table whose order has changed is told whole, as gone and come.
@@ -17,7 +17,7 @@ _Row = TypeVar("_Row")
 
 
 def amendment(before: Known, after: Known, number: int = 0) -> Amended:
-    """What becomes of ``before``, so that it is ``after``."""
+    """The change from ``before`` to ``after``."""
     gone, new = difference(before.types, after.types)
     return Amended(
         number,
@@ -30,7 +30,7 @@ def amendment(before: Known, after: Known, number: int = 0) -> Amended:
 
 
 def amended(before: Known, message: Amended) -> Known:
-    """What is known after an amendment of ``before``; ProtocolError when it is of something else.
+    """The knowledge after an amendment of ``before``; ProtocolError when it is of something else.
 
     Tables that stay as they are stay the same objects.
     """
@@ -49,7 +49,7 @@ def amended(before: Known, message: Amended) -> Known:
 
 
 def difference(before: Sequence[_Row], after: Sequence[_Row]) -> TableDelta[_Row]:
-    """What becomes of one table."""
+    """The change of one table."""
     if before is after:
         return (), ()
     common = set(before) & set(after)

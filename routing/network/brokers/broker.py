@@ -41,14 +41,14 @@ from routing.network.brokers.ground import Desk, Ground
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.parts import heard_by, parts_of
-from routing.network.setup import Setup
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.overview import DividedOverview, SinkTreesOverview, broker_facts
 from routing.network.stations.relaying import DividedRouter
-from routing.network.strategy import has_sink_trees
+from routing.network.strategy import Strategy, has_sink_trees
 from routing.network.tables.moved import Moved
 from routing.node import Node
+from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
@@ -69,19 +69,25 @@ class Broker(Node):
     _divided: DividedDetection
     """Its ``_detection``, made with the rest of the Node."""
 
-    def __init__(self, setup: Setup) -> None:
-        overlay, strategy = setup.overlay, type(setup.strategy)
-        ordering = setup.config.ordering
-        most = setup.config.composites_per_instant_max
-        terms = terms_of(setup.strategy.name, ordering, overlay.forget_s, most)
-        self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
-        self._strategy_name = setup.strategy.name
-        self._has_trees = has_sink_trees(strategy)
+    def __init__(
+        self,
+        config: NodeConfig,
+        overlay: OverlayConfig,
+        engine: Detector,
+        strategy: Strategy,
+        now: float = 0.0,
+    ) -> None:
+        """``strategy``: of the whole network. ``now``: seconds of the host's clock."""
+        most = config.composites_per_instant_max
+        terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
+        self.overlay = Overlay(replace(overlay, terms=terms), now)
+        self._strategy_name = strategy.name
+        self._has_trees = has_sink_trees(type(strategy))
         self._moved = Moved()
         self._visitors = Visitors()
-        self._router = DividedRouter(overlay.name, setup.config.matching)
-        self._agreed = Agreed(strategy, ordering, self._router)
-        super().__init__(setup.config, setup.engine, setup.now)
+        self._router = DividedRouter(overlay.name, config.matching)
+        self._agreed = Agreed(type(strategy), config.ordering, self._router)
+        super().__init__(config, engine, now)
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()
         parts = parts_of(self._ground, self._agreed, self._agenda, self._moved)
@@ -155,7 +161,7 @@ class Broker(Node):
         return sum(len(station.rules) for station in self._divided.stations)
 
     def status(self, now: float) -> Mapping[str, Any]:
-        """What StatusRequest is answered with: of the network, too, and of this broker's part."""
+        """The answer to StatusRequest: of the network, too, and of this broker's part."""
         facts = broker_facts(
             self.overlay,
             self._router,
@@ -168,7 +174,7 @@ class Broker(Node):
         return {**super().status(now), **facts, **others}
 
     def _filters(self) -> Iterator[tuple[str, str]]:
-        """Those of its sinks, and of all beyond the neighbours in the tree."""
+        """The filters of its sinks, and of all beyond the neighbours in the tree."""
         yield from super()._filters()
         for branch in self._router.branches.values():
             for name in branch.types:
@@ -184,17 +190,17 @@ class Broker(Node):
 
     @property
     def agreed(self) -> Agreed:
-        """What its tree has agreed on."""
+        """The agreement of its tree."""
         return self._agreed
 
     @property
     def openings(self) -> Openings:
-        """What crosses its links for trees of sinks."""
+        """The openings of trees of sinks over its links."""
         return self._openings
 
     @property
     def holding(self) -> Holding:
-        """What is full, here and elsewhere."""
+        """The holds of what is full, here and elsewhere."""
         return self._holding
 
     @property

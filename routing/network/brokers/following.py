@@ -1,4 +1,4 @@
-"""What every broker makes of a plan of the root (brokers.md section 5).
+"""Following: every broker's work on a plan of the root (brokers.md section 5).
 
 Law 1: it works out the same division as all others (agreed), from what it was told before, and
 tells its children what is known and the plan before anything that follows from them.
@@ -26,7 +26,7 @@ from routing.network.brokers.wanting import Wanting
 from routing.network.recovery.dues import Times
 
 REOPENED = "inputs that had been closed are open again"
-"""What the log of their broker says of them, and of where they begin (Law 3)."""
+"""Words of their broker's log for them, and for where they begin (Law 3)."""
 
 
 class Following:
@@ -98,9 +98,7 @@ class Following:
             self._ground.send(child, plan)
 
     def _divide(self, plan: Plan, *, is_lost: bool) -> dict[str, int]:
-        """Evaluate and send as the plan says; gives, by source, from when on composite events come
-        again.
-        """
+        """Do as the plan says; gives, by source, from when on composite events come again."""
         detection = self._ground.detection
         division = self._agreed.divided(plan)
         again = {} if self._trees is None else dict(self._trees.follow(plan, division))

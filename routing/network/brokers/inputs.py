@@ -53,7 +53,7 @@ class Inputs:
         return types
 
     def overdue(self, brokers: Collection[str]) -> list[str]:
-        """Those of these brokers whose inputs nobody has spoken for for too long."""
+        """Give those of these brokers whose inputs nobody has spoken for for too long."""
         since, now = self._since, self._ground.moment.now
         return [one for one in brokers if one in since and since[one] + self._forget_s <= now]
 

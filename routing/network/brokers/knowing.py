@@ -1,4 +1,4 @@
-"""What the root knows of types and rules, and how all others come to know it.
+"""The root's knowledge of types and rules, and how all others come to know it.
 
 Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
 of them can be the next root: what it was told is what it knows then.
@@ -201,7 +201,7 @@ class Knowing:
         self._lent += types
 
     def take_lent(self) -> list[EventType]:
-        """What was lent until now; it stays known until ``advertisements`` let it go."""
+        """Give the types lent until now; each stays known until ``advertisements`` let it go."""
         lent, self._lent = self._lent, []
         return lent
 
@@ -210,9 +210,7 @@ class Knowing:
         return [one for one in types if schemas.get(one.name, one) == one]
 
     def conclude(self, everywhere: Mapping[str, Iterable[str]], closed: Collection[str]) -> None:
-        """What is known now is what is told. ``everywhere``: by broker, what is published there;
-        ``closed`` as in Known.
-        """
+        """Tell what is known. ``everywhere``: what brokers publish; ``closed`` as in Known."""
         self._agreed.known = self._knowledge(everywhere, closed)
 
     def change_role(self) -> None:

@@ -154,7 +154,7 @@ def _chooser_of(
 
 
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
-    """What neighbours send, and which part hears it."""
+    """Messages of neighbours, and the part that hears each."""
 
     def hear_awakening(neighbour: str, message: Awakening) -> None:
         parts.passing.hear_awakening(neighbour, message)

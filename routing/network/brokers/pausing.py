@@ -71,7 +71,7 @@ class Pausing:
         self._reasons = reasons
         self._round: Round | None = None
         self._to_pause: dict[str, Pause] = {}
-        """Who has asked this broker to pause last: its father in some tree, which it may not know
+        """Brokers that asked this one to pause last: its father in some tree, which it may not know
         yet. It will pause once it does, and knows all of its children."""
         self._may_have_lost = True
         """Whether the last pause was in another tree than the plan before it, or with others."""
@@ -238,9 +238,9 @@ class Pausing:
             self._trees.answer(found)
 
     def _else_known(self, found: Round) -> tuple[Known, ...]:
-        """What this broker knows and the root does not; also who is out of reach, of whom the root
-        may never have heard, and the types of events that are kept and will be sent again, which
-        may be published no more and mentioned by no rule, or by one that ends with this pause.
+        """Knowledge of this broker that the root has not; also who is out of reach, of whom the
+        root may never have heard, and the types of events that are kept and will be sent again:
+        perhaps published no more, and mentioned by no rule, or by one that ends with this pause.
         """
         own, part = self._agreed.known, self._ground.overlay.part
         known = () if digest_of(own) == found.pause.known else (own,)

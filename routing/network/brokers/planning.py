@@ -83,9 +83,7 @@ class Planning:
         self._inputs = inputs
 
     def plan(self, found: Round) -> Plan:
-        """Do what was asked, while the whole tree pauses, and tell what is known by that; gives
-        the plan that follows.
-        """
+        """Do what was asked while the whole tree pauses, and tell all of it; gives the plan."""
         agreed, before = self._agreed, self._agreed.division()
         known = {facts.id for facts in agreed.known.rules}
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
@@ -135,8 +133,8 @@ class Planning:
         )
 
     def _learn(self, found: Round, homes: Homes, waited_for: Homes) -> None:
-        """What others know, who publishes there, and how far all are; what may still be published
-        somewhere is added to ``homes``.
+        """Learn what others know, who publishes there, and how far all are; what may still be
+        published somewhere is added to ``homes``.
         """
         detection, knowing = self._detection, self._knowing
         raise_all(detection.fronts, found.fronts.items())
@@ -192,9 +190,7 @@ class Planning:
         return waited_for
 
     def _absent(self, away: Homes, waited_for: Homes, homes: Homes) -> Absent:
-        """What the plan says of these, once all is done that was asked: somebody may be back by
-        now, or may have closed.
-        """
+        """The plan's word of these: somebody may be back by now, or may have closed."""
         absent = dict(away)
         for name in waited_for.keys() & homes.keys():
             if types := self._visiting.may_be_lost(name, waited_for[name]):
@@ -285,9 +281,9 @@ class Planning:
         return due
 
     def _owe(self, found: Round, knew: Iterable[Known]) -> None:
-        """Who was apart when a rule came has nothing of it, and no due to tell. Those in a plan are
-        among the homes that they know; who is not, and has no sinks yet, is owed nothing, and who
-        tells of others out of reach alone knows the rest as the root does.
+        """Owe rules to brokers that were apart when they came: these have nothing of them, and no
+        due. Those in a plan are among the homes that they know; who is not, and has no sinks yet,
+        is owed nothing, and who tells of others out of reach alone knows the rest as the root does.
         """
         present = {name for name, _, _ in found.nodes}
         for known in knew:

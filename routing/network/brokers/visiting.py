@@ -50,7 +50,7 @@ class Visiting:
         self._goodbyes.clear()
 
     def admit(self, asked: Asked) -> Link:
-        """What stands for the client of another broker here; Refusal for a taken name."""
+        """The link that stands for the client of another broker here; Refusal for a taken name."""
         ground = self._ground
         if not isinstance(asked.request, Advertise | Unadvertise):
             return stand_in(asked.client, ground.moment.now)
@@ -59,7 +59,7 @@ class Visiting:
         with self._claiming(asked.client):
             link = self._visitors.admit(asked, ground.moment.now)
         if link.source is not None:
-            link.source.standing = SourceState.LIVE  # it may have been lost
+            link.source.enter(SourceState.LIVE)  # it may have been lost
         return link
 
     def check_name(self, name: str) -> None:
@@ -127,11 +127,11 @@ class Visiting:
         """Brokers have forgotten who publishes these types there."""
         for source in self._visitors:
             if not source.floors.keys().isdisjoint(forgotten.get(source.home, ())):
-                source.standing = SourceState.LOST
+                source.enter(SourceState.LOST)
 
     def part_with(self, present: Collection[tuple[str, str]], homes: Set[str]) -> None:
-        """These brokers have named their open sources, each with its home: whoever visits from one
-        of them, is not lost and not among those has closed while nobody here could hear it.
+        """Part with sources of brokers that have named their open ones, each with its home: who
+        visits from there, is not lost and not among those, has closed while nobody here heard it.
         """
         for source in list(self._visitors):
             is_named = (source.name, source.home) in present or source.standing is SourceState.LOST
@@ -191,7 +191,7 @@ class Visiting:
         return {one for one, goodbyes in self._goodbyes.items() if goodbyes}
 
     def may_be_lost(self, home: str, names: Iterable[str]) -> set[str]:
-        """Those of some types that were published at a broker of which nobody is known to publish
+        """The types that were published at a broker of which nobody is known to publish
         them there now, or to have closed.
         """
         own = [one for one in self._ground.sources if (one.home or self._ground.name) == home]
@@ -201,7 +201,7 @@ class Visiting:
         return set(names) - live - closed
 
     def forget_closed(self) -> None:
-        """What is published is not closed."""
+        """Forget that published types were closed."""
         self.closed -= {(home, name) for _, home, name in self.published}
 
     @property

@@ -60,14 +60,14 @@ class SinkTreesDetection(DividedDetection):
         self._single: frozenset[str] = frozenset()
         """The rules that are evaluated on the single tree."""
         self._routed: frozenset[str] = frozenset()
-        """Those of them whose composite events come along it."""
+        """Rules of them whose composite events come along it."""
         self._mixed: tuple[str, ...] = ()
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
         """The rules that only trees evaluate in which this broker takes no part."""
         self.idle: tuple[str, ...] = ()
         """The rules that no tree evaluates."""
         self._waiting: frozenset[str] = frozenset()
-        """Those of them that wait for a type."""
+        """Rules of them that wait for a type."""
 
     @property
     def trees(self) -> Mapping[str, Processing]:
@@ -158,7 +158,7 @@ class SinkTreesDetection(DividedDetection):
     def follow_trees(
         self, plan: Plan, trees: Sequence[Planned], kinds: Kinds, division: Division
     ) -> Mapping[str, int]:
-        """These trees stand from now on, beside the single one with its division.
+        """Set the trees that stand from now on, beside the single one with its division.
 
         ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
         events come again that this broker's sinks want.
@@ -277,7 +277,7 @@ class SinkTreesDetection(DividedDetection):
             self.grove.touch_users([one for one in names if marks.get(one) != before.get(one)])
 
     def advance(self, now: float) -> Detections | None:
-        """What was detected for this broker's sinks, here and elsewhere (Law 3)."""
+        """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 3)."""
         self._now = now
         routed = super().advance(now)
         found = [] if routed is None else [self._only_routed(routed)]

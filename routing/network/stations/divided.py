@@ -43,7 +43,7 @@ from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
-"""What a refusal by Law 3 says of a broker; nothing has been done then."""
+"""Words of a refusal by Law 3 for a broker; nothing has been done then."""
 PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
 
@@ -59,14 +59,14 @@ class DividedDetection(Detection):
         """At the root: the brokers that are out of reach, and what is published there."""
         self._router = router
         self.lags = Lags(self._config.lead_max_us)
-        """What lags here, in all trees."""
+        """The types that lag here, in all trees."""
         self.ended: dict[str, int] = {}
         """The rules that have ended by themselves in some tree here, and up to when they hold."""
         self.station = self._new_station()
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
         self._held: list[Sequence[EventBatch]] | None = []
-        """What waits for the rules to be divided; None while they are."""
+        """Batches that wait for the rules to be divided; None while they are."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self._due: dict[str, int] = {}
@@ -90,7 +90,7 @@ class DividedDetection(Detection):
 
     @property
     def branches(self) -> Mapping[str, Branch]:
-        """What lies beyond each neighbour in the single tree."""
+        """The branch beyond each neighbour in the single tree."""
         return self._router.branches
 
     @property
@@ -100,7 +100,7 @@ class DividedDetection(Detection):
 
     @property
     def _fed(self) -> Iterable[Station]:
-        """Those of them that something may have come for with this input."""
+        """The stations that something may have come for with this input."""
         return (self.station,)
 
     @property
@@ -170,11 +170,11 @@ class DividedDetection(Detection):
         return self._mark_of(rule)
 
     def count_on(self, names: Iterable[str]) -> None:
-        """These rules' composite events are due here, from where they have come to."""
+        """Count on these rules' composite events, from where they have come to."""
         self._router.count_on(names, self.committed)
 
     def forget(self, names: Iterable[str]) -> None:
-        """These rules are there no more: nothing that was said or found of them counts."""
+        """Forget rules that are gone: nothing that was said or found of them counts."""
         for name in names:
             self._router.forget(name)
             for known in (self._due, self.rule_marks, self.evaluated, self.committed, self.ended):
@@ -266,8 +266,8 @@ class DividedDetection(Detection):
             station.hear_awaited(types)
 
     def forget_far(self, horizon: int) -> bool:
-        """What a replay has brought from beyond the horizon, which is far ahead of the clock, binds
-        nothing any more once no rule names its types, and nobody replays them
+        """Forget what a replay has brought from beyond the horizon, far ahead of the clock: it
+        binds nothing any more once no rule names its types, and nobody replays them
         (routing.serving.advertisements, Law 4). Gives whether something has been forgotten here:
         then all must begin anew, for others were told of it.
         """
@@ -364,7 +364,7 @@ class DividedDetection(Detection):
         return again
 
     def _keep_reached(self) -> None:
-        """What was found here of rules that begin anew, this broker has."""
+        """Note that this broker has what was found here of rules that begin anew."""
         for name in filter(self._has, self.station.rules):
             self._router.reach(name, self.station.outlook(name))
 
@@ -475,7 +475,7 @@ class DividedDetection(Detection):
     # --- evaluation ---
 
     def advance(self, now: float) -> Detections | None:
-        """What was detected here, and what has come from elsewhere."""
+        """Advance; gives detections from here, and what has come from elsewhere."""
         if not self.is_at_work:
             return self._router.take_detected()
         if self._held is None:
@@ -517,7 +517,7 @@ class DividedDetection(Detection):
 
 
 def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
-    """What is kept of several messages, in parts that fit into one; events that came one by one
+    """The events kept of several messages, in parts that fit into one; events that came one by one
     are packed, for a second's worth of them would take as long again as they took then.
     """
     parts: list[tuple[EventBatch, ...]] = []

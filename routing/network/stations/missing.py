@@ -14,7 +14,7 @@ from routing.serving.deployment import Deployed
 
 
 class Missing:
-    """What is missing at one station."""
+    """The types that are missing at one station."""
 
     def __init__(self, waiting_events_max: int) -> None:
         self._waiting_events_max = waiting_events_max
@@ -29,7 +29,7 @@ class Missing:
         self._waiting_events_max = waiting_events_max
 
     def arrange(self, here: Iterable[Deployed], division: Division) -> None:
-        """These rules are evaluated here from now on."""
+        """Set the rules that are evaluated here from now on."""
         self._division = division
         absent = [(one.rule, division.absent_for(one.rule.name)) for one in here]
         self.absent = frozenset[str]().union(*(names for _, names in absent))

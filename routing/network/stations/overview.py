@@ -1,4 +1,4 @@
-"""What a broker of a network tells of it, and of the rules that are evaluated elsewhere.
+"""Status of a network by one of its brokers, and of the rules that are evaluated elsewhere.
 
 Every broker knows who is linked to whom, its own place in the trees, and where each rule is
 evaluated. How far a rule has come, and whose promise it waits for, the broker knows that evaluates

@@ -143,7 +143,7 @@ class Progress:
         together: Iterable[Iterable[str]],
         over: frozenset[str],
     ) -> None:
-        """These are the duties from now on; local sources publish these types.
+        """Set the duties from now on; local sources publish these types.
         ``together``: types that fragments look at together. ``over`` as in note_over.
         """
         for child, released in duties.released(self._duties):
@@ -175,7 +175,7 @@ class Progress:
             one.is_timed = not timed.isdisjoint(users)
 
     def _arrange_kins(self, duties: Duties, together: Iterable[Iterable[str]]) -> None:
-        """Who is of whose kin; nobody is because of Timer, which goes with all."""
+        """Arrange which types are coupled; none are by Timer, which goes with all."""
         graph = nx.Graph()
         graph.add_nodes_from(one.name for one in self._standings)
         here = ((*uses, duties.rules[rule].rule.defines.name) for rule, uses in duties.uses.items())
@@ -188,7 +188,7 @@ class Progress:
                 one.kin = kin
 
     def note_over(self, over: frozenset[str]) -> bool:
-        """These rules here are over; whether that is news."""
+        """Note that rules here are over; whether that is news."""
         if over == self._over:
             return False
         self._over = over
@@ -209,7 +209,7 @@ class Progress:
         self._outlook.see(batch)
 
     def hear_kept(self, name: str, until: int) -> None:
-        """What is kept elsewhere for masters of a type has come so far."""
+        """Hear how far that has come which is kept elsewhere for masters of a type."""
         self._kept[name] = max(until, self._kept.get(name, until))
 
     def reach(self, batch: EventBatch) -> None:

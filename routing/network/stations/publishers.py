@@ -26,24 +26,24 @@ class Publishers:
         self.marks: Mapping[str, int] = {}
         """Of each type that local sources publish, or have published, what was last said."""
         self._of: dict[str, dict[str, Source]] = {}
-        """Those that publish a type, by name; none once all have gone."""
+        """The sources that publish a type, by name; none once all have gone."""
         self._asked: list[str] = []
         """Types that a source has asked to publish, each once for every request."""
         self.waited_for: frozenset[str] = frozenset()
         """Types that somebody may come back to publish (Law 2)."""
         self._leaving: list[Source] = []
         self._is_told_of: list[Source] = []
-        """Those of them that are no news to the root."""
+        """Sources that are no news to the root."""
         self._is_said_anew = True
         """Whether they may say something else than ``marks``."""
 
     @property
     def types(self) -> Sequence[str]:
-        """What they publish, or have published."""
+        """The types that they publish, or have published."""
         return sorted(self._of)
 
     def of(self, name: str) -> Iterable[Source]:
-        """Those that publish a type."""
+        """The sources that publish a type."""
         return self._of.get(name, {}).values()
 
     @property
@@ -54,7 +54,7 @@ class Publishers:
 
     @property
     def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Those that publish, and their types."""
+        """The sources that publish, and their types."""
         for source in self.all:
             if source.is_open and source.floors:
                 yield source.name, tuple(sorted(source.floors))
@@ -67,7 +67,7 @@ class Publishers:
         self.touch()
 
     def expect_no_more(self, names: Sequence[str]) -> None:
-        """It was answered."""
+        """Take in that it was answered."""
         for name in names:
             self._asked.remove(name)
         self.touch()
@@ -123,7 +123,7 @@ class Publishers:
         return list(self.open)
 
     def take_leaving(self) -> list[Source]:
-        """Those that have closed since this was last asked, and of which the root has to hear."""
+        """Give the sources that have closed since the last call, if the root has to hear of it."""
         leaving, told = self._leaving, self._is_told_of
         self._leaving, self._is_told_of = [], []
         return [one for one in leaving if one not in told]

@@ -20,7 +20,7 @@ from routing.network.stations.standing import UNSAID, Kin, Sayer, Standings, Typ
 from routing.network.tables.router import CLOSED
 
 Table = dict[str, Sayer]
-"""What one child has said, by type."""
+"""The words of one child, by type."""
 
 
 class Said:
@@ -54,7 +54,7 @@ class Said:
         return kin.furthest
 
     def by_child(self, name: str) -> dict[str, int]:
-        """What each child that forwards a type has said of it."""
+        """The mark that each child which forwards a type has said of it."""
         tables = self._children.items()
         return {child: table[name].mark for child, table in tables if name in table}
 
@@ -88,13 +88,13 @@ class Said:
         self.closings += 1
 
     def doubt(self, child: str, names: Iterable[str]) -> None:
-        """What a child has said of these types counts no more; ``arrange`` must come next."""
+        """Doubt what a child has said of these types; ``arrange`` must come next."""
         table = self._children.get(child, {})
         for name in names:
             table.pop(name, None)
 
     def forget(self) -> None:
-        """What children have said counts no more."""
+        """Forget what children have said."""
         self._children = {}
 
     def take(self, child: str, marks: Iterable[tuple[str, int]]) -> bool:

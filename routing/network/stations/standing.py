@@ -48,7 +48,7 @@ class TypeProgress:
         self.sayers: list[Sayer] = []
         """The children that forward the type, with what they have said."""
         self.own = TIME_MIN
-        """What the local sources say."""
+        """The mark of the local sources."""
         self.is_published = False
         """Whether local sources publish it."""
         self.told = UNSAID
@@ -56,7 +56,7 @@ class TypeProgress:
         self.bound = UNSAID
         """No mark is beyond that."""
         self.mark = UNSAID
-        """What follows from both."""
+        """The mark that follows from both."""
         # Progress
         self.users: list[Evaluated] = []
         """The rules here whose marks it bears on, through other rules here too."""
@@ -79,7 +79,7 @@ class TypeProgress:
         self.begun = TIME_MIN
         """The front when the plan that there is was begun with."""
         self.looked_at_from = TIME_MIN
-        """Which front is worth a look (lagging, Law 4)."""
+        """The front from which on it is worth a look (lagging, Law 4)."""
 
     def forget(self) -> None:
         """Nothing of it has come (Progress)."""

@@ -62,7 +62,7 @@ class Station:
         """Whether any rule is pulled (Law 4)."""
         self._begins_anew = True
         self._duties = NO_DUTIES
-        """What follows from the division of the rules."""
+        """The duties by the division of the rules."""
         self.missing = Missing(waiting_events_max)
         self._fresh: list[EventBatch] = []
         self._late: list[EventBatch] = []
@@ -77,12 +77,12 @@ class Station:
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
         self.lagging = Lagging(lags)
-        """Which rules wait here while others run ahead."""
+        """Rules that wait here while others run ahead."""
         self.outbox = Outbox()
-        """What is to be sent to the father."""
+        """Messages for the father."""
         self._own: Mapping[str, int] = {}
         self._clock: int | None = None
-        """What ``advance`` was given last."""
+        """The clock that ``advance`` was given last."""
         self.has_news = False
         """Whether anything has come that ``advance`` was not called for."""
         self.found: dict[str, tuple[int, int]] = {}
@@ -195,7 +195,7 @@ class Station:
     def want(
         self, predicates: Mapping[str, tuple[Predicate, ...]], demands: Mapping[str, Demanded]
     ) -> None:
-        """What the father wants of published events has changed; by the names of types."""
+        """Change what the father wants of published events, by the names of types."""
         self._take_come()
         self._forwarder.want(predicates, demands)
         self._is_anew = True
@@ -307,7 +307,7 @@ class Station:
         self.has_news = True
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
-        """What waits to be asked for, for masters of these types, has come so far (Law 4)."""
+        """Hear how far that has come which waits for masters of these types (Law 4)."""
         for name, until in types:
             if self._pulls.want_horizons(name):
                 self._progress.hear_kept(name, until)
@@ -345,7 +345,7 @@ class Station:
 
     @property
     def _companies(self) -> Iterator[Company]:
-        """What waits for one another here (lagging), but for rules that end."""
+        """Companies that wait for one another here (lagging), but for rules that end."""
         for name, one in self._duties.rules.items():
             if name not in self._ending:
                 yield Together(name, self._duties.uses[name] - {TIMER.name}, one.begin)
@@ -393,7 +393,7 @@ class Station:
         return self._engine.advance(marks)
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """What is to be asked for (Law 4), by child."""
+        """Give the questions to ask (Law 4), by child."""
         return self._pulls.take_asked()
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:

@@ -19,9 +19,7 @@ from routing.serving.deployment import Deployed
 
 
 class Branch:
-    """One neighbour, and what is beyond it; many filters of a type are matched as ``matching``
-    says.
-    """
+    """One neighbour, and what is beyond; many filters are matched as ``matching`` says."""
 
     def __init__(self, neighbour: str, matching: Matching = ON_PROCESSOR) -> None:
         self.neighbour = neighbour

@@ -92,7 +92,7 @@ def divided_for_sinks(
 
 
 def choice_of(plan: Plan) -> Choice:
-    """What a plan says of what was chosen."""
+    """The choice that a plan says."""
     return Choice(plan.rates, plan.candidate)
 
 

@@ -33,8 +33,8 @@ from routing.messages import (
     Shared,
     Want,
 )
+from routing.network.brokers.broker import Broker
 from routing.network.brokers.planning import INPUTS_CLOSED
-from routing.network.making import make_broker
 from routing.network.strategy import Adaptive, Centralized, make, names, register
 from routing.overlay.config import OverlayConfig
 
@@ -475,7 +475,7 @@ def test_late_events_are_refused_at_their_own_broker() -> None:
 
 def test_requests_wait_until_there_is_a_way_to_the_root() -> None:
     network = Network(1)
-    broker = make_broker(
+    broker = Broker(
         NodeConfig(name="b1", wall_clock=False),
         OverlayConfig("b1", 9),
         rules.engine.make("naive"),

@@ -7,7 +7,7 @@ from brokers import SCHEMAS, Network
 
 import rules.engine
 from routing.config import NodeConfig
-from routing.network.making import make_broker
+from routing.network.brokers.broker import Broker
 from routing.network.strategy import make
 from routing.overlay.config import OverlayConfig
 
@@ -16,7 +16,7 @@ TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
 
 def start(network: Network, name: str, *others: str) -> None:
     """A broker more, linked to these."""
-    made = make_broker(
+    made = Broker(
         NodeConfig(name=name, wall_clock=False),
         OverlayConfig(name, forget_s=12.0),
         rules.engine.make("naive"),
