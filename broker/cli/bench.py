@@ -18,6 +18,7 @@ _NOT_BENCHMARKS = {
     "detection_workloads",
     "five",
     "kill",
+    "overload",
     "pace",
     "report",
     "soak",

@@ -7,13 +7,14 @@ parcels can be joined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
 from routing.messages import Delivery
+from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent_of
 
 SubscriptionNumbers = tuple[int, ...]
 
@@ -130,3 +131,14 @@ def join(parcels: Sequence[Parcel]) -> Parcel:
         order,
         parcels[0].late,
     )
+
+
+def in_messages(parcel: Parcel) -> Iterator[Parcel]:
+    """A parcel in parts that fit into messages."""
+    is_short = parcel.events <= EVENTS_AT_ONCE and len(parcel.batches) <= BATCHES_AT_ONCE
+    if parcel.events == 1 or (is_short and extent_of(parcel.batches) <= EXTENT_MAX):
+        yield parcel
+        return
+    head, rest = parcel.cut(parcel.events // 2)
+    yield from in_messages(head)
+    yield from in_messages(rest)

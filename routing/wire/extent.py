@@ -17,6 +17,8 @@ from routing.wire.frames import FRAME_MAX
 from routing.wire.headers import EVENTS_MAX
 
 EXTENT_MAX = FRAME_MAX // 4
+BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
+"""Batches, and events beyond which no more batches are added, in one message; EXTENT_MAX, too."""
 ROW = 64
 """Bytes of an event that comes alone, but for its texts."""
 

@@ -98,9 +98,7 @@ class Following:
             self._ground.send(child, plan)
 
     def _divide(self, plan: Plan, *, is_lost: bool) -> dict[str, int]:
-        """Evaluate and send as the plan says; gives, by source, from when on composite events come
-        again.
-        """
+        """Do as the plan says; gives, by source, from when on composite events come again."""
         detection = self._ground.detection
         division = self._agreed.divided(plan)
         again = {} if self._trees is None else dict(self._trees.follow(plan, division))

@@ -210,9 +210,7 @@ class Knowing:
         return [one for one in types if schemas.get(one.name, one) == one]
 
     def conclude(self, everywhere: Mapping[str, Iterable[str]], closed: Collection[str]) -> None:
-        """Tell what is known now. ``everywhere``: by broker, what is published there;
-        ``closed`` as in Known.
-        """
+        """Tell what is known. ``everywhere``: what brokers publish; ``closed`` as in Known."""
         self._agreed.known = self._knowledge(everywhere, closed)
 
     def change_role(self) -> None:

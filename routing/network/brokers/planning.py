@@ -83,9 +83,7 @@ class Planning:
         self._inputs = inputs
 
     def plan(self, found: Round) -> Plan:
-        """Do what was asked, while the whole tree pauses, and tell what is known by that; gives
-        the plan that follows.
-        """
+        """Do what was asked while the whole tree pauses, and tell all of it; gives the plan."""
         agreed, before = self._agreed, self._agreed.division()
         known = {facts.id for facts in agreed.known.rules}
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
@@ -192,9 +190,7 @@ class Planning:
         return waited_for
 
     def _absent(self, away: Homes, waited_for: Homes, homes: Homes) -> Absent:
-        """The plan's word of these, once all is done that was asked: somebody may be back by
-        now, or may have closed.
-        """
+        """The plan's word of these: somebody may be back by now, or may have closed."""
         absent = dict(away)
         for name in waited_for.keys() & homes.keys():
             if types := self._visiting.may_be_lost(name, waited_for[name]):

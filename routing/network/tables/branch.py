@@ -7,23 +7,19 @@ from typing import Any
 
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, EventType, Int64s
-from routing.delivery.parcel import Parcel
+from routing.delivery.parcel import Parcel, in_messages
 from routing.delivery.subscriptions import PER_TYPE_MAX, parcel_of
 from routing.messages import Flow, Known, Want
 from routing.network.tables.demand import Demand
 from routing.network.tables.filters import TypeFilters, filters_of, type_of
-from routing.network.tables.outbox import BATCHES_AT_ONCE, EVENTS_AT_ONCE
 from routing.network.tables.owed import Owed, RuleWatermarks
 from routing.order import greatest_time
 from routing.partition.predicates import Predicate
 from routing.serving.deployment import Deployed
-from routing.wire.extent import EXTENT_MAX, extent_of
 
 
 class Branch:
-    """One neighbour, and what is beyond it; many filters of a type are matched as ``matching``
-    says.
-    """
+    """One neighbour, and what is beyond; many filters are matched as ``matching`` says."""
 
     def __init__(self, neighbour: str, matching: Matching = ON_PROCESSOR) -> None:
         self.neighbour = neighbour
@@ -212,7 +208,7 @@ class Branch:
             return None
         parcel = parcel_of(batches, patterns, order)
         if parcel is not None:
-            self._flows += [Flow(part.batches, part.order) for part in _messages(parcel)]
+            self._flows += [Flow(part.batches, part.order) for part in in_messages(parcel)]
             self.has_flows = True
         return parcel
 
@@ -263,14 +259,3 @@ class Branch:
         flow = Flow(last.batches, last.order, last.closed + closed, last.marks + marks)
         self._flows.append(flow)
         self.has_flows = True
-
-
-def _messages(parcel: Parcel) -> Iterator[Parcel]:
-    """A parcel in parts that fit into messages."""
-    is_short = parcel.events <= EVENTS_AT_ONCE and len(parcel.batches) <= BATCHES_AT_ONCE
-    if parcel.events == 1 or (is_short and extent_of(parcel.batches) <= EXTENT_MAX):
-        yield parcel
-        return
-    head, rest = parcel.cut(parcel.events // 2)
-    yield from _messages(head)
-    yield from _messages(rest)

@@ -10,10 +10,7 @@ from routing.messages import Forward
 from routing.network.recovery.dues import Times
 from routing.partition.asking import Answers
 from routing.partition.forwarder import Forwarded
-from routing.wire.extent import EXTENT_MAX, extent, fitting
-
-BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
-"""Batches, and events beyond which no more batches are added, in one message; EXTENT_MAX, too."""
+from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent, fitting
 
 
 class Outbox:

@@ -26,9 +26,8 @@ from matcher.model import EventBatch, Int64s
 from matcher.single import Single
 from routing.errors import ProtocolError
 from routing.messages import Code, Flow, Forward, Part, Shared
-from routing.network.tables.outbox import BATCHES_AT_ONCE, EVENTS_AT_ONCE
 from routing.partition.asking import Answers
-from routing.wire.extent import EXTENT_MAX, extent, extent_of
+from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent, extent_of
 
 REMEMBERED_MAX = 16_384
 """Events that both ends of a link remember, and the rest of the batch that the first is in."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import files, network, spark
+from benchmarks import files, network, overload, spark
 from benchmarks.apart import Outcome, outcome_of, sentence_of
 from benchmarks.kill import Outcome as Killed
 from benchmarks.kill import _given_up
@@ -168,6 +168,18 @@ def test_brokers_that_do_not_settle_cost_their_own_row(monkeypatch: pytest.Monke
     assert "52,224 events unacknowledged" in batches.note
     assert len(rows) == 4
     assert all(row.value is not None for row in rows.values())
+
+
+def test_an_overload_is_over_when_it_ends() -> None:
+    calm = overload.Phase(1_000, 0, 5.0, [900.0], [0.004])
+    flat = overload.Phase(90_000, 0, 60.0, [1_000.0, 1_100.0, 1_090.0, 1_110.0], [0.5])
+    assert overload.faults(calm, flat, calm) == []
+    grown = overload.Phase(90_000, 7, 60.0, [1_000.0, 1_100.0, 1_300.0, 1_500.0], [0.5])
+    assert overload.faults(calm, grown, flat) == [
+        "memory grew from 1100 to 1500 MiB",
+        "7 events not acknowledged within 60 s",
+        "p50 500.0 ms after it, 4.0 ms before",
+    ]
 
 
 def test_a_soak_finds_what_grows() -> None:
