@@ -121,6 +121,9 @@ def _plan(message: Plan) -> Iterator[str]:
         yield "all begins anew"
     yield from _some("without", (name for name, _ in message.absent))
     yield from (f"a tree for the sinks of {tree.root}" for tree in message.trees)
+    for broker, begins in message.reopened:
+        told = ", ".join(f"{name} {seconds_text(time)} s" for name, time in begins)
+        yield f"{broker} is open again{f', from {told} on' if told else ''}"
 
 
 def _answered(message: Answered) -> Iterator[str]:

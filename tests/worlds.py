@@ -23,7 +23,7 @@ from routing.config import NodeConfig, SessionConfig
 from routing.messages import Confirmed, Delivery, Refused
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
-from routing.overlay.config import OverlayConfig
+from routing.overlay.config import FORGET_S, OverlayConfig
 from routing.session import Result, Session
 from simulator.clients import Client, Place
 from simulator.hosts import BrokerHost, Driver, join
@@ -166,6 +166,7 @@ class Simulated(World):
     """Hosted by the simulator."""
 
     matching = Matching()
+    forget_s = FORGET_S
 
     def __init__(self, strategy: str, links: Sequence[tuple[str, str]], folder: Path) -> None:
         super().__init__(strategy)
@@ -183,7 +184,8 @@ class Simulated(World):
             config = NodeConfig(
                 name=name, heartbeat_s=HEARTBEAT_S, wall_clock=False, matching=self.matching
             )
-            overlay = OverlayConfig(name, 1 + round(now * 1e6), heartbeat_s=HEARTBEAT_S)
+            life, forget_s = 1 + round(now * 1e6), self.forget_s
+            overlay = OverlayConfig(name, life, heartbeat_s=HEARTBEAT_S, forget_s=forget_s)
             engine = rules.engine.make("naive")
             return Broker(config, overlay, engine, strategy.make(self.strategy), now)
 

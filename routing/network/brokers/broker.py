@@ -98,9 +98,9 @@ class Broker(Node):
         self._passing = parts.passing
         self._openings = parts.openings
         self._trees = parts.trees
-        self._measuring = parts.measuring
         self._surveying = parts.surveying
         self._inputs = parts.inputs
+        self._timed = parts.timed
         self._awaiting = parts.awaiting
         self._holding = parts.holding
         self._pausing = parts.pausing
@@ -265,14 +265,11 @@ class Broker(Node):
     def handle_timer(self, now: float) -> None:
         """Do what is due, for clients and for neighbours."""
         self._awake(now)
-        measuring, agenda = self._measuring, self._agenda
-        if measuring is not None and measuring.due_at is not None and measuring.due_at <= now:
-            self._moment.now = now
-            measuring.handle_timer()
-        surveying = self._surveying
-        if surveying.due_at is not None and surveying.due_at <= now:
-            self._moment.now = now
-            surveying.handle_timer()
+        agenda = self._agenda
+        for part in self._timed:
+            if part.due_at is not None and part.due_at <= now:
+                self._moment.now = now
+                part.handle_timer()
         due = self.overlay.next_timer()
         if due is not None and due <= now:
             self.overlay.handle_timer(now)
@@ -283,10 +280,6 @@ class Broker(Node):
         if agenda.repeat_at is not None and agenda.repeat_at <= now:
             self._moment.now, agenda.repeat_at = now, None
             self._wanting.repeat()
-        inputs = self._inputs
-        if inputs.due_at is not None and inputs.due_at <= now:
-            self._moment.now = now
-            inputs.handle_timer()
         due = super().next_timer()
         if due is not None and due <= now:
             super().handle_timer(now)
@@ -294,17 +287,8 @@ class Broker(Node):
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
         due, agenda = super().next_timer(), self._agenda
-        for other in (
-            self.overlay.next_timer(),
-            agenda.tell_at,
-            agenda.repeat_at,
-            self._surveying.due_at,
-            self._inputs.due_at,
-        ):
-            if other is not None and (due is None or other < due):
-                due = other
-        if self._measuring is not None:
-            other = self._measuring.due_at
+        others = [self.overlay.next_timer(), agenda.tell_at, agenda.repeat_at]
+        for other in (*others, *[part.due_at for part in self._timed]):
             if other is not None and (due is None or other < due):
                 due = other
         return due

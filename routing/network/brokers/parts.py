@@ -6,7 +6,7 @@ that is met at the root say, goes through a table that is filled in here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,12 @@ class Parts:
     awaiting: Awaiting
     holding: Holding
     pausing: Pausing
+
+    @property
+    def timed(self) -> Sequence[Surveying | Inputs | Measuring]:
+        """Parts that do something at a time of their own."""
+        measuring = () if self.measuring is None else (self.measuring,)
+        return (self.surveying, self.inputs, *measuring)
 
 
 def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Parts:

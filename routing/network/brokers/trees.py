@@ -14,8 +14,7 @@ is not there according to the link states belongs to no tree.
 
 Law 4: a tree that uses a type begins anew when a source of it joins at a broker where nobody
 published it any more: others there have been told that nothing more would come, and may be beyond
-where that source begins. So may they be where a source is back that had closed, or was left out,
-though another one there may still publish the type: that may have been left out, too.
+where that source begins. So may they be where a source is back that had closed.
 
 Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
 and no plan that may be without it is on its way.

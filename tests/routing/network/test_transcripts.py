@@ -28,6 +28,7 @@ from matcher.model import MICROSECONDS
 from routing import wire
 from routing.config import SessionConfig
 from routing.messages import Confirmed, Delivery, Message, Packet, Refused
+from routing.overlay.config import FORGET_S
 from routing.session import Result, Session
 from simulator.lanes import Frames, Lane, Quality
 
@@ -44,7 +45,12 @@ class Story(Simulated):
     """A network, and the lines of its transcript since they were last taken."""
 
     def __init__(
-        self, strategy: str, links: list[tuple[str, str]], folder: Path, untold: Collection[str]
+        self,
+        strategy: str,
+        links: list[tuple[str, str]],
+        folder: Path,
+        untold: Collection[str],
+        forget_s: float,
     ) -> None:
         self._lines: list[tuple[str, list[str], str]] = []
         """Sender, receivers and words; no sender for lines that are not messages."""
@@ -56,6 +62,7 @@ class Story(Simulated):
         """Subscriptions, by sink and filter."""
         self._slow_sinks: set[str] = set()
         self._untold = untold
+        self.forget_s = forget_s
         super().__init__(strategy, links, folder)
 
     # --- the transcript ---
@@ -266,12 +273,15 @@ def test_a_story_between_brokers(path: Path, tmp_path: Path, rewrite: bool) -> N
     stories: list[Story] = []
 
     def perform(case: Case) -> str:
-        """network STRATEGY [untold=KIND,...], and its links; all other commands are told to it."""
+        """network STRATEGY [untold=KIND,...] [forget_s=S], and its links; all other commands are
+        told to it.
+        """
         if case.command != "network":
             return stories[0].perform(case)
         links = [(line.split()[0], line.split()[-1]) for line in case.body.splitlines()]
         untold = case.options.get("untold", "").split(",")
-        stories.append(Story(case.arguments[0], links, tmp_path, untold))
+        forget_s = float(case.options.get("forget_s", FORGET_S))
+        stories.append(Story(case.arguments[0], links, tmp_path, untold, forget_s))
         stories[0].run(1.0)
         lines = stories[0].take_lines()
         return "" if QUIETLY in case.arguments else "\n".join(lines)
