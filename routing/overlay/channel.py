@@ -20,8 +20,9 @@ there is none, nothing is sent.
 
 Law 4: a packet goes out at once while fewer than ``window_max`` are under way. ``room`` says how
 many messages more may be given; one too many ends this end's life, since a neighbour that takes
-nothing for so long has to be told everything anew anyway. Long before, at half of the buffer, it is
-said that messages *pile up*, and at a quarter of it that this is over.
+nothing for so long has to be told everything anew anyway. Long before, at half of the buffer or
+PILED_EVENTS in its messages, it is said that messages *pile up*, and at half of that that this is
+over: a message has one event or thousands, and what waits is to be a matter of a second or two.
 
 Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link that this end
 notices: whoever asked does so again, on another way, and should not have it done once more when the
@@ -42,6 +43,8 @@ from routing.messages import (
     VERSION,
     Asked,
     Code,
+    Flow,
+    Forward,
     FromNeighbour,
     Goodbye,
     LinkAck,
@@ -49,6 +52,7 @@ from routing.messages import (
     LinkStates,
     Packet,
     Routed,
+    Shared,
 )
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import (
@@ -68,6 +72,8 @@ from routing.silence import excused
 
 NO_STATES = LinkStates(())
 """Says nothing, and bears a number."""
+PILED_EVENTS = 65_536
+"""Events in messages that wait or are not acknowledged, from which on these pile up (Law 4)."""
 _SAID_ANEW = frozenset({Asked, LinkStates})
 """Messages that are said once more when a link is back (Law 5)."""
 
@@ -94,7 +100,8 @@ class Channel:
         self._ahead: dict[int, Routed] = {}
         self._retransmission = RetransmissionTimer(config.resend_s, config.resend_s_max)
         self._pile_min = max(config.buffer_max // 2, 1)
-        self._pile_over = max(config.buffer_max // 4, 1)
+        self._events = 0
+        """Events in the messages that wait or are under way."""
         self.piles_up = False
         """Whether messages pile up (Law 4)."""
         self._begin()
@@ -159,10 +166,11 @@ class Channel:
         """Give a message for the neighbour; it is kept while the link is down."""
         self._now = now
         buffered = len(self._waiting) + len(self._under_way)
-        if buffered >= self._pile_min:
-            if buffered >= self._config.buffer_max:
-                self._start_anew()
-                return
+        if buffered >= self._config.buffer_max:
+            self._start_anew()
+            return
+        self._events += _events_of(message)
+        if buffered >= self._pile_min or self._events >= PILED_EVENTS:
             self._pile(piles_up=True)
         self._waiting.append(message)
         self._push()
@@ -321,6 +329,7 @@ class Channel:
     def _drop(self) -> None:
         self._waiting.clear()
         self._under_way.clear()
+        self._events = 0
         self.piles_up = False
 
     def _enter(self, state: ChannelState) -> None:
@@ -396,9 +405,10 @@ class Channel:
         if self._under_way and self._under_way[0].sequence <= sequence:
             while self._under_way and self._under_way[0].sequence <= sequence:
                 last = self._under_way.popleft()
+                self._events -= _events_of(last.message)
             if not last.again:
                 self._retransmission.note(self._now - last.at)
-            if self.piles_up and self.buffered < self._pile_over:
+            if 2 * self.buffered < self._pile_min and 2 * self._events < PILED_EVENTS:
                 self._pile(piles_up=False)
 
     def _pile(self, *, piles_up: bool) -> None:
@@ -446,6 +456,13 @@ class Channel:
 
     def _log(self, text: str, **fields: str) -> None:
         self.effects.append(Log("warning", text, fields))
+
+
+def _events_of(message: Routed) -> int:
+    """Events in a message."""
+    if isinstance(message, Forward | Flow | Shared):
+        return sum(map(len, message.batches))
+    return 0
 
 
 _HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {

@@ -3,8 +3,10 @@
 from random import Random
 
 import pytest
+from event_batches import batch_of
 from mesh import Mesh, Wire, decoded
 
+from matcher.model import EventType
 from routing.effects import Send
 from routing.errors import ProtocolError
 from routing.messages import (
@@ -12,6 +14,7 @@ from routing.messages import (
     Asked,
     Code,
     CreateTree,
+    Flow,
     FromNeighbour,
     Goodbye,
     Heartbeat,
@@ -22,11 +25,12 @@ from routing.messages import (
     ListRules,
     Packet,
 )
-from routing.overlay.channel import Channel
+from routing.overlay.channel import PILED_EVENTS, Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import ChannelState, Down, Up, tag_of
+from routing.overlay.ends import ChannelState, Down, Piling, Up, tag_of
 
 A, B = b"to-a", b"to-b"
+TEMP = EventType.of("Temp", value="float")
 
 
 class Pair:
@@ -386,3 +390,29 @@ def test_an_outage_says_nothing_of_how_long_a_link_takes() -> None:
     pair.cut(False)
     pair.mesh.run(73)
     assert pair.got["b"] == [1, 2]
+
+
+def test_messages_of_many_events_pile_up_by_these() -> None:
+    """Eight messages of 16,384 events are twice as much as may wait; of one event they are few."""
+    pair = Pair(Random(1), delay_s=0.05)
+    pair.options["window_max"] = 2
+    pair.start("a", B, 2)
+    pair.mesh.run(1.0)
+    end, small, large = pair.ends["a"], flow_of(1), flow_of(PILED_EVENTS // 4)
+    said = []
+    for flow in [small] * 8 + [large] * 8:
+        end.send(flow, pair.mesh.now)
+        said.append(end.piles_up)
+    assert said == [False] * 11 + [True] * 5
+    assert Piling("b") in end.take_results()
+    while end.piles_up:
+        assert end.buffered > 1
+        pair.mesh.run(pair.mesh.now + 0.01)
+    assert end.buffered <= 2
+    pair.mesh.run(pair.mesh.now + 5)
+    assert end.buffered == 0
+    assert not end.piles_up
+
+
+def flow_of(events: int) -> Flow:
+    return Flow((batch_of(TEMP, [{"value": 1.0}] * events, source="s", times=[0] * events),), None)
