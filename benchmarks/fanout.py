@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 import zmq
 
 from benchmarks.brokers import READING, child
+from benchmarks.processes import processor_s
 from benchmarks.report import Row
 from broker import Publisher
 from broker.process import BrokerProcess
@@ -29,7 +30,6 @@ AHEAD_S = 0.5
 """So long events flow before it is measured."""
 SETTLED_S = 60.0
 """So long sinks may take to get everything."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def run(quick: bool = False) -> Iterator[Row]:
@@ -99,7 +99,7 @@ def _count(pipe: Connection, poller: zmq.Poller, events: Callable[[list[bytes]],
 
 def _relayed(sinks: int, seconds: float) -> float:
     context = zmq.Context()
-    with child(_relay, sinks) as relay:
+    with child(_relay) as relay:
         endpoint, pid = relay.recv()
         with child(_listen_barely, endpoint, sinks) as far:
             far.recv()
@@ -112,7 +112,7 @@ def _relayed(sinks: int, seconds: float) -> float:
     return figure
 
 
-def _relay(pipe: Connection, sinks: int) -> None:
+def _relay(pipe: Connection) -> None:
     context = zmq.Context()
     router = context.socket(zmq.ROUTER)
     router.bind_to_random_port("tcp://127.0.0.1")
@@ -156,10 +156,10 @@ def _measured(
     ahead, count = round(AHEAD_S * PACE), round(seconds * PACE)
     _publish(range(ahead), publish)
     _await(far, ahead * sinks)
-    before = _cpu_s(pid)
+    before = processor_s(pid)
     _publish(range(ahead, ahead + count), publish)
     _await(far, (ahead + count) * sinks)
-    return (_cpu_s(pid) - before) * 1e6 / (count * sinks)
+    return (processor_s(pid) - before) * 1e6 / (count * sinks)
 
 
 def _publish(numbers: range, publish: Callable[[int], None]) -> None:
@@ -177,10 +177,3 @@ def _await(far: Connection, events: int) -> None:
             return
         time.sleep(0.05)
     raise TimeoutError(f"the sinks have not got {events} events in {SETTLED_S:g} s")
-
-
-def _cpu_s(pid: int) -> float:
-    """The processor time of a process, all of its threads together."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.processes import processor_s
 from broker import RuleManager
 from broker.process import BrokerProcess
 from matcher.model import EventType
@@ -49,7 +49,6 @@ rule up: define Up(k: int, bn: int)
 WANTED = ("AB()", "Cnt()", "Up()")
 KEYS = 20
 AGREED_S = 120.0
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -114,14 +113,6 @@ def await_network(manager: RuleManager, brokers: int) -> None:
 def cpu_s(broker: BrokerProcess) -> float:
     """Seconds of CPU time that a broker has used (Linux); 0 once it has ended."""
     try:
-        text = Path(f"/proc/{broker.child.pid}/stat").read_text()
+        return processor_s(broker.child.pid)
     except OSError:
         return 0.0
-    fields = text.rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def resident_mib(broker: BrokerProcess) -> float:
-    """The memory of a broker in MiB (Linux)."""
-    pages = int(Path(f"/proc/{broker.child.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

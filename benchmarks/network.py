@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -32,12 +32,13 @@ from benchmarks.five import HOMES, KEYS, SINK, TYPES, WANTED, cpu_s, network
 from benchmarks.report import Row, attempted
 from broker import PublishBlocked, Publisher, Subscriber
 from broker.keys import STRATEGIES
+from broker.process import BrokerProcess
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 
 PACE = 300.0
 GOAL_US, GOAL_P50_MS = 800.0, 5.0
 """Of processor time of all brokers for an event, and of latency, at PACE events a second each."""
-SETTLED_S, QUIET_S = 60.0, 3.0
+SETTLED_S, QUIET_S, LOOK_S = 60.0, 3.0, 0.25
 
 
 def run(quick: bool = False) -> Iterator[Row]:
@@ -92,26 +93,52 @@ class Trial:
 
 def _trial(strategy: str, seconds: float, pace: float, size: int) -> Trial:
     """TimeoutError where the brokers do not take all that was published."""
-    with network(strategy) as brokers, ExitStack() as stack:
+    with network(strategy) as brokers:
+        before = sum(map(cpu_s, brokers.values()))
+        load = flow(brokers, pace, seconds, size)
+        used = sum(map(cpu_s, brokers.values())) - before
+    if load.left:
+        text = f"not settled in {SETTLED_S:g} s: {load.left:,} events unacknowledged"
+        raise TimeoutError(text)
+    note = f"{load.events} events, {len(load.latencies_s)} composite ones"
+    return Trial(load.events / load.seconds, used / load.events * 1e6, load.latencies_s, note)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Events published, and not acknowledged; the seconds that took; and those from ``publish`` to
+    each composite event in the sink's hands.
+    """
+
+    events: int
+    left: int
+    seconds: float
+    latencies_s: list[float]
+
+
+def flow(
+    brokers: Mapping[str, BrokerProcess],
+    pace: float,
+    seconds: float,
+    size: int,
+    watch: Callable[[], None] = lambda: None,
+) -> Load:
+    """Let the sources publish as ``_source`` says; ``watch`` is called every LOOK_S meanwhile."""
+    with ExitStack() as stack:
         sink = stack.enter_context(child(_sink, brokers[SINK].endpoint))
         sink.recv()
-        before = sum(map(cpu_s, brokers.values()))
         sources = [
             stack.enter_context(child(_source, brokers[home].endpoint, name, pace, seconds, size))
             for name, home in HOMES.items()
         ]
+        while not all(source.poll() for source in sources):
+            time.sleep(LOOK_S)
+            watch()
         ended = [source.recv() for source in sources]
-        unacknowledged = sum(left for _, _, left in ended)
-        if unacknowledged:
-            text = f"not settled in {SETTLED_S:g} s: {unacknowledged:,} events unacknowledged"
-            raise TimeoutError(text)
-        events = sum(count for count, _, _ in ended)
-        took = max(seconds for _, seconds, _ in ended)
         sink.send("stop when nothing comes any more")
         latencies: list[float] = sink.recv()
-        used = sum(map(cpu_s, brokers.values())) - before
-    note = f"{events} events, {len(latencies)} composite ones"
-    return Trial(events / took, used / events * 1e6, latencies, note)
+    events, left = sum(count for count, _, _ in ended), sum(left for _, _, left in ended)
+    return Load(events, left, max(took for _, took, _ in ended), latencies)
 
 
 def _source(

@@ -16,12 +16,13 @@ import os
 import statistics
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks.brokers import BATCH_SIZE, child
-from benchmarks.five import HOMES, SINK, network, resident_mib
-from benchmarks.network import QUIET_S, SETTLED_S, _sink, _source
+from benchmarks.brokers import BATCH_SIZE
+from benchmarks.five import network
+from benchmarks.network import QUIET_S, SETTLED_S, flow
+from benchmarks.processes import resident_mib
 from broker.keys import STRATEGIES
 from broker.process import BrokerProcess
 
@@ -86,23 +87,14 @@ def main() -> int:
     return not is_good
 
 
-def _phase(brokers: dict[str, BrokerProcess], pace: float, seconds: float, size: int) -> Phase:
-    with ExitStack() as stack:
-        sink = stack.enter_context(child(_sink, brokers[SINK].endpoint))
-        sink.recv()
-        sources = [
-            stack.enter_context(child(_source, brokers[home].endpoint, name, pace, seconds, size))
-            for name, home in HOMES.items()
-        ]
-        memory: list[float] = []
-        while not all(source.poll() for source in sources):
-            time.sleep(0.25)
-            memory.append(sum(map(resident_mib, brokers.values())))
-        ended = [source.recv() for source in sources]
-        sink.send("stop when nothing comes any more")
-        latencies: list[float] = sink.recv()
-    events, left = sum(count for count, _, _ in ended), sum(left for _, _, left in ended)
-    return Phase(events, left, max(took for _, took, _ in ended), memory, latencies)
+def _phase(brokers: Mapping[str, BrokerProcess], pace: float, seconds: float, size: int) -> Phase:
+    memory: list[float] = []
+
+    def look() -> None:
+        memory.append(sum(resident_mib(broker.child.pid) for broker in brokers.values()))
+
+    load = flow(brokers, pace, seconds, size, look)
+    return Phase(load.events, load.left, load.seconds, memory, load.latencies_s)
 
 
 if __name__ == "__main__":

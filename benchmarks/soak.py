@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.processes import resident_mib
 from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make
@@ -107,7 +108,9 @@ def soak(seconds: float) -> Iterator[Sample]:
         sampled = now
         gc.collect()
         figures = engine.memory().items()
-        sample = Sample(rss_mib(), {name: held for name, held in figures if "/T" not in name})
+        sample = Sample(
+            resident_mib(os.getpid()), {name: held for name, held in figures if "/T" not in name}
+        )
         yield sample
         if now >= reported + REPORT_S:
             reported = now
@@ -181,12 +184,6 @@ def growth(samples: list[Sample]) -> list[str]:
         if second > GROWTH_MAX * first + CHUNK:
             found.append(f"{name}: {first:,}, then {second:,}")
     return found
-
-
-def rss_mib() -> float:
-    """The memory of this process that is resident."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 2**20
 
 
 if __name__ == "__main__":

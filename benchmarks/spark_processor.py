@@ -11,13 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-
-def processor_s(process: int, *, ended: bool = False) -> float:
-    """Seconds of processor time that a process has used, with those of its children that have
-    ``ended`` if that is asked for.
-    """
-    fields = _fields(process)
-    return sum(map(int, fields[11 : 15 if ended else 13])) / os.sysconf("SC_CLK_TCK")
+from benchmarks.processes import fields_of, processor_s
 
 
 def spent(session: Any, work: Callable[[], object]) -> dict[str, float]:
@@ -41,15 +35,10 @@ def _below(process: int) -> list[int]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
-                parents[int(folder.name)] = int(_fields(int(folder.name))[1])
+                parents[int(folder.name)] = int(fields_of(int(folder.name))[1])
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it has ended since
     found = [process]
     for one in found:  # which grows
         found += [child for child, parent in parents.items() if parent == one]
     return found[1:]
-
-
-def _fields(process: int) -> list[str]:
-    """What Linux tells of a process, from its state on."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

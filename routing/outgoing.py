@@ -35,7 +35,7 @@ from routing.order import (
     one_after_another,
     strictly_rises,
 )
-from routing.wire.extent import EXTENT_MAX, extent, extent_of
+from routing.wire.extent import EXTENT_MAX, extent, extent_of, halved
 
 NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
@@ -236,8 +236,8 @@ class Outgoing:
         self.unacknowledged += item.events
         while item.events > self._config.publish_events_max:
             head, item = item.cut(self._config.publish_events_max)
-            self._waiting += _messages(head) if is_long else (head,)
-        self._waiting += _messages(item) if is_long else (item,)
+            self._waiting += halved(head, _fits) if is_long else (head,)
+        self._waiting += halved(item, _fits) if is_long else (item,)
 
     def _say(self, mark: int) -> None:
         if self._waiting:
@@ -325,12 +325,8 @@ def _later(one: int | None, other: int | None) -> int | None:
     return max(one, other)
 
 
-def _messages(item: OutgoingItem) -> list[OutgoingItem]:
-    """The item in parts that fit into messages."""
-    if item.events <= 1 or extent_of(item.batches) <= EXTENT_MAX:
-        return [item]
-    head, rest = item.cut(item.events // 2)
-    return _messages(head) + _messages(rest)
+def _fits(item: OutgoingItem) -> bool:
+    return extent_of(item.batches) <= EXTENT_MAX
 
 
 def _check_length(event: EventBatch) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
 from routing.messages import Delivery
-from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent_of
+from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent_of, halved
 
 SubscriptionNumbers = tuple[int, ...]
 
@@ -135,10 +135,9 @@ def join(parcels: Sequence[Parcel]) -> Parcel:
 
 def in_messages(parcel: Parcel) -> Iterator[Parcel]:
     """A parcel in parts that fit into messages."""
+    return halved(parcel, _fits)
+
+
+def _fits(parcel: Parcel) -> bool:
     is_short = parcel.events <= EVENTS_AT_ONCE and len(parcel.batches) <= BATCHES_AT_ONCE
-    if parcel.events == 1 or (is_short and extent_of(parcel.batches) <= EXTENT_MAX):
-        yield parcel
-        return
-    head, rest = parcel.cut(parcel.events // 2)
-    yield from in_messages(head)
-    yield from in_messages(rest)
+    return is_short and extent_of(parcel.batches) <= EXTENT_MAX

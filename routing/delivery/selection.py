@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -131,9 +131,8 @@ class Selection(Generic[_Sink]):
     def _of_one(self, places: Int64s) -> Iterator[tuple[_Sink, list[Pattern]]]:
         """The same as ``match`` of a batch of one event, which is common."""
         found = {sink: tuple(only) for sink, only in self._every.items()}
-        names = self._names.words
         for place in np.sort(places).tolist():  # else in an order of the matcher's own
-            sink, number = cast(tuple[_Sink, int], names[place])
+            sink, number = self._name(place)
             found[sink] = (*found.get(sink, ()), number)
         for sink, numbers in found.items():
             yield sink, [(tuple(sorted(numbers)) if len(numbers) > 1 else numbers, None)]

@@ -7,7 +7,8 @@ goes beyond it, but for a single event that is longer by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -41,14 +42,42 @@ def extent_of(batches: Iterable[EventBatch]) -> int:
     return sum(map(extent, batches))
 
 
-def fitting(batch: EventBatch) -> Iterator[EventBatch]:
-    """The batch, or pieces of it where it is too long for a message, in their order."""
+def fitting(batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
+    """The batches, with pieces in the place of those that are too long for a message."""
+    for batch in batches:
+        yield from _pieces(batch)
+
+
+def _pieces(batch: EventBatch) -> Iterator[EventBatch]:
     if len(batch) == 1 or (len(batch) <= EVENTS_MAX and extent(batch) <= EXTENT_MAX):
         yield batch
         return
     half = len(batch) // 2
-    yield from fitting(batch.take(slice(0, half)))
-    yield from fitting(batch.take(slice(half, None)))
+    yield from _pieces(batch.take(slice(0, half)))
+    yield from _pieces(batch.take(slice(half, None)))
+
+
+class Cuttable(Protocol):
+    """Events that can be cut after any of them, into the first so many and the rest."""
+
+    @property
+    def events(self) -> int:
+        """How many there are."""
+
+    def cut(self, events: int) -> tuple[Self, Self]:
+        """Cut behind so many."""
+
+
+_Cuttable = TypeVar("_Cuttable", bound=Cuttable)
+
+
+def halved(whole: _Cuttable, fits: Callable[[_Cuttable], bool]) -> Iterator[_Cuttable]:
+    """The whole, or the halves of what does not fit, again and again, in their order."""
+    if whole.events <= 1 or fits(whole):
+        yield whole
+        return
+    for half in whole.cut(whole.events // 2):
+        yield from halved(half, fits)
 
 
 def _ids(ids: EventIds) -> int:

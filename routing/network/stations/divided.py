@@ -38,6 +38,7 @@ from routing.order import in_sequence
 from routing.serving.deployment import Deployed
 from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, SourceState
+from routing.wire.extent import fitting
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
@@ -525,6 +526,6 @@ def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch,
     for batches in kept:
         some += batches
         if len(some) >= PACKED_MAX:
-            parts += message_sized(packed(some))
+            parts += message_sized(fitting(packed(some)))
             some = []
-    return parts + list(message_sized(packed(some)))
+    return parts + list(message_sized(fitting(packed(some))))

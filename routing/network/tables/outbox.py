@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
@@ -24,8 +23,8 @@ class Outbox:
 
     def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
         """Have these events sent to the father, and then the marks and the answers."""
-        first_sent, late = _fitting(forwarded.fresh), _fitting(forwarded.late)
-        batches, fresh = (*first_sent, *late), len(first_sent)
+        first_sent, late = tuple(fitting(forwarded.fresh)), tuple(fitting(forwarded.late))
+        batches, fresh = first_sent + late, len(first_sent)
         if len(batches) <= 1 and not forwarded.waited:  # common
             if batches or marks or answers:
                 self.waiting.append(Forward(batches, marks, fresh, answers))
@@ -63,21 +62,17 @@ class Outbox:
 def _waited(forwarded: Forwarded) -> Iterator[Forward]:
     came = b"".join(times.astype("<i8").tobytes() for _, times in forwarded.waited)
     first = 0
-    for part in message_sized(batch for batch, _ in forwarded.waited):
+    for part in message_sized(fitting(batch for batch, _ in forwarded.waited)):
         last = first + 8 * sum(map(len, part))
         yield Forward(part, came=came[first:last])
         first = last
 
 
-def _fitting(batches: Sequence[EventBatch]) -> list[EventBatch]:
-    return [piece for batch in batches for piece in fitting(batch)]
-
-
 def message_sized(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
-    """Batches in parts that fit into messages; one that is too long is cut."""
+    """Batches, each of which fits into a message, in parts that do."""
     part: list[EventBatch] = []
     events = size = 0
-    for batch in itertools.chain.from_iterable(map(fitting, batches)):
+    for batch in batches:
         own = extent(batch)
         if part and size + own > EXTENT_MAX:
             yield tuple(part)
