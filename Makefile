@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .PHONY: demo test test-spark wheel check lint bench gpu campaign combinations \
-	fuzz strangers soak clean
+	fuzz strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
 # start hundreds, and most of what each does before its work is that.
@@ -29,7 +29,8 @@ demo: $(VENV)/.runs
 
 # The kernels are compiled first, by one process, so that two workers do not do it side by side.
 # The tests of Spark have a target of their own, whatever is installed. Files go to the workers in
-# the order of tests/conftest.py, the longest first.
+# the order of tests/conftest.py, the longest first. Of what is alike a sample is tried: `make
+# combinations` tries the rest, `make campaign` and `make fuzz` more at random.
 test: $(VENV)/.ready
 	$(BIN)/python -c "from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/spark
@@ -60,9 +61,12 @@ campaign: $(VENV)/.ready
 	REXMQ_CASES=$(or $(CASES),30000) REXMQ_SEED=$(or $(SEED),0) \
 		$(BIN)/python -m pytest -n 2 --timeout 0 tests/conformance
 
-# What `make test` tries for every pair of values, for all combinations of them.
+# All of what `make test` tries a sample of: each test of networks under every strategy, all
+# combinations of values, and the longer rows of random cases. FOLDERS=tests/simulator make
+# combinations runs some of it.
 combinations: $(VENV)/.ready
-	REXMQ_COMBINATIONS=1 $(BIN)/python -m pytest -n 2 --timeout 0 tests/simulator
+	REXMQ_COMBINATIONS=1 REXMQ_CASES=1200 REXMQ_TREES=300 REXMQ_NETWORKS=25 REXMQ_FAULTS=8 \
+		REXMQ_COMING=120 $(BIN)/python -m pytest -n 2 --timeout 0 --ignore tests/spark $(or $(FOLDERS),tests)
 
 # Random networks against the oracle, with every strategy. SEEDS=500..1000 make fuzz
 fuzz: $(VENV)/.ready
@@ -76,6 +80,12 @@ strangers: $(VENV)/.ready
 # Does memory stay flat while events flow and rules come and go? MINUTES=5 make soak
 soak: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60)
+
+# Five live brokers under each strategy, one killed and started again, at several rates, beside two
+# programs that use the processor all the time and without: is what the sink gets what one engine
+# finds? Hours; STRATEGY=centralized make kill runs one.
+kill: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.kill --campaign $(STRATEGY)
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench

@@ -223,7 +223,7 @@ KEYS = (
         "forget_s",
         "network",
         FORGET,
-        "when brokers out of reach are forgotten, and rules go on without them; as strategy is",
+        "when inputs of brokers out of reach are closed, and rules go on without; as strategy is",
     ),
     Key("heartbeat_s", "links", HEARTBEAT, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),

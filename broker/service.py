@@ -30,7 +30,7 @@ from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig, Ordering
 from routing.installed import load_installed
 from routing.network import strategy
-from routing.network.making import make_broker
+from routing.network.brokers.broker import Broker
 from routing.node import Node
 from rules.engine import Detector, settled
 
@@ -210,7 +210,7 @@ def make_host(
         return Host(Node(node, engine(), now), transport, clock)
     overlay = configuration.overlay(round(now * MICROSECONDS))
     chosen = strategy.make(configuration.strategy or strategy.Centralized.name)
-    broker = make_broker(node, overlay, engine(), chosen, now)
+    broker = Broker(node, overlay, engine(), chosen, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)
     return Host(broker, transport, clock)

@@ -1,10 +1,12 @@
 """A client's events on their way to the broker: numbered, bounded, kept until acknowledged.
 
-Law 1: sequence numbers strictly increase, from above the last one that the broker has of this
-name; they are given once, so an event that is sent again bears the number that it had.
+Law 1: sequence numbers strictly increase, from above the last one that the broker has of this name;
+they are given once, so an event that is sent again bears the number that it had. Example: The
+broker has up to 7: the next event is 8, and is 8 again on the next link.
 
 Law 2: events leave in the order of their numbers, as far as the broker's credit reaches, and
-promises leave behind the events before them.
+promises leave behind the events before them. Example: with credit for two of three events and a
+promise of 40 s, two leave, then, with more credit, the third and the promise.
 
 Law 3: what is not acknowledged is kept, at most ``unacknowledged_max`` events, and goes out again
 on the next link; without acknowledgements only what waits for credit is kept.

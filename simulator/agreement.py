@@ -307,7 +307,7 @@ def _check_tree(part: Part, root: str, own: Mapping[str, Processing]) -> Iterato
         return
     edges = {(one.father, name) for name, one in own.items() if one.father is not None}
     # Brokers out of reach have a place in the division of the rules, which wait for them.
-    absent = {name for name, _ in part.brokers[root].agreed.absent}
+    absent = set(part.brokers[root].agreed.out_of_reach)
     children = {(name, child) for name, one in own.items() for child in one.children - absent}
     if edges != children:
         yield f"fathers and children of {told} do not agree"

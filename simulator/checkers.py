@@ -23,13 +23,13 @@ from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source
+from simulator.closings import Closings, closed_at
 from simulator.dues import due, misnumbered, quiet_way_s
 from simulator.experiment import Experiment, Outcome
 from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
 from simulator.losses import Losses
 from simulator.oracle import Answer, Oracle, delivered, differences
-from simulator.partings import Partings, forgotten_at, left_out_at
 from simulator.scenario import CHECKS
 
 REST_S = 60.0
@@ -63,13 +63,13 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     taken = list(_taken(experiment))
     oracle = Oracle(() if by_arrival else experiment.book.held, taken)
     losses = None if by_arrival else _losses(experiment)
-    partings = None if by_arrival else Partings(experiment)
+    closings = None if by_arrival else Closings(experiment)
     without = _Without(experiment, taken, oracle)
     for name, sink in experiment.sinks.items():
         got = delivered(sink.arrivals)
         expected = due(experiment, sink, oracle, got)
-        if partings:
-            expected = partings.expected(sink, partial(without.due, sink, got), got)
+        if closings:
+            expected = closings.expected(sink, partial(without.due, sink, got), got)
         if sink.is_away and outcome.settled and not sink.has_left:
             yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
@@ -239,8 +239,7 @@ def _may_be_late_from(experiment: Experiment, source: Source) -> Iterator[float]
     """From which moments on, for each reason that there is."""
     yield from (move.moment for move in source.moves[:1])
     yield from (one.moment for one in _forgetful(source.broker)[:1])
-    yield from forgotten_at(experiment, source)
-    yield from left_out_at(experiment, source)
+    yield from closed_at(experiment, source)
     if experiment.comes_s(source.name) is not None:
         others = {
             one.name for other in experiment.sources if other is not source for one in other.types

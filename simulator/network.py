@@ -21,7 +21,6 @@ from routing.config import NodeConfig, Ordering
 from routing.messages import Confirmed
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
-from routing.network.making import make_broker
 from routing.overlay.config import OverlayConfig
 from rules.subscription import check_filter, parse_subscription
 from rules.syntax.parser import parse_filter
@@ -257,7 +256,7 @@ class Network:
                 tell=tell,
                 composites_max=config.composites_per_instant_max,
             )
-            return make_broker(config, overlay, engine, strategy.make(scenario.strategy), now)
+            return Broker(config, overlay, engine, strategy.make(scenario.strategy), now)
 
         return make
 

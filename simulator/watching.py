@@ -281,7 +281,7 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
         yield f"credit of source {source.name}", source.outstanding, config.publish_credit
         yield f"types of source {source.name}", len(source.floors), config.types_max
     for station in ground.detection.stations:
-        if station.missing.absent - station.missing.given_up:
+        if station.missing.absent:
             waiting = sum(station.missing.waiting.values())
             yield "events waiting for a type", waiting, config.waiting_events_max
 

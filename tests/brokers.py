@@ -13,7 +13,6 @@ from routing.config import NodeConfig, SessionConfig
 from routing.effects import BROKER
 from routing.messages import Acknowledged, Confirmed, Delivery, Refused, Rejected
 from routing.network.brokers.broker import Broker
-from routing.network.making import make_broker
 from routing.network.strategy import make
 from routing.overlay.config import OverlayConfig
 from routing.session import Session
@@ -41,7 +40,7 @@ class Network:
         for number in range(1, count + 1):
             name = f"b{number}"
             config = NodeConfig(**{"name": name, "wall_clock": False, **options})  # type: ignore[arg-type]
-            broker = make_broker(
+            broker = Broker(
                 config,
                 OverlayConfig(name, **self.overlay),  # type: ignore[arg-type]
                 rules.engine.make("naive", composites_max=config.composites_per_instant_max),

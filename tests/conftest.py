@@ -1,23 +1,28 @@
 import gc
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
+from zlib import crc32
 
 import pytest
+from pairs import WHOLE
 
 LONGEST = (
-    "conformance/test_engines.py",
-    "matcher/test_gpu.py",
     "broker/test_demo.py",
-    "simulator/test_parting.py",
-    "simulator/test_law.py",
+    "matcher/test_gpu.py",
     "broker/test_commands.py",
-    "broker/cli/test_reproduce.py",
-    "broker/test_faults.py",
     "broker/cli/test_network.py",
+    "broker/test_faults.py",
+    "simulator/test_fuzzing.py",
+    "conformance/test_engines.py",
+    "routing/partition/test_law.py",
+    "simulator/test_parting.py",
+    "routing/network/test_holding.py",
+    "broker/cli/test_reproduce.py",
     "broker/cli/test_files_of_commands.py",
 )
-"""Files of tests that take half a minute of CPU and more, the longest first."""
+"""Files of tests that take twenty seconds of CPU and more, the longest first."""
 
 
 def pytest_configure() -> None:
@@ -28,10 +33,53 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+TURNS = (
+    ("centralized", "push-pull-mt"),
+    ("distributed-mt", "adaptive"),
+    ("distributed-st", "push-pull-mt"),
+    ("push-pull-st", "distributed-mt"),
+)
+"""Strategies of which a test of a network has one of these pairs; each has trees of sinks in it."""
+NETWORKS = tuple(Path(__file__).parent / name for name in ("simulator", "routing", "conformance"))
+
+
+def is_in_turn(item: pytest.Item) -> bool:
+    """Whether a test is run with its strategy by default, which only its name decides."""
+    from routing.network.strategy import names
+
+    if not any(folder in item.path.parents for folder in NETWORKS):
+        return True
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+        return True
+    every = {*names()}
+    columns: list[Sequence[object]] = [
+        fixture.params
+        for fixtures in item._fixtureinfo.name2fixturedefs.values()
+        for fixture in fixtures
+        if fixture.params
+    ]
+    for mark in item.iter_markers("parametrize"):
+        words, rows = mark.args[0], [*mark.args[1]]
+        is_one = isinstance(words, str) and "," not in words
+        columns += [rows] if is_one else zip(*rows, strict=True)
+    if not any(every == {one for one in column if isinstance(one, str)} for column in columns):
+        return True
+    test = f"{item.path.stem} {item.name.partition('[')[0]}"
+    turn = TURNS[crc32(test.encode()) % len(TURNS)]
+    return any(one in turn for one in item.callspec.params.values() if isinstance(one, str))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Workers that take one file after another begin with the longest, so that none begins one of
+    """Have tests that every strategy has to pass run with two of them, unless all combinations are
+    asked for (``make combinations``), or single tests.
+
+    Workers that take one file after another begin with the longest, so that none begins one of
     these when the others have nothing left to do.
     """
+    if not WHOLE and not any("::" in word for word in config.args):
+        kept = [*filter(is_in_turn, items)]
+        config.hook.pytest_deselected(items=[*{*items} - {*kept}])
+        items[:] = kept
     if hasattr(config, "workerinput"):
         ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(LONGEST)}
         items.sort(key=lambda item: ranks.get(item.path, len(ranks)))

@@ -1,4 +1,5 @@
-"""Combinations of parameters such that every pair of values occurs.
+"""Samples of what is alike: combinations of parameters such that every pair of values occurs, and
+the first of many seeds.
 
 Faults are nearly always the doing of one value or of two that meet; which third they met at matters
 rarely. So a test of three parameters tries each pair of values, and all combinations where
@@ -33,6 +34,17 @@ def some_of_each(*values: Iterable[object]) -> list[Combination]:
         for turn in range(2)
         for row in range(most)
     ]
+
+
+def seeds(few: int, all_: int) -> range:
+    """Seeds of random cases that others are like: a few, and all where everything is tried."""
+    return range(all_ if WHOLE else few)
+
+
+def some_of(values: Iterable[object], *places: int) -> list[object]:
+    """Values at these places, or all: the others are tried by tests that are like it."""
+    everything = list(values)
+    return everything if WHOLE else [everything[place] for place in places]
 
 
 def _covering(everything: list[Combination]) -> list[Combination]:

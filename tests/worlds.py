@@ -22,7 +22,7 @@ from matcher.model import EventType
 from routing.config import NodeConfig, SessionConfig
 from routing.messages import Confirmed, Delivery, Refused
 from routing.network import strategy
-from routing.network.making import make_broker
+from routing.network.brokers.broker import Broker
 from routing.overlay.config import OverlayConfig
 from routing.session import Result, Session
 from simulator.clients import Client, Place
@@ -185,7 +185,7 @@ class Simulated(World):
             )
             overlay = OverlayConfig(name, 1 + round(now * 1e6), heartbeat_s=HEARTBEAT_S)
             engine = rules.engine.make("naive")
-            return make_broker(config, overlay, engine, strategy.make(self.strategy), now)
+            return Broker(config, overlay, engine, strategy.make(self.strategy), now)
 
         return make
 

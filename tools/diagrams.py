@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from routing.conversation import SESSION_MOVES  # noqa: E402
 from routing.overlay.ends import CHANNEL_MOVES  # noqa: E402
+from routing.serving.sources import SOURCE_MOVES  # noqa: E402
 
 _State = TypeVar("_State", bound=enum.Enum)
 
@@ -49,6 +50,7 @@ def diagrams() -> list[Diagram]:
     """All that are drawn from tables."""
     return [
         Diagram("protocol.md", drawn(SESSION_MOVES)),
+        Diagram("protocol.md", drawn(SOURCE_MOVES)),
         Diagram("brokers.md", drawn(CHANNEL_MOVES)),
     ]
 

@@ -13,7 +13,16 @@ EXAMPLE = "rexmq bench files --quick --json figures.json"
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 """The benchmarks of a source checkout: beside the packages, and not installed with them."""
-_NOT_BENCHMARKS = {"apart", "detection_workloads", "pace", "report", "soak", "spark_log"}
+_NOT_BENCHMARKS = {
+    "apart",
+    "detection_workloads",
+    "five",
+    "kill",
+    "pace",
+    "report",
+    "soak",
+    "spark_log",
+}
 CALIBRATE = "calibrate"
 MACHINE = "machine"
 """Measured before each of the others: figures depend on it."""

@@ -2,7 +2,8 @@
 
 A sink gets the composite events of all its subscriptions in the order of time and then E4. The
 rules that define them may have different marks, so what one rule has detected is held back until
-the marks of all of them have passed it.
+the marks of all of them have passed it. Example: a sink wants Fire and Flood: a Fire of 30 s
+waits while the rule of Flood has come to 25 s alone: a Flood of 28 s would come before it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matcher.model import EventBatch
 from rules.engine.engine import Detections, one_by_one
 
 
@@ -22,9 +21,3 @@ class MergedDetections(Detections):
 def joined(found: Sequence[Detections]) -> Detections:
     """Detections as one, MergedDetections where there are several with events in them."""
     return one_by_one(found, MergedDetections)
-
-
-def with_batches(found: Detections, batches: tuple[EventBatch, ...]) -> Detections:
-    """The same detections in other batches, event by event."""
-    kind = MergedDetections if isinstance(found, MergedDetections) else Detections
-    return kind(batches, found.order)

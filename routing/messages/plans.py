@@ -17,7 +17,7 @@ class Needed(enum.Enum):
 
     PLAN = "plan"  # brokers have joined the tree that are not in the plan
     SURVEY = "survey"  # it keeps many events, and might let some of them go
-    RELEASE = "release"  # rules here wait in vain, and too many events wait with them
+    RELEASE = "release"  # rules here wait for types in vain, and too many events wait with them
     END = "end"  # a rule there has ended by itself
     TREES = "trees"  # what sinks want of their own tree is another, or a link of a tree was lost
 
@@ -26,7 +26,7 @@ class Needed(enum.Enum):
 class Need:
     """The sender, or a broker below it, needs something of the root.
 
-    ``names``: for PLAN the brokers that have none, for RELEASE the types to be given up, for END
+    ``names``: for PLAN the brokers that have none, for RELEASE the types to be closed, for END
     the rule, for TREES the two ends of the link, if one was lost.
     """
 
@@ -98,11 +98,15 @@ class Plan:
     ``nodes``: a broker, its father ("" for the root), the types that its sources publish or have
     published. ``anew``: everything that is kept is sent again, and evaluated again; ``due`` are
     rules, and the times from which on their composite events are to be found once more.
-    ``absent``: brokers that are out of reach, and their types. ``trees``: those of brokers with
-    sinks, by root; ``links``: two brokers and the delay between them in us, of which they consist.
-    ``rates``: types, and how many events of each come in 1,000 s, where masters are chosen by it.
+    ``absent``: brokers, and types of which inputs are open there, though nobody speaks for
+    them: those out of reach, and those that are back without their memory. ``trees``: those of
+    brokers with sinks, by root; ``links``: two brokers and the delay between them in us, of which
+    they consist. ``rates``: types, and how many events of each come in 1,000 s, where masters are
+    chosen by it.
     ``candidate``: the strategy by which ``adaptive`` divides, "" with any other. ``front``: the
     greatest mark of a rule that was given anywhere before; what sinks still hold lies before it.
+    ``reopened``: brokers whose inputs had been closed, and where their types begin: what their
+    sources bring of before is late.
     """
 
     root: Name
@@ -117,6 +121,7 @@ class Plan:
     rates: tuple[tuple[Name, Sequence], ...] = ()
     candidate: Name = ""
     front: Time = TIME_MIN
+    reopened: tuple[tuple[Name, tuple[tuple[Name, Time], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

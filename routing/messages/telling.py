@@ -45,14 +45,14 @@ class Known:
 
     ``ended``: names of rules of which no version is in force, and their last versions. ``homes``:
     all brokers, those out of reach too, and the types that their sources publish or have
-    published. ``given_up``: types that rules wait for no longer.
+    published. ``closed``: brokers that were out of reach for too long, and are not back yet.
     """
 
     types: tuple[EventType, ...]
     rules: tuple[RuleFacts, ...]
     ended: tuple[tuple[Name, Sequence], ...] = ()
     homes: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
-    given_up: tuple[Name, ...] = ()
+    closed: tuple[Name, ...] = ()
 
 
 _Row = TypeVar("_Row")
@@ -73,7 +73,7 @@ class Amended:
     rules: TableDelta[RuleFacts]
     ended: TableDelta[tuple[Name, Sequence]]
     homes: TableDelta[tuple[Name, tuple[Name, ...]]]
-    given_up: TableDelta[Name]
+    closed: TableDelta[Name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,14 @@ broker is believed; one that meets a greater version of itself goes on above tha
 Law 3: at most ``nodes_max`` brokers are remembered; states of further ones are dropped, counted.
 Who has been out of reach for ``forget_s`` is forgotten.
 
-Law 4: who was out of reach for about so long may have forgotten this broker, and so may all when
-it was kept from its work that long. They are *estranged*, known to it or not, until they meet.
-
-Law 5: neighbours may have forgotten who was out of reach, however short it was so to this broker,
+Law 4: neighbours may have forgotten who was out of reach, however short it was so to this broker,
 which may not have known it before. Who is back in reach is told of again, though nothing is new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
 
 from routing.messages import LinkState
 from routing.overlay.config import OverlayConfig
@@ -36,10 +32,6 @@ class Floods:
         self._news: dict[str, dict[str, None]] = {}
         self._missed: dict[str, float] = {}
         """Since when a broker has been out of reach, in seconds."""
-        self._estranged: dict[str, float] = {}
-        """Brokers that may have forgotten this one, and since when they were out of reach (Law 4);
-        at most ``nodes_max``.
-        """
         self.revision = 0
         """Counts up with everything that is news here."""
         self.refused = 0
@@ -102,14 +94,10 @@ class Floods:
     def forget(self, reachable: Collection[str], now: float) -> list[str]:
         """Forget who has been out of reach for too long; gives their names.
 
-        There may be news for neighbours then, of who is back (Law 5).
+        There may be news for neighbours then, of who is back (Law 4).
         """
-        back = {one: at for one, at in self._missed.items() if one in reachable}
-        for name in back:
+        for name in [one for one in self._missed if one in reachable]:
             del self._missed[name]
-        estranged_s = self._config.estranged_s
-        self._estrange({one: at for one, at in back.items() if now - at >= estranged_s})
-        for name in back:
             self._spread(name)
         for name in self._states.keys() - reachable:
             self._missed.setdefault(name, now)
@@ -117,7 +105,6 @@ class Floods:
         for name in gone:
             del self._states[name], self._missed[name]
             self.revision += 1
-        self._estrange(gone)
         return list(gone)
 
     @property
@@ -125,34 +112,13 @@ class Floods:
         """When somebody will have been out of reach for too long; None while all are there."""
         return min(self._missed.values()) + self._config.forget_s if self._missed else None
 
-    def be_away(self, since: float) -> None:
-        """All may have forgotten this broker since then, and one another beyond it: tell everything
-        again, though nothing is new.
+    def be_away(self) -> None:
+        """All may have forgotten this broker, and one another beyond it: tell everything again,
+        though nothing is new.
         """
-        self._estrange({one: since for one in self._states if one != self._config.name})
         self._renew(self.own, self.own.version)
         for neighbour in self._news:
             self.join(neighbour)
-
-    def _estrange(self, missed: Mapping[str, float]) -> None:
-        """Enter brokers that may have forgotten this one (Law 4), and since when they were out of
-        reach.
-        """
-        room = self._config.nodes_max - len(self._estranged)
-        for name, at in islice(missed.items(), max(room, 0)):
-            self._estranged[name] = min(at, self._estranged.get(name, at))
-
-    def meet(self, names: Collection[str], now: float) -> dict[str, float]:
-        """Give those of these brokers that may have forgotten this one, and since when they were
-        out of reach, in seconds; they know it from now on. A plan may come before it has been
-        concluded that they are back.
-        """
-        missed = {name: self._missed[name] for name in names if name in self._missed}
-        since = now - self._config.estranged_s
-        self._estrange({name: at for name, at in missed.items() if at <= since})
-        self._missed.update(dict.fromkeys(missed, now))
-        met = [name for name in names if name in self._estranged]
-        return {name: self._estranged.pop(name) for name in met}
 
     def join(self, neighbour: str) -> None:
         """A link is up: the neighbour has everything to hear."""

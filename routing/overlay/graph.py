@@ -1,10 +1,13 @@
 """The network as its link states tell it, and its centre: functions of the link states alone.
 
-Law 1: an edge is there while both of its ends say so; its delay is the greater of the two that
-they say. Whoever has the same link states has the same graph, and elects the same centre.
+Law 1: an edge is there while both of its ends say so; its delay is the greater of the two that they
+say. Whoever has the same link states has the same graph, and elects the same centre. Example: b1
+says that b2 is 5 ms away, b2 that b1 is 7 ms away: an edge of 7 ms. If b2 does not name b1 there is
+none.
 
-Law 2: the centre of a connected part is the broker from which the sum of the shortest delays to
-all others is least, and the first by name among equals (brokers.md section 3).
+Law 2: the centre of a connected part is the broker from which the sum of the shortest delays to all
+others is least, and the first by name among equals (brokers.md section 3). Example: in a chain b1 -
+b2 - b3 of equal delays that is b2.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from routing import wire
@@ -36,6 +36,8 @@ from routing.overlay.surroundings import Surroundings
 from routing.overlay.trees import LocalTree, TreeMessage, Trees
 from routing.overlay.wires import Wires
 
+NEIGHBOUR_DOWN = "neighbour down"
+"""The line of the log on a neighbour that is given up or gone."""
 SAID_MAX = 1_024
 """Refused links that are remembered as said."""
 
@@ -121,12 +123,11 @@ class Overlay:
         that others may have forgotten it. It shows, for while neighbours are there something is to
         be done at every heartbeat.
         """
-        since = self._now
-        was_away = now - since >= self._estranged_s and bool(self._neighbours)
+        was_away = now - self._now >= self._estranged_s and bool(self._neighbours)
         self._now = now
         if was_away:
             self.has_moved = True
-            self._surroundings.be_away(since, now)
+            self._surroundings.be_away(now)
         return was_away
 
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
@@ -228,12 +229,6 @@ class Overlay:
         """The effects since the last call, in order."""
         effects, self.effects = self.effects, []
         return effects
-
-    def meet(self, names: Collection[str]) -> dict[str, float]:
-        """Give those of these brokers, with whom this one goes on, that may have forgotten it, and
-        since when they were out of reach, in seconds.
-        """
-        return self._surroundings.floods.meet(names, self._now)
 
     def take_moved(self) -> bool:
         """Whether trees or neighbours may be others than when this was last asked."""
@@ -340,7 +335,7 @@ class Overlay:
         self.has_moved = True
         self.changes.append(down)
         self.effects.append(
-            Log("warning", "neighbour down", {"neighbour": down.name, "reason": down.reason})
+            Log("warning", NEIGHBOUR_DOWN, {"neighbour": down.name, "reason": down.reason})
         )
         self._surroundings.leave(down.name, self._now)
 

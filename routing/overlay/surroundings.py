@@ -133,12 +133,12 @@ class Surroundings:
 
     # --- link states ---
 
-    def be_away(self, since: float, now: float) -> None:
+    def be_away(self, now: float) -> None:
         """Resume after this broker was kept from its work for so long that all may have forgotten
         it, and the tree of which it is the root. It leaves all trees, and concludes nothing before
         neighbours that have lost it have had the time to greet it, lest it take itself for alone.
         """
-        self.floods.be_away(since)
+        self.floods.be_away()
         self.trees.drop(self._name)
         for tree in self.trees:
             if not tree.orphan:

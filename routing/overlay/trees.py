@@ -9,12 +9,15 @@ Law 1: a tree is known by (root, epoch). Only the root starts an epoch; a later 
 earlier one wherever it is heard of, and an earlier one is answered ``TreeNack``.
 
 Law 2: within an epoch a father is chosen once. A broker that has lost its father stays where it is,
-an orphan, and offers the tree to nobody, until a later epoch reaches it; so an epoch never has
-a cycle of its own making. (Brokers below an orphan do not know that they are cut off, and one
-that restarts may end up below one of them. That is why a lost link starts a new epoch.)
+an orphan, and offers the tree to nobody, until a later epoch reaches it; so an epoch never has a
+cycle of its own making. (Brokers below an orphan do not know that they are cut off, and one that
+restarts may end up below one of them. That is why a lost link starts a new epoch.) Example: b3 has
+b2 for father, and is offered the tree by b4 as well: TreeNack. The link to b2 is lost: b3 waits for
+the next epoch, and does not turn to b4.
 
 Law 3: when a link is lost of which this broker knows, or has to assume, that the tree uses it, the
-tree is reported *broken*. Trees that did not use the link are left alone.
+tree is reported *broken*. Trees that did not use the link are left alone. Example: in a ring of
+three the tree of b1 uses the links to b2 and b3; the one between these may come and go.
 
 Law 4: a new link is offered all trees that stand, so that a broker that joins is taken in without
 a new epoch.

@@ -10,10 +10,11 @@ been sent. That is the thesis's End, for many windows at once, and for parts of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from matcher.model import TIME_MAX, Value
+import numpy as np
+
+from matcher.model import TIME_MAX, Int64s, Value
 
 Values = tuple[Value, ...]
 ANY: Values = ()
@@ -42,70 +43,61 @@ Answers = tuple[tuple[str, int, int], ...]
 """Rules, the number of the last Awakening that was heeded, and the mark."""
 
 
-@dataclass(slots=True)
-class _Open:
-    """A span of masters that has not been answered whole, and up to where it has been."""
-
-    number: int
-    first: int
-    last: int
-    mark: int
-    values: Values
-    answered: int
-
-
 class OpenSpans:
     """The spans of one rule and one link that are not answered.
 
-    ``after``: how far beyond a master anything is asked for, in microseconds.
+    ``after``: how far beyond a master anything is asked for, in microseconds. Columns, since a
+    link that falls behind has many of them, and each answer is for all.
     """
 
     def __init__(self, after: int) -> None:
         self.after = after
-        self._open: list[_Open] = []
+        self._open: Int64s = np.zeros((5, 0), np.int64)
+        """A column for each: the number of its Awakening, its first and last time, its mark, and up
+        to where it has been answered."""
         self.number = 0
         """How many Awakenings there were."""
 
     def __len__(self) -> int:
-        return len(self._open)
+        return int(self._open.shape[1])
 
     @property
     def mark(self) -> int:
         """Up to where all is answered that instants depend on; TIME_MAX when nothing is open."""
-        return min((one.mark for one in self._open), default=TIME_MAX)
+        return int(self._open[_MARK].min()) if len(self) else TIME_MAX
 
     @property
     def answered(self) -> int:
         """The same, but what no instant depends on any more counts, too: before the masters that
         came behind their own mark not everything is here that was asked for.
         """
-        return min((one.answered for one in self._open), default=TIME_MAX)
-
-    @property
-    def spans(self) -> Iterator[MasterSpan]:
-        """All that are open."""
-        return (MasterSpan(one.first, one.last, one.mark, one.values) for one in self._open)
+        return int(self._open[_ANSWERED].min()) if len(self) else TIME_MAX
 
     def add(self, spans: Iterable[MasterSpan]) -> None:
         """One more Awakening."""
         self.number += 1
-        self._open += (_Open(self.number, *span, span.first) for span in spans)
+        rows = [(self.number, first, last, mark, first) for first, last, mark, _ in spans]
+        if rows:
+            self._open = np.concatenate((self._open, np.array(rows, np.int64).T), axis=1)
 
     def answer(self, number: int, mark: int) -> bool:
         """Take in an answer: what was asked for up to a number has come up to a mark. Whether it is
         news.
         """
-        is_news = False
-        left = []
-        for one in self._open:
-            if one.number <= number and mark > one.last + self.after:
-                is_news = True
-                continue
-            if one.number <= number and one.answered < mark:
-                one.answered, one.mark, is_news = mark, max(mark, one.mark), True
-            left.append(one)
-        self._open = left
-        return is_news
+        if not len(self):
+            return False
+        numbers, _, last, marks, answered = self._open
+        heeded = numbers <= number
+        passed, risen = heeded & (last < mark - self.after), heeded & (answered < mark)
+        answered[risen] = mark
+        marks[risen] = np.maximum(marks[risen], mark)
+        if passed.any():
+            self._open = self._open[:, ~passed]
+            return True
+        return bool(risen.any())
+
+
+_MARK, _ANSWERED = 3, 4
 
 
 def united(spans: Iterable[MasterSpan], slack: int = 0) -> list[MasterSpan]:

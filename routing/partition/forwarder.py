@@ -3,9 +3,10 @@
 Law 1: every event travels once, however many fragments let it pass, and whenever they do.
 
 Law 2: marks. A mark of a type promises that all events of the type before it are there, and that
-all that is needed of older events for those instants is there too. What goes up promises the
-same: a type's mark goes up as it is while its events pass by themselves, and once the fragments in
-which they wait for others have come as far.
+all that is needed of older events for those instants is there too. What goes up promises the same:
+a type's mark goes up as it is while its events pass by themselves, and once the fragments in which
+they wait for others have come as far. Example: Temp has come to 40 s and its events pass as they
+come: 40 s goes up. If they wait for Smoke, which has come to 30 s, it is 30 s.
 
 Law 3: what no fragment can use any more is forgotten: events further behind the marks than the
 fragments reach.

@@ -1,56 +1,116 @@
 """Gates: events of a rule's slave types that a node keeps until they are asked for (thesis 7.3.7).
 
 Law 1: an event is let through once it lies in a window around a span of masters that was asked for,
-be it there already or still to come, and has the values that must be equal to theirs.
+be it there already or still to come, and has the values that must be equal to theirs. Example: the
+master is Smoke, the slave Temp within 10 s before it: once Smoke of 40 s in room a is asked for,
+Temps of room a from 30 to 40 s pass.
 
 Law 2: nobody will ask for windows of masters that are earlier than the *horizon*. What lies in none
-that may still be asked for can be forgotten, and nothing else.
+that may still be asked for can be forgotten, and nothing else. Example: with the horizon at 50 s,
+Temps before 40 s can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Int64s
-from routing.partition.asking import ANY, MasterSpan, OpenSpans, Spans, Values, starting, united
+from routing.partition.asking import ANY, MasterSpan, OpenSpans, Spans, Values, starting
 from routing.partition.history import Stored
 from routing.partition.pulling import Around, Pull
 from routing.partition.values import values_of
 
+DROPPED_MIN = 64
+"""Windows that are there before any are looked through for those that have passed."""
+
 
 class Windows:
-    """Stretches of time around spans of masters."""
+    """Stretches of time, in order and apart from one another, both ends included."""
 
-    def __init__(self, spans: Sequence[MasterSpan], around: Around) -> None:
-        # Of disjoint spans in order the windows' ends are in order too.
-        ends = [
-            (max(first - around.before, TIME_MIN), min(last + around.after, TIME_MAX))
-            for first, last, *_ in spans
-        ]
-        self._starts = np.array([start for start, _ in ends], np.int64)
-        self._ends = np.array([end for _, end in ends], np.int64)
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def add(self, start: int, end: int) -> None:
+        """Add one, which becomes one with those that it meets."""
+        first, behind = self._between(start, end)
+        if first < behind:
+            start, end = min(start, self._starts[first]), max(end, self._ends[behind - 1])
+        self._starts[first:behind], self._ends[first:behind] = [start], [end]
+
+    def drop(self, time: int) -> None:
+        """Drop those that have ended before a time."""
+        ended = bisect_left(self._ends, time)
+        del self._starts[:ended], self._ends[:ended]
+
+    def meet(self, earliest: int, latest: int) -> bool:
+        """Whether some of that time lies in one of them."""
+        first, behind = self._between(earliest, latest)
+        return first < behind
 
     def hold(self, times: Int64s) -> Bools:
-        """bool[n]: which times lie in one of the windows, ends included."""
-        if not len(self._starts):
+        """bool[n]: which times lie in one of them."""
+        first, behind = self._between(int(times.min()), int(times.max()))
+        if first == behind:
             return np.zeros(len(times), np.bool_)
-        place = np.searchsorted(self._starts, times, side="right") - 1
-        found: Bools = (place >= 0) & (times <= self._ends[np.maximum(place, 0)])
+        starts, ends = np.array(self._starts[first:behind]), np.array(self._ends[first:behind])
+        place = np.searchsorted(starts, times, side="right") - 1
+        found: Bools = (place >= 0) & (times <= ends[np.maximum(place, 0)])
         return found
+
+    def _between(self, earliest: int, latest: int) -> tuple[int, int]:
+        """The first that meets this time, and the one behind the last."""
+        return bisect_left(self._ends, earliest), bisect_right(self._starts, latest)
 
 
 class WindowsByKey:
-    """The windows in which events of a type are asked for, by the values that they must have."""
+    """The windows in which events of a type are asked for, by the values that they must have.
 
-    def __init__(self, spans: Iterable[MasterSpan], around: Around) -> None:
-        found: dict[Values, list[MasterSpan]] = {}
-        for one in spans:
-            of_key = one._replace(values=_key_of(one.values, around))
-            found.setdefault(of_key.values, []).append(of_key)
-        self.by_key = {key: Windows(united(own), around) for key, own in found.items()}
+    Windows of masters that follow one another are one. So what is asked for costs what is new of
+    it, however much of it waits for an answer.
+    """
+
+    def __init__(self, around: Around, slack: int = 0) -> None:
+        """``slack``: how long after its end a window is kept, in microseconds."""
+        self._around = around
+        self._slack = slack
+        self.by_key: dict[Values, Windows] = {}
+        self._grown = self._left = 0
+        """Spans that were added since the last ended windows were dropped, and what was left."""
+
+    def add(self, spans: Iterable[MasterSpan]) -> None:
+        """Add the windows around these spans of masters."""
+        around = self._around
+        for first, last, _, values in spans:
+            key = _key_of(values, around)
+            windows = self.by_key.get(key)
+            if windows is None:
+                windows = self.by_key[key] = Windows()
+            start, end = max(first - around.before, TIME_MIN), min(last + around.after, TIME_MAX)
+            windows.add(start, end)
+            self._grown += 1
+
+    def drop(self, mark: int) -> None:
+        """Everything up to a mark has come: windows that have passed go, once they are many."""
+        if self._grown <= self._left + DROPPED_MIN:
+            return
+        for key, windows in list(self.by_key.items()):
+            windows.drop(mark - self._slack)
+            if not windows:
+                del self.by_key[key]
+        self._grown, self._left = 0, sum(map(len, self.by_key.values()))
+
+    def meet(self, key: Values, earliest: int, latest: int) -> bool:
+        """Whether events with these values may be asked for that are no earlier, nor later."""
+        found = (self.by_key.get(one) for one in {key, ANY})
+        return any(one is not None and one.meet(earliest, latest) for one in found)
 
     def hold(self, key: Values, times: Int64s) -> Bools:
         """bool[n]: which times of events with these values are asked for."""
@@ -74,6 +134,7 @@ class _Kept:
     stored: Stored
     places: Int64s
     times: Int64s
+    earliest: int
     latest: int
 
 
@@ -86,7 +147,7 @@ class Gate:
         self._around = {one.type: one for one in pull.around if one.type in kept}
         self._open = OpenSpans(pull.after(kept))
         self._ended = 0
-        self._windows = self._windows_of(())
+        self._windows = self._no_windows()
         self._kept: dict[str, dict[Values, list[_Kept]]] = {name: {} for name in self._around}
         """By type, and by the values that masters' must be equal to."""
 
@@ -120,8 +181,10 @@ class Gate:
         self._open.add(starting(spans))
         if not spans:
             return []
-        self._windows = self._windows_of(self._open.spans)
-        return self._release(self._windows_of(starting(spans)))
+        asked = self._no_windows()
+        for windows in (*self._windows.values(), *asked.values()):
+            windows.add(starting(spans))
+        return self._release(asked)
 
     def release(self, names: Iterable[str]) -> list[Stored]:
         """Let all pass that is kept of some types."""
@@ -137,7 +200,7 @@ class Gate:
         """Forget what was asked for: it will be asked for again, as far as it is needed."""
         self._open = OpenSpans(self._open.after)
         self._ended = 0
-        self._windows = self._windows_of(())
+        self._windows = self._no_windows()
 
     def answer(self, mark: int) -> tuple[int, int] | None:
         """Everything that is kept here has come, and was sent where it was asked for, up to a mark:
@@ -162,7 +225,8 @@ class Gate:
         count = len(self._open)
         is_news = self._open.answer(self._open.number, mark)
         if len(self._open) < count:
-            self._windows = self._windows_of(self._open.spans)
+            for windows in self._windows.values():
+                windows.drop(mark)
         return is_news
 
     def forget(self) -> None:
@@ -182,6 +246,9 @@ class Gate:
             for key in list(by_key) if ANY in asked.by_key else asked.by_key.keys() & by_key.keys():
                 kept, by_key[key] = by_key[key], []
                 for one in kept:
+                    if not asked.meet(key, one.earliest, one.latest):
+                        by_key[key].append(one)
+                        continue
                     found = asked.hold(key, one.times)
                     if not found.all():
                         left = ~found
@@ -191,9 +258,12 @@ class Gate:
                         touched.append(one.stored)
         return touched
 
-    def _windows_of(self, spans: Iterable[MasterSpan]) -> dict[str, WindowsByKey]:
-        every = tuple(spans)
-        return {name: WindowsByKey(every, around) for name, around in self._around.items()}
+    def _no_windows(self) -> dict[str, WindowsByKey]:
+        after = self._open.after
+        return {
+            name: WindowsByKey(around, after - around.after)
+            for name, around in self._around.items()
+        }
 
 
 def _by_key(stored: Stored, places: Int64s, around: Around) -> Iterator[tuple[Values, Int64s]]:
@@ -214,4 +284,4 @@ def _all(by_key: Mapping[Values, Iterable[_Kept]]) -> Iterator[_Kept]:
 
 
 def _kept(stored: Stored, places: Int64s, times: Int64s) -> _Kept:
-    return _Kept(stored, places, times, int(times.max()))
+    return _Kept(stored, places, times, int(times.min()), int(times.max()))

@@ -7,7 +7,8 @@ whose fragments join the master with others. It asks as soon as a master comes. 
 
 Law 1: a node that asks has all that it needs of a slave type up to the mark of the masters, or to
 where an open span begins or has been answered (asking), whichever is least. Where no span is open
-nothing has to be said, however far time goes on.
+nothing has to be said, however far time goes on. Example: no Smoke has come, and it is complete to
+60 s: so, for this rule, is Temp, though nobody has sent any.
 
 Law 2: a master may come behind its own mark, when it has waited below for another event. It
 counts for instants from the mark on only, and what it is asked for with is no further behind than

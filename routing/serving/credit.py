@@ -4,13 +4,15 @@ Law 1: a source has at most ``publish_credit`` events under way. It gets new cre
 that is used up, unless it is withheld.
 
 Law 2: it is withheld while its events run more than ``lead_max_s`` ahead of the slowest source of
-the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark
-that would empty it. Types that nobody has advertised hold nobody back, and nobody does by arrival,
-where nothing waits; nor do, in a network, the sources of other brokers, which alone know what these
-have promised: there Law 4 sees to it.
+the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark that
+would empty it. Types that nobody has advertised hold nobody back, and nobody does by arrival, where
+nothing waits; nor do, in a network, the sources of other brokers, which alone know what these have
+promised: there Law 4 sees to it. Example: with ``lead_max_s`` of 60 a station that has come to
+12:05 is withheld while another one of the same rule is at 12:03.
 
-Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that
-sink's events wait only for marks, sources that the marks wait for get their credit.
+Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that sink's
+events wait only for marks, sources that the marks wait for get their credit. Example: the queue is
+full of Fires of 12:05 that wait for the mark of Flood: what feeds Flood goes on.
 
 Law 4: it is withheld while something that it feeds is full elsewhere in a network, or waits there
 for others that are too far behind it.

@@ -6,12 +6,15 @@ anything is changed.
 Law 2: a rule holds from an instant beyond all that has been published of what it needs; from the
 beginning, when that is nothing yet, so that a live run equals a recorded one. One that ticks by the
 clock holds from now at the earliest: where the input begins is known in a recording alone (S13),
-and a broker that has seen an old event must not tick through all the years since.
+and a broker that has seen an old event must not tick through all the years since. Example: Temp has
+come to 40 s: a rule over Temp that is deployed now holds from just beyond 40 s.
 
 Law 3: a rule holds up to an instant that is chosen when it is removed: beyond all that has been
 published of what it needs, and not before any that it has been evaluated at. What was published
 before is still found. Both instants are told to who removes or replaces. Until everybody has what
-it found it is a rule as any other, only that nobody can name it; then it is dropped.
+it found it is a rule as any other, only that nobody can name it; then it is dropped. Example: Smoke
+of 25 s has been published when ``fire`` is removed: with the Temp that is still to come it makes a
+Fire, Smoke of 26 s makes none.
 
 Law 4: a name's versions count up for ever, so that no two deployments share composite ids (S15).
 Each is a rule of its own, with an id (matcher.identity.rule_id) for name.

@@ -23,7 +23,7 @@ from routing.errors import Refusal
 from routing.messages import Code, Deploy
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.sources import Source, SourceState
+from routing.serving.sources import Source
 from routing.serving.watermark import Watermarks
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Detector, Placement
@@ -136,13 +136,8 @@ class Detection:
         if self._advertisements.withdraw(source, names):
             self._on_types()
 
-    def resume(self, source: Source, was: SourceState) -> None:
-        """A source is back; one that was left out takes the marks over for all its types."""
-        if was is SourceState.LEFT_OUT:
-            marks = self.marks
-            for name in source.floors:
-                floor = self.watermarks.floor(name, marks)
-                source.floors[name] = max(source.floors[name], floor)
+    def resume(self, source: Source) -> None:
+        """A source is back."""
         self._touch(source)
 
     def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
@@ -164,12 +159,6 @@ class Detection:
         """A source promises."""
         if source.keep_promise(mark, now):
             self._touch(source)
-
-    def leave_out(self, source: Source) -> None:
-        """A source stalls nothing any more."""
-        source.standing = SourceState.LEFT_OUT
-        source.goes_on = False
-        self._touch(source)
 
     def advance(self, now: float) -> Detections | None:
         """Evaluate what the marks allow; None when no mark has changed."""

@@ -56,20 +56,17 @@ from routing.serving.moment import Moment
 from routing.serving.parts import as_known
 from routing.serving.published import PublishedIds, Sifted
 from routing.serving.rates import Rates
-from routing.serving.sources import FAR, Source, Sources, SourceState
+from routing.serving.sources import FAR, Source, Sources
 from routing.serving.status import (
     Overview,
     begin_facts,
     client_facts,
     ended_facts,
-    time_or_none,
 )
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
 from rules.engine.overrun import Overrun
 
-LEFT_OUT = "source left out"
-"""What the log says of a source that rules wait for no longer."""
 NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
 OVERRUNS_TOLD = 20
@@ -186,24 +183,16 @@ class Service:
 
     def _source_of(self, link: Link) -> Source:
         """The link's source, which comes alive when the client first acts as one."""
-        if link.source is None or link.source.standing is SourceState.LEFT_OUT:
+        if link.source is None:
             if not link.name:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
-            former = self._sources.find(link.name)
-            was = SourceState.CLOSED if former is None else former.standing
             source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
             source.replays = link.replays
-            if link.source is None:
-                source.outstanding = self._config.publish_credit
-                link.is_behind = source.last_sequence > link.last_sequence
+            source.outstanding = self._config.publish_credit
+            link.is_behind = source.last_sequence > link.last_sequence
             link.source = source
-            self._detection.resume(source, was)
-        link.source.spoke_at = self._moment.now
+            self._detection.resume(source)
         return link.source
-
-    def _speaker(self, link: Link) -> Source:
-        """The source of a link that publishes or promises."""
-        return self._source_of(link)
 
     def _receive_advertise(self, link: Link, message: Advertise) -> None:
         self._advertisements.check(message.types, link.name)
@@ -223,7 +212,7 @@ class Service:
         self._send(link.peer, Confirmed(message.request))
 
     def _receive_publish(self, link: Link, message: Publish) -> None:
-        source = self._speaker(link)
+        source = self._source_of(link)
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
@@ -308,7 +297,7 @@ class Service:
         )
 
     def _receive_promise(self, link: Link, message: Promise) -> None:
-        self._take_promise(link, self._speaker(link), message.mark)
+        self._take_promise(link, self._source_of(link), message.mark)
 
     def _take_promise(self, link: Link, source: Source, mark: int | None) -> None:
         """Take a promise over, or refuse one that is too far ahead, which then counts for
@@ -331,16 +320,6 @@ class Service:
     def _horizon(self) -> int:
         """The latest time that live sources may speak of."""
         return horizon_of(self._config, self._moment.now)
-
-    def _leave_out(self, source: Source) -> None:
-        self._detection.leave_out(source)
-        self._log(
-            "warning",
-            LEFT_OUT,
-            source=source.name,
-            types=sorted(source.floors),
-            nothing_since=time_or_none(source.promise),
-        )
 
     # --- sinks ---
 

@@ -7,14 +7,13 @@ Law 2: a source's promise never goes back while it is open. One that lives is ne
 long it says nothing. One whose link is lost keeps its promise where it stands, and thereby stalls
 what waits for it: for ``source_silence_max_s``, then it is closed as if it had said Goodbye, which
 says that everything was published. It comes back as any other source that had closed does, and
-takes the marks over. One of a part of a network that the others have forgotten is left out until
-it advertises again (routing.network.brokers.following, Law 3).
+takes the marks over.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from matcher.model import TIME_MIN
@@ -30,17 +29,28 @@ FAR = 2**62
 is added to one overflows. A promise beyond FAR means that everything has been published."""
 
 
-PUBLISHED_MAX = 1_000
-"""Types of one source that are remembered when it has un-advertised them."""
-
-
 class SourceState(enum.Enum):
     """The state of a source: what its promise counts for (Law 2)."""
 
     LIVE = "live"
     LOST = "lost"  # the link broke: the promise stays where it is
-    LEFT_OUT = "left out"  # nobody waits for it any more
     CLOSED = "closed"
+
+
+SOURCE_MOVES: Mapping[SourceState, Mapping[SourceState, str]] = {
+    SourceState.LIVE: {
+        SourceState.LOST: "its link is lost, or Goodbye with another code than closing",
+        SourceState.CLOSED: "Goodbye with code closing",
+    },
+    SourceState.LOST: {
+        SourceState.LIVE: "a client of the name is back, and advertises types",
+        SourceState.CLOSED: "lost for source_silence_max_s, or its name is claimed elsewhere",
+    },
+    SourceState.CLOSED: {
+        SourceState.LIVE: "a client of the name advertises types",
+    },
+}
+"""The next states of each, and what leads there. docs/protocol.md shows them drawn."""
 
 
 GOODBYE, LOST_FOR_LONG = "goodbye", "lost"
@@ -51,12 +61,11 @@ GOODBYE, LOST_FOR_LONG = "goodbye", "lost"
 class Source:
     """One source. ``floors`` has a time for each advertised type: the mark it found when it came.
 
-    ``published`` has the types that it has ever advertised, ``PUBLISHED_MAX`` of them at most.
     ``front`` and ``first`` are the greatest and the first event time of this stay (None: none
     yet). ``goes_on``: its promise has counted ever since it advertised its types, so that nobody
-    is beyond it. ``promised_at``, ``spoke_at`` and ``lost_at`` are when it last promised something
-    new, when it last published or promised anything, and when its link was lost, in seconds of
-    ``now``. ``closed_by``: why it has closed, once it has. ``replays``: its events are recorded.
+    is beyond it. ``promised_at`` and ``lost_at`` are when it last promised something new, and
+    when its link was lost, in seconds of ``now``. ``closed_by``: why it has closed, once it has.
+    ``replays``: its events are recorded.
     ``outstanding`` is the publish credit that it has not used, ``withheld`` why it gets no more
     (None: it does).
     ``home``: in a network, the broker of whose clients it is, where it is another one; that alone
@@ -71,11 +80,9 @@ class Source:
     promise: int = TIME_MIN
     promised_at: float = 0.0
     floors: dict[str, int] = field(default_factory=dict)
-    published: set[str] = field(default_factory=set)
     goes_on: bool = False
     first: int | None = None
     front: int | None = None
-    spoke_at: float = 0.0
     lost_at: float = 0.0
     closed_by: str | None = None
     replays: bool = False
@@ -97,6 +104,11 @@ class Source:
         """Whether more of its events may come, so that its promise counts."""
         return self.standing in (SourceState.LIVE, SourceState.LOST) and self.promise < FAR
 
+    def enter(self, state: SourceState) -> None:
+        """Go to another state, or stay."""
+        assert state is self.standing or state in SOURCE_MOVES[self.standing], (self, state)
+        self.standing = state
+
     def mark(self, type_name: str) -> int:
         """Before it, this source publishes no event of an advertised type any more."""
         return max(self.promise, self.floors[type_name])
@@ -105,8 +117,6 @@ class Source:
         """Begin a type that it publishes from now on, and nothing before ``floor``. One that goes
         on has published it all along: where that began stands.
         """
-        if len(self.published) < PUBLISHED_MAX:
-            self.published.add(type_name)
         if not (self.goes_on and type_name in self.floors):
             self.floors[type_name] = max(floor, self.floors.get(type_name, floor))
 
@@ -162,10 +172,9 @@ class Sources:
                 source.promised_at = now
                 source.first = source.front = None
         self._lost.pop(name, None)
-        source.standing = SourceState.LIVE
+        source.enter(SourceState.LIVE)
         source.peer = peer
         source.home = home
-        source.spoke_at = now
         source.closed_by = None
         self._sources[name] = source
         return source
@@ -177,14 +186,14 @@ class Sources:
         self._lost[source.name] = source
         source.withheld = None
         if source.standing is SourceState.LIVE:
-            source.standing = SourceState.LOST
+            source.enter(SourceState.LOST)
 
     def close(self, source: Source, why: str = GOODBYE) -> None:
         """The source said Goodbye, or counts as one that did: it has published everything."""
         self._lost.pop(source.name, None)
         source.peer = None
         source.closed_by = why
-        source.standing = SourceState.CLOSED
+        source.enter(SourceState.CLOSED)
         source.withheld = None
 
     def overdue(self, silence_max_s: float, now: float) -> list[Source]:

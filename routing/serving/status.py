@@ -291,7 +291,7 @@ def _describe(facts: Facts) -> str:
 
 def _told(holder: Facts) -> str:
     types = ", ".join(holder["types"])
-    if holder["standing"] == "returning":
+    if holder["standing"] == "gone":
         return f"{types} of clients that may come back"
     if holder["source"] is None:
         origins = holder.get("origins")

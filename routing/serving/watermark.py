@@ -1,16 +1,18 @@
 """Up to which instant the engine may evaluate (protocol.md section 4, tesla.md S14).
 
-Law 1: a mark given to the engine is never taken back. A source that joins therefore takes the
-given marks of its types over as floors: what it publishes before them is late. Where events have
-the times at which they come (``ordering = "arrival"``) their own say nothing about marks, and there
-is no floor. Only a type that no rule needs any more has no given mark: one that comes from rules
+Law 1: a mark given to the engine is never taken back. A source that joins therefore takes the given
+marks of its types over as floors: what it publishes before them is late. Where events have the
+times at which they come (``ordering = "arrival"``) their own say nothing about marks, and there is
+no floor. Only a type that no rule needs any more has no given mark: one that comes from rules
 alone, since others were deployed, would hold these up for ever; and where the rules are gone that
-were evaluated, what is earlier is late for nobody.
+were evaluated, what is earlier is late for nobody. Example: a rule over Temp was evaluated up to 40
+s; a second station joins: its readings before 40 s are late.
 
 Law 2: an open type is given its mark. A type whose sources have all closed must hold nothing up,
 and must not run ahead of what it belongs to either, or a source that comes later could publish
-nothing: it is given the mark of the rules that need it. Where all types of a rule have closed,
-that is just beyond the last event, and the rule has no more to say until a source joins.
+nothing: it is given the mark of the rules that need it. Where all types of a rule have closed, that
+is just beyond the last event, and the rule has no more to say until a source joins. Example: a rule
+needs Smoke, whose only source has closed, and Temp, which has come to 40 s: Smoke is given 40 s.
 
 Law 3: a type that never had an advertiser is given nothing; the rules that need it wait, until
 ``waiting_events_max`` events of their other types are kept for them. Then they give the type up:

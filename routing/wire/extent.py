@@ -7,13 +7,14 @@ goes beyond it, but for a single event that is longer by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Single
 from routing.wire.frames import FRAME_MAX
+from routing.wire.headers import EVENTS_MAX
 
 EXTENT_MAX = FRAME_MAX // 4
 ROW = 64
@@ -36,6 +37,16 @@ def extent(batch: EventBatch) -> int:
 def extent_of(batches: Iterable[EventBatch]) -> int:
     """Bytes of several batches."""
     return sum(map(extent, batches))
+
+
+def fitting(batch: EventBatch) -> Iterator[EventBatch]:
+    """The batch, or pieces of it where it is too long for a message, in their order."""
+    if len(batch) == 1 or (len(batch) <= EVENTS_MAX and extent(batch) <= EXTENT_MAX):
+        yield batch
+        return
+    half = len(batch) // 2
+    yield from fitting(batch.take(slice(0, half)))
+    yield from fitting(batch.take(slice(half, None)))
 
 
 def _ids(ids: EventIds) -> int:

@@ -69,7 +69,7 @@ class _Known(msgspec.Struct, array_like=True, frozen=True):
     homes: Annotated[
         tuple[tuple[Name, tuple[Name, ...]], ...], msgspec.Meta(max_length=ENTRIES_MAX)
     ]
-    given_up: tuple[Name, ...]
+    closed: Annotated[tuple[Name, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
 
 
 class _Paused(msgspec.Struct, array_like=True, frozen=True):
@@ -141,12 +141,12 @@ def _known_from(data: bytes) -> Known:
 
 def _flat_known(known: Known) -> _Known:
     types = tuple(tuple(flat_schema(event_type)) for event_type in known.types)
-    return _Known(types, known.rules, known.ended, known.homes, known.given_up)
+    return _Known(types, known.rules, known.ended, known.homes, known.closed)
 
 
 def _known_of(plain: _Known) -> Known:
     types = tuple(map(event_type_of, plain.types))
-    return Known(types, plain.rules, plain.ended, plain.homes, plain.given_up)
+    return Known(types, plain.rules, plain.ended, plain.homes, plain.closed)
 
 
 _AMENDED = plain_codec(72, Amended)

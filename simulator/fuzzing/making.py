@@ -22,7 +22,7 @@ from random import Random
 from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move, Sink, Then
 from simulator.fuzzing.maker import FILTERS, Maker, changed, moment_s, seconds_of
 from simulator.fuzzing.nulls import ASKING, asking_for_nulls, with_nulls
-from simulator.fuzzing.tearing import made_parting, made_storeless, torn
+from simulator.fuzzing.tearing import PARTING_HEARTBEAT_S, made_parting, made_storeless, torn
 
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
@@ -60,7 +60,7 @@ def random_case(seed: int, strategy: str) -> Case:
     """The case of a seed; of two strategies it is the same but for them."""
     random = Random(f"{seed}/narrow")
     made = _random_case(seed, strategy)
-    if random.random() < NARROW and made.forget_s is None:
+    if random.random() < NARROW and made.heartbeat_s != PARTING_HEARTBEAT_S:
         made = made_narrow(made, random)
     random = Random(f"{seed}/nulls")
     if random.random() < NULLABLE:

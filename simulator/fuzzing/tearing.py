@@ -35,6 +35,9 @@ AWAY = 0.25
 PARTING_HEARTBEAT_S, NEAR_MS = 0.2, 5.0
 """Of networks whose parts forget each other, so that they do so while events come; and the longest
 delay of their links."""
+STORELESS_FORGET_S = 60.0
+"""Of networks where a broker with clients fails: longer than that takes. Who had closed at one that
+was the root is waited for so long."""
 TORN_HEARTBEAT_S = 2.0
 """So short that a long cut is noticed."""
 WAYS = 5
@@ -255,6 +258,7 @@ def made_storeless(case: Case, random: Random) -> Case:
         changes=(),
         ordering="watermark",
         heartbeat_s=TORN_HEARTBEAT_S,
+        forget_s=STORELESS_FORGET_S,
         faults=(*(one for one in case.faults if one.kind != "crash"), crash),
     )
 

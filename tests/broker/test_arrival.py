@@ -14,7 +14,7 @@ where first = Before.number, second = Now.number
 
 
 def test_a_source_that_joins_may_publish_what_is_older_than_all_that_was_evaluated():
-    with BrokerProcess("--ordering", "arrival") as broker:
+    with BrokerProcess("--ordering", "arrival", "--engine", "naive") as broker:
         with RuleManager(broker.endpoint) as manager:
             manager.add(RULE)
         with Subscriber(broker.endpoint, "Pair()") as subscriber:

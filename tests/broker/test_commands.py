@@ -667,10 +667,10 @@ def test_sighup_reloads_and_a_bad_file_leaves_the_old_configuration_in_force(tmp
             time.sleep(0.02)
         return False
 
-    listen = [f"ipc://{tmp_path}/b"]
+    listen, words = [f"ipc://{tmp_path}/b"], ("--config", str(file), "--engine", "naive")
     with (
         log.open("w") as stream,
-        BrokerProcess("--config", str(file), listen=listen, log=stream) as b,
+        BrokerProcess(*words, listen=listen, log=stream) as b,
     ):
         file.write_text("[broker]\nname = 7\n")
         b.child.send_signal(signal.SIGHUP)
@@ -709,7 +709,7 @@ def test_one_event_of_the_far_future_is_refused_and_binds_nothing(tmp_path, caps
     path = tmp_path / "rules.tesla"
     path.write_text(rules)
     heat = ("pub", "Heat", "area=b", "value=44")
-    with BrokerProcess() as broker:
+    with BrokerProcess("--engine", "naive") as broker:
         at = broker.endpoint
         assert here(at, "rule", "add", str(path)) == 0
         for time_, cause in (
@@ -738,7 +738,7 @@ def test_a_replay_of_the_far_future_is_over_with_its_rule(tmp_path, capsys):
     ]
     lines[0]["data"], lines[1]["data"] = {"area": "b", "value": 44.0}, {"area": "b"}
     events.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with BrokerProcess() as broker:
+    with BrokerProcess("--engine", "naive") as broker:
         at = broker.endpoint
         assert here(at, "rule", "add", str(path)) == 0
         assert here(at, "pub", "--file", str(events)) == 1

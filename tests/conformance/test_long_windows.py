@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from agreement import row
 from engines import make
+from pairs import seeds
 from timeline import batches
 
 import rules
@@ -92,7 +93,7 @@ def random_schedule(
         yield [*orderly[low:high], *some], mark
 
 
-COUNT = max(20, int(os.environ.get("REXMQ_CASES", "0")) // 10)
+COUNT = max(len(seeds(8, 20)), int(os.environ.get("REXMQ_CASES", "0")) // 10)
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 
 

@@ -73,7 +73,7 @@ def printed(folder: Path, *command: str) -> list[str]:
 def test_a_client_in_the_standard_library_gets_what_detect_finds(recorded):
     files = ("rules.tesla", "events.jsonl")
     found = printed(recorded, "-m", "broker", "detect", "--rules", files[0], "--events", files[1])
-    with BrokerProcess() as broker:
+    with BrokerProcess("--engine", "naive") as broker:
         address = broker.endpoint.removeprefix("tcp://")
         alone = ("-E", "-S", str(EXAMPLE))  # no package that is installed can be imported
         delivered = printed(recorded, *alone, address, *files, "Fire", "Alarm(many > 2)")

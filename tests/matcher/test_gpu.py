@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import types
+from pairs import WHOLE
 from ptx import ptx_of
 
 from matcher.filters.constraint import Filter
@@ -28,16 +29,22 @@ DEVICE = ROOT / "tests" / "device"
 COUNTS = re.compile(r"(\d+) passed")
 
 
-@pytest.mark.parametrize("file", sorted(path.name for path in DEVICE.glob("test_*.py")))
-def test_everything_holds_under_the_simulator(file: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(DEVICE / file)]
+PARTS = 3
+"""Processes, each of which loads kernels for its own files of tests."""
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_everything_holds_under_the_simulator(part: int) -> None:
+    files = sorted(DEVICE.glob("test_*.py"))[part::PARTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, files)]
+    variables = {"NUMBA_ENABLE_CUDASIM": "1", **({"REXMQ_COMBINATIONS": "1"} if WHOLE else {})}
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
-        timeout=110,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert COUNTS.search(done.stdout), done.stdout

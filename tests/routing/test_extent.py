@@ -8,9 +8,11 @@ from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Row, Single
 from routing.config import SessionConfig
 from routing.errors import SessionError
-from routing.messages import Publish
-from routing.network.tables.outbox import message_sized
+from routing.messages import Flow, Forward, Publish, Want
+from routing.network.tables.branch import Branch
+from routing.network.tables.outbox import Outbox, message_sized
 from routing.outgoing import Outgoing
+from routing.partition.forwarder import Forwarded
 from routing.wire import FRAME_MAX, encode
 from routing.wire.extent import EXTENT_MAX, extent, extent_of
 
@@ -38,6 +40,47 @@ def test_what_is_joined_fits_into_frames_whatever_its_characters() -> None:
         assert [len(part) for part in parts] == [1, 1, 1, 1]
         assert all(frame(part) <= FRAME_MAX for part in parts)
     assert [len(part) for part in message_sized([smoke(1)] * 20)] == [7, 7, 6]
+
+
+def many(count: int) -> EventBatch:
+    """So many events at once, of a rule that had waited for a mark, say."""
+    times = np.arange(count, dtype=np.int64)
+    ids = EventIds(StringColumn.constant("s", count), times + 1)
+    return EventBatch(SMOKE, times, ids, (StringColumn.constant("kitchen", count),))
+
+
+def numbers(messages: list[Flow] | list[Forward]) -> list[int]:
+    for message in messages:
+        assert max(map(len, encode(message))) <= FRAME_MAX
+    batches = [batch for message in messages for batch in message.batches]
+    return np.concatenate([batch.ids.sequence for batch in batches]).tolist()
+
+
+@pytest.mark.parametrize("found", [many(200_000), smoke(*[0.5] * 100)])
+def test_what_is_found_at_once_goes_to_a_neighbour_in_messages_that_fit(found: EventBatch) -> None:
+    """A batch of 235,828 composite events ended the broker that was to send it."""
+    branch = Branch("n")
+    branch.hear(Want(("Smoke()",), 1))
+    branch.index({"Smoke": SMOKE}, {})
+    branch.offer_detected((found,), None, {})
+    branch.add_marks((("r", 7),))
+    flows = branch.take_flows()
+    assert numbers(flows) == list(range(1, len(found) + 1))
+    assert [flow.marks for flow in flows] == [()] * (len(flows) - 1) + [(("r", 7),)]
+
+
+def test_what_goes_up_at_once_goes_in_messages_that_fit() -> None:
+    outbox, times = Outbox(), np.arange(200_000, dtype=np.int64)
+    found = many(200_000)
+    outbox.post(Forwarded((found,), (), {}), (("Smoke", 7),))
+    forwards = outbox.take()
+    assert numbers(forwards) == list(range(1, 200_001))
+    assert all(one.fresh == len(one.batches) for one in forwards)
+    assert [one.marks for one in forwards] == [()] * (len(forwards) - 1) + [(("Smoke", 7),)]
+    outbox.post(Forwarded((), (), {}, ((found, times),)))
+    waited = outbox.take()
+    assert numbers(waited) == list(range(1, 200_001))
+    assert b"".join(one.came or b"" for one in waited) == times.astype("<i8").tobytes()
 
 
 def test_a_slice_is_as_long_as_its_own_texts() -> None:

@@ -13,6 +13,7 @@ import rule_texts
 from cases import Deploy, Push, random_case
 from conversation import Client, Conversation, events_of
 from engines import NAMES
+from pairs import seeds
 from timeline import batches
 
 import rules
@@ -22,7 +23,7 @@ from matcher.model import TIME_MAX, Event
 from routing.config import SessionConfig
 from routing.messages import Delivery, Refused, Rejected
 
-CASES = 150
+CASES = len(seeds(50, 150))
 
 
 def recorded(engine: str, text: str, events: list[Event]) -> list[Event]:

@@ -119,8 +119,8 @@ PLAIN: tuple[Message, ...] = (
     TreeAck("b1", 3),
     TreeNack("b1", 3),
     Known((TEMP, EVERYTHING), (RuleFacts("fire", "define ...", None, 0),)),
-    Known((TEMP,), (), (("gone", 3),), (("b1", ("Temp",)), ("b2", ())), ("Smoke",)),
-    Amended(3, ((), ()), ((0, 4), ()), ((), ()), ((), ()), ((), ((7, "Smoke"),))),
+    Known((TEMP,), (), (("gone", 3),), (("b1", ("Temp",)), ("b2", ())), ("b3",)),
+    Amended(3, ((), ()), ((0, 4), ()), ((), ()), ((), ()), ((0,), ((7, "b7"),))),
     Amended(
         *(1, ((2,), ((0, ("Temp", "value", "float")),))),
         *(((), ((0, RuleFacts("fire", "define ...", None, 0)),)), ((), ((1, ("gone", 3)),))),

@@ -19,7 +19,7 @@ from rules.explaining.telling import told_summary
 from rules.pattern import Rule
 from rules.planning.variants import variants
 
-COUNT = int(os.environ.get("REXMQ_CASES", "160"))
+COUNT = int(os.environ.get("REXMQ_CASES", "64"))
 PARTS = 4
 ALL = 1_000_000
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pairs import seeds
 
 import rules.engine
 from routing.config import NodeConfig, Ordering
@@ -18,7 +19,7 @@ from simulator.experiment import Experiment
 from simulator.fuzzing import making
 from simulator.fuzzing.case import Case
 
-SEEDS = 120
+SEEDS = len(seeds(32, 120))
 PARTS = 4
 
 

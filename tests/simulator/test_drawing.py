@@ -6,6 +6,7 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
+from pairs import some_of_each
 
 from broker.cli import main
 from simulator import scenario
@@ -157,8 +158,7 @@ def test_a_picture_is_drawn_by_the_command(tmp_path: Path, strategy: str) -> Non
     assert again.read_bytes() == picture.read_bytes()
 
 
-@pytest.mark.parametrize("trees", [0, 2, 9])
-@pytest.mark.parametrize("brokers", [1, 2, 30, 70])
+@pytest.mark.parametrize(("trees", "brokers"), some_of_each([0, 2, 9], [1, 2, 30, 70]))
 def test_networks_of_any_size_are_drawn(tmp_path: Path, brokers: int, trees: int) -> None:
     pytest.importorskip("matplotlib")
     graph = nx.Graph()

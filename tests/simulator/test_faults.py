@@ -23,7 +23,7 @@ from routing.network.recovery import ledger
 from routing.serving.sources import SourceState
 from simulator.checkers import check
 
-COUNT = int(os.environ.get("REXMQ_FAULTS", "8"))
+COUNT = int(os.environ.get("REXMQ_FAULTS", "4"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 FOUND = (217, 345, 404, 3019)
 """Seeds that failed once: the Pause of a former father came after that of the father; a type that

@@ -8,6 +8,7 @@ from simulator_text import overlay
 
 from routing.effects import Effect, Log
 from routing.network import strategy
+from routing.network.brokers.planning import INPUTS_CLOSED
 from routing.overlay.config import OverlayConfig
 from simulator import scenario
 from simulator.checkers import check
@@ -125,9 +126,11 @@ def test_sources_that_go_on_in_a_part_of_their_own_lose_nothing_when_it_is_back(
     assert [one.refusals for one in outcome.experiment.sources] == [[], []]
     assert found(outcome).keys() == {*range(0, 4_000, 50), 1, 3, 5, 3_800, 3_900}
     assert not [one for one in check(outcome) if "broker" in one]
-    said = [one.fields for one in warnings if "gone on without a source" in one.text]
-    assert said[0] == {"source": "s1", "types": ["A"], "up_to": 3_800 * 10**6}
-    assert [one["source"] for one in said] == ["s1", "s0"]
+    said = [one.fields for one in warnings if one.text == INPUTS_CLOSED]
+    assert [(one["why"], one["brokers"], one["types"]) for one in said] == [
+        ("unreachable", ["b1"], ["A"]),
+        ("unreachable", ["b0", "b2"], ["A"]),
+    ]
 
 
 @pytest.mark.parametrize(

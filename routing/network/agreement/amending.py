@@ -1,4 +1,4 @@
-"""What becomes of what the root knows, as a message and back (messages.Amended).
+"""Changes of the root's knowledge, as a message and back (messages.Amended).
 
 Law: who has what was known before and is told the amendment has what is known now, every table in
 its order. A table whose order has changed is told whole, as gone and come.
@@ -17,7 +17,7 @@ _Row = TypeVar("_Row")
 
 
 def amendment(before: Known, after: Known, number: int = 0) -> Amended:
-    """What becomes of ``before``, so that it is ``after``."""
+    """The change from ``before`` to ``after``."""
     gone, new = difference(before.types, after.types)
     return Amended(
         number,
@@ -25,12 +25,12 @@ def amendment(before: Known, after: Known, number: int = 0) -> Amended:
         difference(before.rules, after.rules),
         difference(before.ended, after.ended),
         difference(before.homes, after.homes),
-        difference(before.given_up, after.given_up),
+        difference(before.closed, after.closed),
     )
 
 
 def amended(before: Known, message: Amended) -> Known:
-    """What is known after an amendment of ``before``; ProtocolError when it is of something else.
+    """The knowledge after an amendment of ``before``; ProtocolError when it is of something else.
 
     Tables that stay as they are stay the same objects.
     """
@@ -44,12 +44,12 @@ def amended(before: Known, message: Amended) -> Known:
         changed(before.rules, message.rules),
         changed(before.ended, message.ended),
         changed(before.homes, message.homes),
-        changed(before.given_up, message.given_up),
+        changed(before.closed, message.closed),
     )
 
 
 def difference(before: Sequence[_Row], after: Sequence[_Row]) -> TableDelta[_Row]:
-    """What becomes of one table."""
+    """The change of one table."""
     if before is after:
         return (), ()
     common = set(before) & set(after)

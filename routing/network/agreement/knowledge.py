@@ -1,4 +1,4 @@
-"""What the root knows, as a message and back: event types, rules with their places (E4), homes.
+"""The root's knowledge, as a message and back: event types, rules with their places (E4), homes.
 
 Brokers that were out of each other's reach may have come to know different things; the root of the
 tree that joins them puts them together (``merged``).
@@ -39,9 +39,9 @@ def knowledge_of(
     advertisements: Advertisements,
     deployments: Deployments,
     homes: PublishedTypes | None = None,
-    given_up: Iterable[str] = (),
+    closed: Iterable[str] = (),
 ) -> Known:
-    """What there is to know at the root."""
+    """The knowledge of the root."""
     schemas = advertisements.schemas
     rules = sorted(deployments.rules, key=lambda one: one.serial)
     return Known(
@@ -51,7 +51,7 @@ def knowledge_of(
         ),
         tuple(sorted(deployments.ended.items())),
         tuple((name, tuple(sorted(types))) for name, types in sorted((homes or {}).items())),
-        tuple(sorted(given_up)),
+        tuple(sorted(closed)),
     )
 
 
@@ -94,7 +94,7 @@ def _words(text: str) -> tuple[str, ...]:
 def digest_of(known: Known) -> str:
     """A digest of what is known, homes apart: those are told anew in every pause."""
     types = [flat_schema(schema) for schema in known.types]
-    plain = msgspec.msgpack.encode([types, known.rules, known.ended, known.given_up])
+    plain = msgspec.msgpack.encode([types, known.rules, known.ended, known.closed])
     return hashlib.sha256(plain).hexdigest()
 
 
@@ -105,14 +105,14 @@ def distinct(known: Iterable[Known]) -> list[Known]:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What is known together, and the names of the types and rules that were left out (Law 2)."""
+    """Knowledge put together, and the names of the types and rules that were left out (Law 2)."""
 
     known: Known
     left_out: tuple[str, ...]
 
 
 def merged(own: Known, others: Iterable[Known]) -> Merged:
-    """What the root and others know together."""
+    """Put together what the root and others know."""
     left_out: list[str] = []
     for other in others:
         own, lost = _merged(own, other)
@@ -148,7 +148,7 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
         tuple(kept),
         tuple(sorted((name, one) for name, one in ended.items() if name not in last)),
         tuple(sorted(homes.items())),
-        tuple(sorted({*own.given_up, *other.given_up})),
+        own.closed,
     )
     try:
         arrange([one.rule for one in rules_of(known)])
@@ -158,7 +158,7 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
 
 
 def _fitting(other: Known, own: Known, lost: Iterable[str]) -> tuple[Known, list[str]]:
-    """What others know, but for rules of theirs that speak of types which are lost; and those."""
+    """The knowledge of others, but for rules that speak of types which are lost; and these."""
     here = {facts.id for facts in own.rules}
     mentions = {one.rule.name: {schema.name for schema in one.mentions} for one in rules_of(other)}
     fits = {

@@ -11,6 +11,6 @@ Where brokers with sinks have ``trees`` of their own (7.3.2), ``openings`` do so
 the root goes by what is published it is ``measuring`` that, for ``masters`` (7.3.8) or for what is
 ``adaptive``. ``surveying`` finds what nobody needs any more, events as well as rules that end;
 ``holding`` tells whose sources are to wait since something is full.
-``planning`` makes plans, ``following`` does what they say; ``pausing`` sees that all brokers of a
-tree do so at one instant.
+``inputs`` says when the root closes what nobody speaks for; ``planning`` makes plans, ``following``
+does what they say; ``pausing`` sees that all brokers of a tree do so at one instant.
 """

@@ -1,4 +1,4 @@
-"""What the brokers of a tree have agreed on, as this one was last told, and what follows from it.
+"""Agreement of the brokers of a tree, as this one was last told, and what follows from it.
 
 Law: it is told by the root and taken over whole (knowing, planning); at the root it is what is told
 next. Every broker works out from it the same division.
@@ -6,7 +6,7 @@ next. Every broker works out from it the same division.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from routing.config import Ordering
 from routing.messages import Known, Plan, SinkTree
@@ -19,17 +19,17 @@ from routing.network.ways.sink_trees import Kinds, kinds_of
 
 
 class Agreed:
-    """What is known in the network, and the plan."""
+    """The knowledge of the network, and the plan."""
 
     def __init__(self, strategy: type[Strategy], ordering: Ordering, router: Router) -> None:
         self.strategy = strategy
         self._ordering = ordering
         self._router = router
         self.known = Known((), ())
-        """What the root knows; at the root, what it has told last."""
+        """The root's knowledge; at the root, as it has told it last."""
         self.plan: Plan | None = None
         self.choice = NOTHING
-        """What the last plan went by, or the next one will."""
+        """The choice that the last plan went by, or the next one will."""
         self._planned_for: tuple[str, int] | None = None
         """The tree for which the last plan was made."""
         self._last_number = 0
@@ -60,8 +60,14 @@ class Agreed:
 
     @property
     def absent(self) -> Absent:
-        """The brokers that were out of reach when the last plan was made."""
+        """As in the last plan."""
         return () if self.plan is None else self.plan.absent
+
+    @property
+    def out_of_reach(self) -> Collection[str]:
+        """The brokers that were out of reach when the last plan was made."""
+        nodes = () if self.plan is None else self.plan.nodes
+        return {name for name, _ in self.absent}.difference(name for name, _, _ in nodes)
 
     def division(self) -> Division | None:
         """How rules are divided over the single tree; None before there was a plan."""
@@ -82,7 +88,7 @@ class Agreed:
         return divided(kind, ordering, plan.nodes, plan.absent, self.known, choice)
 
     def kinds(self, choice: Choice) -> Kinds:
-        """Which types come along which trees by a choice."""
+        """The types that come along the trees by a choice."""
         return kinds_of(self.known, has_sink_trees_by(self.strategy, choice))
 
     def divided_for(self, tree: SinkTree, plan: Plan) -> Division:

@@ -1,4 +1,4 @@
-"""What clients ask of the whole network: to the root with it, and back with the answer.
+"""Requests of clients to the whole network: to the root with them, and back with the answers.
 
 Law 1: what concerns the whole network is decided at the root: which types are known, which rules
 are in force since when. A client's request goes there and its answer comes back the same way;
@@ -53,7 +53,7 @@ _REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule)
 
 
 class _Due(NamedTuple):
-    """What a client of another broker asks, and how often one of its name had closed by then."""
+    """A request of a client of another broker, and how often one of its name had closed by then."""
 
     asked: Asked
     goodbyes: int
@@ -72,7 +72,7 @@ class Requests:
         self._due: deque[tuple[Peer, Asking] | tuple[str, _Due]] = deque()
         """At the root: requests that wait for the tree to pause."""
         self._answers: list[Message] = []
-        """What has been said to a client of another broker, whose request is being done."""
+        """Messages to a client of another broker, whose request is being done."""
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
         self._behind_events: set[Peer] = set()
@@ -113,7 +113,6 @@ class Requests:
             return
         if isinstance(request, Advertise):
             ground.advertisements.check(request.types, link.name)
-            self._visiting.part_with_left_out(link.name)
             ground.desk.source_of(link)
         number = self._petitions.send(link.peer, request, link.name)
         ground.send(father, Asked((ground.name,), number, link.name, request))
@@ -156,7 +155,7 @@ class Requests:
         return answer
 
     def note_answer(self, message: Message) -> None:
-        """What would be sent to a client of another broker, if it were one of this one."""
+        """Note a message to a client of another broker, as if it were one of this one."""
         self._answers.append(message)
 
     def tell_answered(self) -> None:
@@ -257,7 +256,7 @@ class Requests:
             self._ground.desk.close_source(source)
 
     def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> Confirmed:
-        """What the root has confirmed is true here, too. Gives what to tell the client."""
+        """Do here, too, what the root has confirmed. Gives what to tell the client."""
         ground = self._ground
         if isinstance(request, Advertise):
             source, floors = ground.desk.source_of(link), answer.detail.get("from", {})
@@ -302,7 +301,7 @@ class Requests:
         return peer in self._behind_events
 
     def ask_behind_events(self) -> None:
-        """What was held has gone."""
+        """Ask: what was held has gone."""
         if self._behind_events:
             self._behind_events.clear()
             self.ask_again()

@@ -41,18 +41,18 @@ from routing.network.brokers.ground import Desk, Ground
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.parts import heard_by, parts_of
-from routing.network.setup import Setup
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.overview import DividedOverview, SinkTreesOverview, broker_facts
 from routing.network.stations.relaying import DividedRouter
-from routing.network.strategy import has_sink_trees
+from routing.network.strategy import Strategy, has_sink_trees
 from routing.network.tables.moved import Moved
 from routing.node import Node
+from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
-from routing.serving.sources import Source, SourceState
+from routing.serving.sources import Source
 from routing.serving.status import Overview
 from routing.wire import MAGIC
 from rules.engine.engine import Detector
@@ -69,19 +69,25 @@ class Broker(Node):
     _divided: DividedDetection
     """Its ``_detection``, made with the rest of the Node."""
 
-    def __init__(self, setup: Setup) -> None:
-        overlay, strategy = setup.overlay, type(setup.strategy)
-        ordering = setup.config.ordering
-        most = setup.config.composites_per_instant_max
-        terms = terms_of(setup.strategy.name, ordering, overlay.forget_s, most)
-        self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
-        self._strategy_name = setup.strategy.name
-        self._has_trees = has_sink_trees(strategy)
+    def __init__(
+        self,
+        config: NodeConfig,
+        overlay: OverlayConfig,
+        engine: Detector,
+        strategy: Strategy,
+        now: float = 0.0,
+    ) -> None:
+        """``strategy``: of the whole network. ``now``: seconds of the host's clock."""
+        most = config.composites_per_instant_max
+        terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
+        self.overlay = Overlay(replace(overlay, terms=terms), now)
+        self._strategy_name = strategy.name
+        self._has_trees = has_sink_trees(type(strategy))
         self._moved = Moved()
         self._visitors = Visitors()
-        self._router = DividedRouter(overlay.name, setup.config.matching)
-        self._agreed = Agreed(strategy, ordering, self._router)
-        super().__init__(setup.config, setup.engine, setup.now)
+        self._router = DividedRouter(overlay.name, config.matching)
+        self._agreed = Agreed(type(strategy), config.ordering, self._router)
+        super().__init__(config, engine, now)
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()
         parts = parts_of(self._ground, self._agreed, self._agenda, self._moved)
@@ -94,6 +100,7 @@ class Broker(Node):
         self._trees = parts.trees
         self._measuring = parts.measuring
         self._surveying = parts.surveying
+        self._inputs = parts.inputs
         self._awaiting = parts.awaiting
         self._holding = parts.holding
         self._pausing = parts.pausing
@@ -127,7 +134,6 @@ class Broker(Node):
             source_of=self._source_of,
             hold=self._credit.hold,
             close_source=self._close_source,
-            leave_out=self._leave_out,
             check_interests=self._check_interests,
             follow=self._follow,
             settle=self._settle,
@@ -155,7 +161,7 @@ class Broker(Node):
         return sum(len(station.rules) for station in self._divided.stations)
 
     def status(self, now: float) -> Mapping[str, Any]:
-        """What StatusRequest is answered with: of the network, too, and of this broker's part."""
+        """The answer to StatusRequest: of the network, too, and of this broker's part."""
         facts = broker_facts(
             self.overlay,
             self._router,
@@ -163,11 +169,12 @@ class Broker(Node):
             self._divided,
             self._agreed.division(),
         )
-        out_of_reach = [name for name, _ in self._agreed.absent]
-        return {**super().status(now), **facts, "out_of_reach": out_of_reach}
+        others = {"out_of_reach": sorted(self._agreed.out_of_reach)}
+        others["closed"] = list(self._agreed.known.closed)
+        return {**super().status(now), **facts, **others}
 
     def _filters(self) -> Iterator[tuple[str, str]]:
-        """Those of its sinks, and of all beyond the neighbours in the tree."""
+        """The filters of its sinks, and of all beyond the neighbours in the tree."""
         yield from super()._filters()
         for branch in self._router.branches.values():
             for name in branch.types:
@@ -183,17 +190,17 @@ class Broker(Node):
 
     @property
     def agreed(self) -> Agreed:
-        """What its tree has agreed on."""
+        """The agreement of its tree."""
         return self._agreed
 
     @property
     def openings(self) -> Openings:
-        """What crosses its links for trees of sinks."""
+        """The openings of trees of sinks over its links."""
         return self._openings
 
     @property
     def holding(self) -> Holding:
-        """What is full, here and elsewhere."""
+        """The holds of what is full, here and elsewhere."""
         return self._holding
 
     @property
@@ -208,8 +215,8 @@ class Broker(Node):
 
     @property
     def expects_clients(self) -> bool:
-        """Whether it gives clients time to come back that it has forgotten."""
-        return bool(self._divided.publishers.returning)
+        """Whether clients of a broker are waited for that has lost its memory."""
+        return len(self._agreed.absent) > len(self._agreed.out_of_reach)
 
     @property
     def is_at_rest(self) -> bool:
@@ -276,11 +283,10 @@ class Broker(Node):
         if agenda.repeat_at is not None and agenda.repeat_at <= now:
             self._moment.now, agenda.repeat_at = now, None
             self._wanting.repeat()
-        publishers = self._divided.publishers
-        if publishers.returning_until is not None and publishers.returning_until <= now:
+        inputs = self._inputs
+        if inputs.due_at is not None and inputs.due_at <= now:
             self._moment.now = now
-            publishers.expect_nobody_back()
-            self._settle()
+            inputs.handle_timer()
         due = super().next_timer()
         if due is not None and due <= now:
             super().handle_timer(now)
@@ -288,13 +294,12 @@ class Broker(Node):
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
         due, agenda = super().next_timer(), self._agenda
-        returning_until = self._divided.publishers.returning_until
         for other in (
             self.overlay.next_timer(),
             agenda.tell_at,
             agenda.repeat_at,
             self._surveying.due_at,
-            returning_until,
+            self._inputs.due_at,
         ):
             if other is not None and (due is None or other < due):
                 due = other
@@ -317,8 +322,8 @@ class Broker(Node):
     # --- the network ---
 
     def _awake(self, now: float) -> None:
-        """Where others may have gone on without this broker, sources have to advertise again before
-        anything more is taken of them: with that it learns whether they have (following, Law 3).
+        """Where others may have closed this broker's inputs, sources have to advertise again before
+        anything more is taken of them: the plan that comes first says so (following, Law 3).
         """
         if self.overlay.awake(now):
             self._moment.now = now
@@ -369,6 +374,8 @@ class Broker(Node):
         self._requests.lose_root()
         self._pausing.stop()
         self._knowing.change_role()
+        if not self._router.is_root:
+            self._inputs.leave()
         self._requests.ask_again()
         self._pausing.enter()
 
@@ -411,14 +418,6 @@ class Broker(Node):
         if source.whole is not None:  # another broker may have passed them on before it was lost
             batches = self._passing.news(batches)
         super()._offer(source, batches)
-
-    def _speaker(self, link: Link) -> Source:
-        """Who publishes or promises. A source that was left out has to advertise its types again,
-        over another link: only the whole network knows how far it is without it (asking, Law 2).
-        """
-        if link.source is not None and link.source.standing is SourceState.LEFT_OUT:
-            raise ProtocolError(Code.SILENT, "left out meanwhile: advertise the types again")
-        return super()._speaker(link)
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         if self._trees is None:

@@ -1,4 +1,4 @@
-"""What every broker makes of a plan of the root (brokers.md section 5).
+"""Following: every broker's work on a plan of the root (brokers.md section 5).
 
 Law 1: it works out the same division as all others (agreed), from what it was told before, and
 tells its children what is known and the plan before anything that follows from them.
@@ -6,24 +6,14 @@ tells its children what is known and the plan before anything that follows from 
 Law 2: where rules begin anew, sinks drop what they hold of that, since it comes again (planning,
 Law 2); not what is from before a rule holds, which is of an earlier version.
 
-Law 3: where parts of the network come together that had forgotten one another, the root's goes on
-as it is. It may be beyond what sources of the others have promised: those that have promised
-nothing new for so long are left out until they advertise again. What the others have brought
-meanwhile its rules do not see again; nor do sinks of the others get what it found meanwhile beyond
-where they were by then. So each broker's log says what rules elsewhere may have gone on without. A
-root that has joined meanwhile is as one that had forgotten a broker; one that was away itself
-leaves out those of its own that the others were beyond.
-
-Law 4: what the plan says that this broker publishes, and nobody here has published or asked for,
-its clients may have been publishing before it forgot them (stations.publishers, Law 2).
+Law 3: sources whose inputs were closed, since their broker was out of reach for too long, begin
+where the plan says: beyond all marks that were given without them. What they bring of before is
+late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MIN
 from routing.messages import Plan
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -33,11 +23,10 @@ from routing.network.brokers.passing import Passing
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
-from routing.serving.sources import Source
-from routing.serving.status import time_or_none
+from routing.network.recovery.dues import Times
 
-DID_WITHOUT = "rules of brokers that had forgotten this one may have gone on without a source"
-"""What a broker's log says of each of its sources then (Law 3)."""
+REOPENED = "inputs that had been closed are open again"
+"""Words of their broker's log for them, and for where they begin (Law 3)."""
 
 
 class Following:
@@ -67,12 +56,9 @@ class Following:
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""
         self._surveying.begin_anew()
-        before = self._agreed.plan
         self._agreed.follow(plan)
-        met = self._ground.overlay.meet([name for name, _, _ in plan.nodes])
-        if met and not self._agreed.by_arrival:
-            self._come_together(plan, met, before)
-        self._expect_back(plan)
+        self._reopen(dict(plan.reopened).get(self._ground.name, ()))
+        self._take_over(plan)
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
         if again:
@@ -80,46 +66,17 @@ class Following:
         if self._measuring is not None:
             self._measuring.follow(plan)
 
-    def _come_together(self, plan: Plan, met: Mapping[str, float], before: Plan | None) -> None:
-        """Law 3. ``met``: those with whom this broker goes on, who may have forgotten it, and since
-        when they were out of reach.
-        """
-        ground = self._ground
-        is_root = plan.root == ground.name
-        is_known = before is not None and any(name == plan.root for name, _, _ in before.nodes)
-        has_come = not is_root and (plan.root in met or not is_known)
-        since = ground.moment.now - ground.overlay.config.estranged_s
-        apart_since = min(met.values()) - ground.overlay.config.margin_s
-        for source in [one for one in ground.sources if not one.home]:
-            is_silent = source.promised_at <= since
-            is_late = is_silent and (has_come or (is_root and self._are_beyond(source)))
-            is_open = source.is_open
-            if source.spoke_at >= apart_since or (is_open and not (is_late or is_root)):
-                self._warn_of_what_others_did_without(source, plan)
-            if is_open and is_late:
-                ground.desk.leave_out(source)
+    def _reopen(self, begins: Times) -> None:
+        """Law 3. ``begins``: by type, where it begins."""
+        if begins:
+            self._ground.desk.log("warning", REOPENED, begin=dict(begins))
+            self._ground.detection.begin_at(dict(begins))
 
-    def _expect_back(self, plan: Plan) -> None:
-        """Law 4."""
-        ground = self._ground
-        (own,) = (types for name, _, types in plan.nodes if name == ground.name)
-        names = ground.detection.publishers.strangers(own)
-        if names:
-            ground.detection.publishers.expect_back(names, ground.moment.now)
-            text = "clients of this broker may come back to publish"
-            ground.desk.log("warning", text, types=sorted(names))
-
-    def _are_beyond(self, source: Source) -> bool:
-        """At the root: whether somebody was given more of its types than it has promised."""
-        marks = self._ground.detection.type_marks
-        return any(source.mark(name) < marks.get(name, TIME_MIN) for name in source.floors)
-
-    def _warn_of_what_others_did_without(self, source: Source, plan: Plan) -> None:
-        said = source.promise if source.is_open else source.front
-        up_to = time_or_none(max(TIME_MIN if said is None else said, plan.front))
-        if up_to is not None:
-            name, types = source.name, sorted(source.published)
-            self._ground.desk.log("warning", DID_WITHOUT, source=name, types=types, up_to=up_to)
+    def _take_over(self, plan: Plan) -> None:
+        """Know what the plan says that this broker publishes."""
+        own = self._ground.name
+        (types,) = (types for name, _, types in plan.nodes if name == own)
+        self._ground.detection.publishers.follow(types, dict(plan.absent).get(own, ()))
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""
@@ -141,13 +98,10 @@ class Following:
             self._ground.send(child, plan)
 
     def _divide(self, plan: Plan, *, is_lost: bool) -> dict[str, int]:
-        """Evaluate and send as the plan says; gives, by source, from when on composite events come
-        again.
-        """
+        """Do as the plan says; gives, by source, from when on composite events come again."""
         detection = self._ground.detection
         division = self._agreed.divided(plan)
         again = {} if self._trees is None else dict(self._trees.follow(plan, division))
-        detection.give_up(self._agreed.known.given_up)
         if plan.anew:
             self._passing.begin_anew()
             self._warn_of_what_was_given_up()

@@ -1,4 +1,4 @@
-"""What the parts of a broker stand on: the tables that they share, and their words to others.
+"""Ground of the parts of a broker: the tables that they share, and their words to others.
 
 Law: it has no state of its own. What changes belongs to one of the objects that are named here, or
 to a part; parts change another's state by asking for it.
@@ -29,7 +29,7 @@ from routing.serving.sources import Source, Sources
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What the parts have the Node do, for whose clients it is."""
+    """Callbacks by which the parts have the Node do something for its clients."""
 
     send: Callable[[Peer, Message], None]
     """Send to a client."""
@@ -45,8 +45,6 @@ class Desk:
     """Give no credit to sources of what is full elsewhere."""
     close_source: Callable[[Source], None]
     """A source has published everything."""
-    leave_out: Callable[[Source], None]
-    """Wait for a source no longer, and say so."""
     check_interests: Callable[[], None]
     """Types have become known or were forgotten: check subscriptions again."""
     follow: Callable[[], None]
@@ -81,7 +79,7 @@ class Ground:
         self.overlay.send(neighbour, message, self.moment.now)
 
     def send_flows(self) -> None:
-        """What goes up leaves, then what is routed and the promises behind it (Router, Law 2);
+        """Send what goes up, then what is routed and the promises behind it (Router, Law 2);
         before anything is told by which types might be forgotten.
         """
         outbox, father = self.detection.station.outbox, self.router.father
@@ -110,7 +108,7 @@ class Ground:
 
     @property
     def filters(self) -> list[str]:
-        """What this broker's sinks want."""
+        """The filters of this broker's sinks."""
         return [one.text for sink in self.sinks for one in sink.interests]
 
     @property

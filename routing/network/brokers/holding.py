@@ -156,9 +156,7 @@ class Holding:
         return held_by_all((self._by_sinks, self._by_lags, *others))
 
     def _held_elsewhere(self) -> Iterator[tuple[str | None, Held]]:
-        """Holds but those of own sinks, each with the neighbour beyond which it is, None for
-        anywhere.
-        """
+        """Holds but those of own sinks, each with the neighbour that it is beyond, or None."""
         for neighbour in self._piling:
             towards = None if neighbour in self._openings.fathers else neighbour
             yield towards, self._held_by_pile(neighbour)

@@ -1,4 +1,4 @@
-"""What the root knows of types and rules, and how all others come to know it.
+"""The root's knowledge of types and rules, and how all others come to know it.
 
 Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
 of them can be the next root: what it was told is what it knows then.
@@ -46,8 +46,6 @@ class Knowing:
         self._router = ground.router
         self._advertisements = ground.advertisements
         self._deployments = ground.deployments
-        self._hopeless: set[str] = set()
-        """At the root: types that are given up."""
         self._adopted: dict[str, EventType] = {}
         """Elsewhere: the types that the root knows, by name, but for those that do not fit."""
         self._named = frozenset[str]()
@@ -69,7 +67,7 @@ class Knowing:
         if not self._agreed.is_planned:
             return
         if self._router.is_root:
-            known = self._knowledge(dict(self._agreed.known.homes))
+            known = self._knowledge(dict(self._agreed.known.homes), self._agreed.known.closed)
             if known != self._agreed.known:
                 self._agreed.known = known
         self.pass_on()
@@ -95,8 +93,8 @@ class Knowing:
             branch.amendments += 1
             ground.send(branch.neighbour, replace(said[2], number=branch.amendments))
 
-    def _knowledge(self, homes: Mapping[str, Iterable[str]]) -> Known:
-        return knowledge_of(self._advertisements, self._deployments, homes, self._hopeless)
+    def _knowledge(self, homes: Mapping[str, Iterable[str]], closed: Iterable[str]) -> Known:
+        return knowledge_of(self._advertisements, self._deployments, homes, closed)
 
     # --- what is heard ---
 
@@ -158,7 +156,6 @@ class Knowing:
 
     def _follow(self, heard: tuple[Known, Amended] | None) -> None:
         ground = self._ground
-        ground.detection.give_up(self._agreed.known.given_up)
         ground.desk.check_interests()
         ground.desk.follow()
         self.pass_on(heard)
@@ -176,23 +173,11 @@ class Knowing:
 
     # --- at the root ---
 
-    def give_up(self, need: Need) -> None:
-        """Rules wait for these types no longer, and somebody has to be told."""
-        self.wait_no_longer(need.names)
-        self._agenda.look_again()
-        self._ground.detection.give_up(self._hopeless)
-
-    def wait_no_longer(self, names: Collection[str]) -> None:
-        """Rules wait for these types no longer, unless they are published."""
-        self._hopeless.update(names)
-        waited_for = sorted({*names}.intersection(self._deployments.needed))
-        if waited_for:
-            self._ground.desk.log("warning", "rules wait no longer", types=waited_for)
-
     def learn(self, known: Sequence[Known]) -> None:
         """Other brokers know this."""
         if known:
-            own = self._knowledge(dict(self._agreed.known.homes))
+            known_homes = dict(self._agreed.known.homes)
+            own = self._knowledge(known_homes, self._agreed.known.closed)
             together = merged(own, known)
             if together.left_out:
                 text = "parts of the network knew otherwise"
@@ -207,7 +192,6 @@ class Knowing:
         self._advertisements.exchange(before, [*after, *lent])
         self._lent += lent
         self._follow_rules(rules, [schema.name for schema in known.types], known)
-        self._hopeless = set(known.given_up)
         self._ground.desk.check_interests()
 
     def lend(self, held: Iterable[EventType]) -> None:
@@ -217,7 +201,7 @@ class Knowing:
         self._lent += types
 
     def take_lent(self) -> list[EventType]:
-        """What was lent until now; it stays known until ``advertisements`` let it go."""
+        """Give the types lent until now; each stays known until ``advertisements`` let it go."""
         lent, self._lent = self._lent, []
         return lent
 
@@ -225,10 +209,9 @@ class Knowing:
         schemas = self._advertisements.schemas
         return [one for one in types if schemas.get(one.name, one) == one]
 
-    def conclude(self, everywhere: Mapping[str, Iterable[str]]) -> None:
-        """What is known now is what is told. ``everywhere``: by broker, what is published there."""
-        self._hopeless -= {one for types in everywhere.values() for one in types}
-        self._agreed.known = self._knowledge(everywhere)
+    def conclude(self, everywhere: Mapping[str, Iterable[str]], closed: Collection[str]) -> None:
+        """Tell what is known. ``everywhere``: what brokers publish; ``closed`` as in Known."""
+        self._agreed.known = self._knowledge(everywhere, closed)
 
     def change_role(self) -> None:
         """See whether this broker is the root, or no longer is; what it knows stays known."""
@@ -240,7 +223,6 @@ class Knowing:
         if self._reigns:
             self._advertisements.exchange((), rules)
             self._lent, self._adopted = [*self._adopted.values()], {}
-            self._hopeless = set(known.given_up)
         else:
             self._visiting.leave()
             self._advertisements.exchange([*rules, *self._lent], known.types)

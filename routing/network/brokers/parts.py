@@ -42,6 +42,7 @@ from routing.network.brokers.awaiting import Awaiting
 from routing.network.brokers.following import Following
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.holding import Holding
+from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.masters import Masters
 from routing.network.brokers.measuring import Chooser, Measuring
@@ -76,6 +77,7 @@ class Parts:
     trees: SinkTrees | None
     measuring: Measuring | None
     surveying: Surveying
+    inputs: Inputs
     awaiting: Awaiting
     holding: Holding
     pausing: Pausing
@@ -96,9 +98,11 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
     chooser = _chooser_of(ground, agreed, chosen, trees)
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
     surveying = Surveying(ground, agreed, agenda, needs, measuring)
-    planning = Planning(ground, agreed, visiting, knowing, requests, trees, measuring)
+    inputs = Inputs(ground, agenda)
+    planning = Planning(ground, agreed, inputs, visiting, knowing, requests, trees, measuring)
     following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
-    reasons = (requests, surveying, *(one for one in (trees, measuring) if one is not None))
+    others = (one for one in (trees, measuring) if one is not None)
+    reasons = (requests, surveying, inputs, *others)
     pausing = Pausing(
         ground,
         agreed,
@@ -115,7 +119,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         {
             Needed.PLAN: pausing.meet,
             Needed.SURVEY: pausing.meet_survey,
-            Needed.RELEASE: knowing.give_up,
+            Needed.RELEASE: inputs.meet,
             Needed.END: pausing.meet,
             Needed.TREES: pausing.meet if trees is None else trees.meet,
         }
@@ -131,6 +135,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         trees=trees,
         measuring=measuring,
         surveying=surveying,
+        inputs=inputs,
         awaiting=Awaiting(ground),
         holding=Holding(ground, agenda, openings),
         pausing=pausing,
@@ -149,7 +154,7 @@ def _chooser_of(
 
 
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
-    """What neighbours send, and which part hears it."""
+    """Messages of neighbours, and the part that hears each."""
 
     def hear_awakening(neighbour: str, message: Awakening) -> None:
         parts.passing.hear_awakening(neighbour, message)

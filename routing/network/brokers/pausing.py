@@ -71,7 +71,7 @@ class Pausing:
         self._reasons = reasons
         self._round: Round | None = None
         self._to_pause: dict[str, Pause] = {}
-        """Who has asked this broker to pause last: its father in some tree, which it may not know
+        """Brokers that asked this one to pause last: its father in some tree, which it may not know
         yet. It will pause once it does, and knows all of its children."""
         self._may_have_lost = True
         """Whether the last pause was in another tree than the plan before it, or with others."""
@@ -86,17 +86,12 @@ class Pausing:
     @property
     def has_work(self) -> bool:
         """At the root: whether there is a reason to divide the rules anew."""
-        if self._is_asked or (self._agreed.absent and self._has_forgotten()):
+        if self._is_asked:
             return True
         for one in self._reasons:  # noqa: SIM110 (a generator has a step for each)
             if one.has_work:
                 return True
         return False
-
-    def _has_forgotten(self) -> bool:
-        """Whether a broker that was out of reach is forgotten by now."""
-        remembered = {state.origin for state in self._ground.overlay.states}
-        return any(name not in remembered for name, _ in self._agreed.absent)
 
     @property
     def _has_whole_tree(self) -> bool:
@@ -243,9 +238,9 @@ class Pausing:
             self._trees.answer(found)
 
     def _else_known(self, found: Round) -> tuple[Known, ...]:
-        """What this broker knows and the root does not; also who is out of reach, of whom the root
-        may never have heard, and the types of events that are kept and will be sent again, which
-        may be published no more and mentioned by no rule, or by one that ends with this pause.
+        """Knowledge of this broker that the root has not; also who is out of reach, of whom the
+        root may never have heard, and the types of events that are kept and will be sent again:
+        perhaps published no more, and mentioned by no rule, or by one that ends with this pause.
         """
         own, part = self._agreed.known, self._ground.overlay.part
         known = () if digest_of(own) == found.pause.known else (own,)

@@ -12,13 +12,13 @@ what sinks have not yet got is found once more (routing.network.recovery.dues).
 Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves
 moves no rule. One that joins may; then rules begin anew, and nothing is lost.
 
-Law 4: types that are published at brokers out of reach stay so: rules that need them are evaluated
-at the root and wait, until the brokers are back or, ``forget_s`` later, forgotten: then rules go on
-without what was published there, and a type that nobody else publishes is given up. Types that
-were published at a broker that is back and has forgotten them, by sources that had closed, are
-given up: nobody else says that nothing more of them comes. Where some may have been open, since
-another broker was the root while they were, the broker that is back publishes the type still, and
-says what comes of it (stations.publishers, Law 2).
+Law 4: an input, a type at a broker, is open while somebody publishes it there or may come back to
+do so: while its broker is out of reach, or is back without its memory. Rules wait for it, at the
+root or at its broker. When nobody has spoken for it for ``forget_s`` the root closes it, and rules
+go on without. What is open again later begins beyond all marks (following, Law 3). A closed type
+that no broker of the tree publishes is published by the root, which says that nothing comes of it.
+b3 with T is out of reach from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3 is back, and
+what its sources bring of before is late.
 
 Law 5: rules go on without sources that have closed. How far they have come without a type is known
 where they are evaluated, which may be out of reach by the time that a source brings it again; no
@@ -32,26 +32,28 @@ nobody knows, no rule is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from matcher.model import TIME_MIN
-from routing.messages import Known, Plan
+from routing.messages import ENTRIES_MAX, Known, Plan
 from routing.network.agreement.rounds import Absent, Round, raise_all
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.ground import Ground
+from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
-from routing.network.recovery.dues import concluded, over
+from routing.network.recovery.dues import Times, concluded, over
+from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
 
-GO_ON_WITHOUT = "rules go on without brokers that are forgotten"
-"""What the root's log says then (Law 4)."""
+INPUTS_CLOSED = "inputs closed"
+"""Said in the root's log of brokers that were out of reach for too long (Law 4)."""
 Homes: TypeAlias = dict[str, set[str]]
 """By broker, what is published there."""
 
@@ -63,6 +65,7 @@ class Planning:
         self,
         ground: Ground,
         agreed: Agreed,
+        inputs: Inputs,
         visiting: Visiting,
         knowing: Knowing,
         requests: Requests,
@@ -77,44 +80,33 @@ class Planning:
         self._requests = requests
         self._trees = trees
         self._measuring = measuring
+        self._inputs = inputs
 
     def plan(self, found: Round) -> Plan:
-        """Do what was asked, while the whole tree pauses, and tell what is known by that; gives
-        the plan that follows.
-        """
+        """Do what was asked while the whole tree pauses, and tell all of it; gives the plan."""
         agreed, before = self._agreed, self._agreed.division()
         known = {facts.id for facts in agreed.known.rules}
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
-        remembered = {state.origin for state in self._ground.overlay.states}
-        self._visiting.forget(remembered | homes.keys())
-        elsewhere = self._known_elsewhere(found, homes)
-        absent = tuple(
-            (name, tuple(sorted(types)))
-            for name, types in sorted(elsewhere.items())
-            if name in remembered
-        )
-        forgotten = {name: types for name, types in elsewhere.items() if name not in remembered}
+        waited_for = self._waited_for(found, homes)
+        self._learn(found, homes, waited_for)
+        overdue = self._inputs.overdue(waited_for)
+        away = {name: types for name, types in waited_for.items() if name not in {*homes, *overdue}}
         if self._trees is not None:
-            self._trees.hold_dues(found, absent)
-        self._learn(found, homes)
+            self._trees.hold_dues(found, away.items())
         if found.pause.introduce and not agreed.by_arrival:
-            self._raise_closed(found, homes, absent)
+            self._raise_closed(found, homes, waited_for)
         for rule, until in sorted(found.ended.items()):
             self._detection.end(rule, until)
         due = self._due_in(found)
-        self._go_on_without(forgotten, homes, absent, due)
-        self._drop_over(due, absent)
-        self._detection.out_of_reach = dict(absent)
+        self._close(overdue, waited_for, homes, due)
+        self._drop_over(due, away)
+        self._detection.out_of_reach = away
         self._do_what_was_asked(homes)
-        self._drop_over(due, absent)
+        self._drop_over(due, away)
         due = {name: time for name, time in due.items() if self._ground.deployments.find(name)}
-        self._knowing.conclude({**homes, **dict(absent)})
-        nodes = tuple(
-            (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
-        )
-        tree = found.pause.root, found.pause.epoch, found.pause.number
-        rates, candidate = agreed.choice.rates, agreed.choice.candidate
-        plan = Plan(*tree, nodes, absent, rates=rates, candidate=candidate, front=found.front)
+        reopened, closed = self._closed_in(found, homes, overdue)
+        self._knowing.conclude({**homes, **away}, closed)
+        plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         rerouted = () if self._trees is None else self._trees.rerouted
@@ -125,52 +117,53 @@ class Planning:
             plan = self._trees.plan(plan, found, dues)
         return plan
 
-    def _learn(self, found: Round, homes: Homes) -> None:
-        """What others know, who publishes there, and how far all are; what may still be published
-        somewhere is added to ``homes``.
+    def _plan_of(self, found: Round, homes: Homes, absent: Absent, reopened: Iterable[str]) -> Plan:
+        """The plan by which rules go on as they are, on the single tree."""
+        choice, nodes = self._agreed.choice, sorted(found.nodes)
+        return Plan(
+            found.pause.root,
+            found.pause.epoch,
+            found.pause.number,
+            tuple((name, father, tuple(sorted(homes[name]))) for name, father, _ in nodes),
+            absent,
+            rates=choice.rates,
+            candidate=choice.candidate,
+            front=found.front,
+            reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
+        )
+
+    def _learn(self, found: Round, homes: Homes, waited_for: Homes) -> None:
+        """Learn what others know, who publishes there, and how far all are; what may still be
+        published somewhere is added to ``homes``.
         """
         detection, knowing = self._detection, self._knowing
         raise_all(detection.fronts, found.fronts.items())
         raise_all(detection.type_marks, found.marks.items())
         lent = knowing.take_lent()
-        if not found.pause.introduce:  # a broker may be back before anybody has missed it
-            self._bring_back(_forgotten(homes, (self._agreed.known,)), homes)
-        else:
+        forgotten = {name: types for name, types in waited_for.items() if name in homes}
+        self._visiting.lose(forgotten)
+        if found.pause.introduce:
             others = (self._agreed.known, *found.known)
-            forgotten = _forgotten(homes, others)
             knowing.learn(found.known)
-            self._bring_back(forgotten, homes)
             self._owe(found, others)
             present = {(name, home) for name, home, _ in found.sources}
-            self._visiting.part_with(present, {name for name, _, _ in found.nodes})
-            for name, home, types in filter(_is_named, found.sources):
+            self._visiting.part_with(present, homes.keys())
+            for name, home, types in found.sources:
                 schemas = self._ground.advertisements.schemas
                 known = tuple(schemas[one] for one in types if one in schemas)
                 self._visiting.introduce(name, home, known)
+        for name, gone in forgotten.items():
+            homes[name] |= gone
         raise_all(detection.rule_marks, found.rules.items())
         knowing.lend(detection.held_types)
         self._ground.advertisements.exchange(lent, ())
 
-    def _bring_back(self, forgotten: Iterable[tuple[str, str]], homes: Homes) -> None:
-        """Brokers have forgotten that they published these types (Law 4)."""
-        visiting, needed = self._visiting, {*self._ground.deployments.needed}
-        still_open, hopeless = visiting.publishing, set[str]()
-        for name, one in forgotten:
-            if name in visiting.heard:
-                if (name, one) not in still_open:
-                    hopeless.add(one)
-            elif one in needed:
-                homes[name].add(one)
-        self._knowing.wait_no_longer(hopeless)
-
-    def _raise_closed(self, found: Round, homes: Homes, absent: Absent) -> None:
-        """Law 5. Where brokers are out of reach, or have forgotten what they published (Law 4),
-        sources may be open that have not said so.
-        """
+    def _raise_closed(self, found: Round, homes: Homes, waited_for: Homes) -> None:
+        """Law 5. Inputs may be open that nobody speaks for (Law 4)."""
         marks, fronts = self._detection.type_marks, self._detection.fronts
         said = {one for _, _, types in found.nodes for one in types}
         may_come = {one for types in homes.values() for one in types} - said
-        may_come.update(one for _, types in absent for one in types)
+        may_come.update(one for types in waited_for.values() for one in types)
         may_come.update(one for _, _, types in found.sources for one in types)
         for name in sorted(said - may_come):
             for group in self._ground.deployments.groups(name):
@@ -179,41 +172,90 @@ class Planning:
                 bound = min(bounds) if bounds else max(come, default=TIME_MIN)
                 marks[name] = max(bound, marks.get(name, TIME_MIN))
 
-    def _known_elsewhere(self, found: Round, homes: Container[str]) -> Homes:
-        """Who belongs to the network as far as anybody here knows, and is not in the tree (Law 4);
-        this broker may have been away longer than others, or have forgotten all.
+    def _waited_for(self, found: Round, homes: Homes) -> Homes:
+        """The inputs that may be open with nobody there (Law 4): of all brokers that anybody here
+        knows and that are not in the tree, and those that brokers of the tree have forgotten.
         """
-        elsewhere: Homes = {}
-        for known in (self._agreed.known, *found.known):
+        waited_for: Homes = {}
+        knew = (self._agreed.known, *found.known)
+        closed = {name for known in knew for name in known.closed}
+        for known in knew:
             for name, types in known.homes:
-                if name not in homes:
-                    elsewhere.setdefault(name, set()).update(types)
-        return elsewhere
+                lost = set(types) - homes.get(name, set())
+                if lost if name in homes else name not in closed:
+                    waited_for.setdefault(name, set()).update(lost)
+        for name, types in self._agreed.absent:
+            if name in homes and name not in self._agreed.out_of_reach:
+                waited_for.setdefault(name, set()).update(types)
+        return waited_for
 
-    def _go_on_without(
-        self, forgotten: Homes, homes: Homes, absent: Absent, due: Mapping[str, int]
+    def _absent(self, away: Homes, waited_for: Homes, homes: Homes) -> Absent:
+        """The plan's word of these: somebody may be back by now, or may have closed."""
+        absent = dict(away)
+        for name in waited_for.keys() & homes.keys():
+            if types := self._visiting.may_be_lost(name, waited_for[name]):
+                absent[name] = types
+        self._visiting.forget_closed()
+        self._inputs.keep(absent)
+        return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
+
+    def _close(
+        self, overdue: Collection[str], waited_for: Homes, homes: Homes, due: Mapping[str, int]
     ) -> None:
-        """Rules wait no longer for brokers that are forgotten (Law 4), and it is said from when on
-        they may lack what was published there.
+        """Law 4, of these brokers, and of types that rules have waited for in vain; the log says
+        from when on rules may lack what was published there.
         """
-        gone = {one for types in forgotten.values() for one in types}
-        others = {one for types in homes.values() for one in types}
-        others.update(one for _, types in absent for one in types)
-        self._knowing.wait_no_longer(gone - others)
-        without = gone.intersection(self._ground.deployments.needed)
-        if without and not self._agreed.by_arrival:
-            needs = self._ground.deployments.needs
-            rules = [one.rule.name for one in self._ground.deployments.rules]
-            since = [due.get(one, TIME_MIN) for one in rules if not without.isdisjoint(needs(one))]
-            self._ground.desk.log(
-                "warning",
-                GO_ON_WITHOUT,
-                brokers=sorted(forgotten),
-                types=sorted(without),
-                since=time_or_none(min(since)),
-            )
+        closed = self._inputs.take_unpublished()
+        self._tell_closed("never", (), closed, due)
+        for why, names in (
+            ("unreachable", [name for name in overdue if name not in homes]),
+            ("lost", [name for name in overdue if name in homes]),
+        ):
+            types = {one for name in names for one in waited_for.pop(name)}
+            for name in names:
+                self._visiting.close_all(name, lost_alone=name in homes)
+            self._tell_closed(why, names, types, due)
+            closed |= types
+        others = (*homes.values(), *waited_for.values())
+        homes[self._ground.name] |= closed.difference(*others)
 
-    def _drop_over(self, due: Mapping[str, int], absent: Absent) -> None:
+    def _tell_closed(
+        self, why: str, brokers: Sequence[str], types: Collection[str], due: Mapping[str, int]
+    ) -> None:
+        if self._agreed.by_arrival or not (brokers or types):
+            return
+        needs = self._ground.deployments.needs
+        rules = [one.rule.name for one in self._ground.deployments.rules]
+        since = [due.get(one, TIME_MIN) for one in rules if not needs(one).isdisjoint(types)]
+        self._ground.desk.log(
+            "warning",
+            INPUTS_CLOSED,
+            why=why,
+            brokers=sorted(brokers),
+            types=sorted(types),
+            since=time_or_none(min(since, default=TIME_MIN)),
+        )
+
+    def _closed_in(
+        self, found: Round, homes: Homes, overdue: Collection[str]
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """The brokers in the tree whose inputs were closed, and those whose inputs still are. Where
+        parts have closed one another it is the root's that goes on; one that was away itself, and
+        has closed nobody, is told by the others.
+        """
+        own = {*self._agreed.known.closed}
+        others = {name for known in found.known for name in known.closed}
+        back = own.intersection(homes) or others.intersection(homes)
+        closed = own.union(others, overdue).difference(homes)
+        return sorted(back), sorted(closed)[:ENTRIES_MAX]
+
+    def _begin_of(self, types: Iterable[str]) -> Times:
+        """Where inputs of these types begin that are open again; by arrival, anywhere."""
+        marks = {} if self._agreed.by_arrival else self._detection.type_marks
+        given = ((name, marks.get(name, TIME_MIN)) for name in sorted(types))
+        return tuple((name, mark) for name, mark in given if TIME_MIN < mark < CLOSED)
+
+    def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
         """Law 6: before anything is done that was asked, and where that has ended some."""
         if not absent:
             self._detection.drop(over(self._ground.deployments.rules, due))
@@ -239,9 +281,9 @@ class Planning:
         return due
 
     def _owe(self, found: Round, knew: Iterable[Known]) -> None:
-        """Who was apart when a rule came has nothing of it, and no due to tell. Those in a plan are
-        among the homes that they know; who is not, and has no sinks yet, is owed nothing, and who
-        tells of others out of reach alone knows the rest as the root does.
+        """Owe rules to brokers that were apart when they came: these have nothing of them, and no
+        due. Those in a plan are among the homes that they know; who is not, and has no sinks yet,
+        is owed nothing, and who tells of others out of reach alone knows the rest as the root does.
         """
         present = {name for name, _, _ in found.nodes}
         for known in knew:
@@ -250,27 +292,6 @@ class Planning:
                 rules = self._ground.deployments.rules
                 new = [one for one in rules if one.rule.name not in had]
                 found.need(tuple((one.rule.name, one.begin) for one in new))
-
-
-def _is_named(source: tuple[str, str, tuple[str, ...]]) -> bool:
-    """Whether it is a source, not clients that may come back (stations.publishers, Law 3)."""
-    name, _, _ = source
-    return bool(name)
-
-
-def _forgotten(homes: Homes, others: Iterable[Known]) -> set[tuple[str, str]]:
-    """By what others know, brokers that are here and types that they have published, while nobody
-    here says anything of these any more.
-    """
-    published = {one for types in homes.values() for one in types}
-    return {
-        (name, one)
-        for known in others
-        for name, types in known.homes
-        if name in homes
-        for one in types
-        if one not in published
-    }
 
 
 def has_moved(

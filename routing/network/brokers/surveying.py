@@ -74,7 +74,7 @@ class Surveying:
 
     def begin(self) -> None:
         """At the root: ask up to where composite events have arrived, if that can be known."""
-        if self._tally is None and self._agreed.is_planned and not self._agreed.absent:
+        if self._tally is None and self._agreed.is_planned and not self._agreed.out_of_reach:
             self._survey(Survey(self._agreed.next_number()))
 
     def hear_survey(self, neighbour: str, survey: Survey) -> None:
@@ -135,9 +135,9 @@ class Surveying:
     def look_at_ledger(self) -> None:
         """Ask for what the station and the ledger need of the root, while there is a plan."""
         detection = self._detection
-        hopeless = detection.take_hopeless()
-        if hopeless:
-            self._needs.say(Need(Needed.RELEASE, hopeless))
+        unpublished = detection.take_unpublished()
+        if unpublished:
+            self._needs.say(Need(Needed.RELEASE, unpublished))
         if detection.ledger.is_full and not self._has_asked:
             self._has_asked = True
             self._needs.say(Need(Needed.SURVEY))

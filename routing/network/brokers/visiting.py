@@ -13,7 +13,7 @@ name is free when the root has heard that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 
 from matcher.model import TIME_MIN, EventType
@@ -35,8 +35,9 @@ class Visiting:
         self._visitors = ground.visitors
         self._goodbyes: Counter[tuple[str, str]] = Counter()
         """By name and home."""
-        self.heard: set[str] = set()
-        """The brokers of whose sources this one has heard since it is the root."""
+        self.closed: set[tuple[str, str]] = set()
+        """Brokers, and types of which sources there have closed since this broker is the root, and
+        the plan before."""
 
     def goodbyes(self, asked: Asked) -> int:
         """How often a source of that name has closed at the broker that asks, since these were
@@ -49,14 +50,17 @@ class Visiting:
         self._goodbyes.clear()
 
     def admit(self, asked: Asked) -> Link:
-        """What stands for the client of another broker here; Refusal for a taken name."""
+        """The link that stands for the client of another broker here; Refusal for a taken name."""
         ground = self._ground
         if not isinstance(asked.request, Advertise | Unadvertise):
             return stand_in(asked.client, ground.moment.now)
         if ground.links.named(asked.client) is not None:
             raise name_taken(asked.client, ground.name)
         with self._claiming(asked.client):
-            return self._visitors.admit(asked, ground.moment.now)
+            link = self._visitors.admit(asked, ground.moment.now)
+        if link.source is not None:
+            link.source.enter(SourceState.LIVE)  # it may have been lost
+        return link
 
     def check_name(self, name: str) -> None:
         """Refusal when a client here cannot publish under this name, since a visitor does."""
@@ -86,21 +90,12 @@ class Visiting:
         """No client here bears the name."""
         ground = self._ground
         source = ground.sources.find(name)
-        if source is not None and source.standing in (SourceState.LOST, SourceState.LEFT_OUT):
+        if source is not None and source.standing is SourceState.LOST:
             ground.desk.log("warning", "source given up", source=name, reason=GONE_ON)
             ground.desk.close_source(source)
         elif not ground.detection.publishers.is_leaving(name):
             last = 0 if source is None else source.last_sequence
             ground.router.tell_closed(name, last)
-
-    def part_with_left_out(self, name: str) -> None:
-        """Elsewhere than at the root: a source here is about to advertise its types. If it has been
-        left out, others have been told that nothing more would come, and the root has to know.
-        """
-        source = self._ground.sources.find(name)
-        if source is not None and source.standing is SourceState.LEFT_OUT:
-            self._ground.router.tell_closed(name, source.last_sequence)
-            self._ground.send_flows()
 
     def _tell_claimed(self, claimed: Claimed) -> None:
         for branch in self._ground.router.children:
@@ -128,21 +123,26 @@ class Visiting:
                 "error", "a source is not known", source=name, reason=str(refusal)
             )
 
+    def lose(self, forgotten: Mapping[str, Collection[str]]) -> None:
+        """Brokers have forgotten who publishes these types there."""
+        for source in self._visitors:
+            if not source.floors.keys().isdisjoint(forgotten.get(source.home, ())):
+                source.enter(SourceState.LOST)
+
     def part_with(self, present: Collection[tuple[str, str]], homes: Set[str]) -> None:
-        """These brokers have named their open sources, each with its home: whoever visits from one
-        of them and is not among those has closed while nobody here could hear it.
+        """Part with sources of brokers that have named their open ones, each with its home: who
+        visits from there, is not lost and not among those, has closed while nobody here heard it.
         """
-        self.heard |= homes
         for source in list(self._visitors):
-            home = self._visitors.home(source.name)
-            if home in homes and (source.name, home) not in present:
+            is_named = (source.name, source.home) in present or source.standing is SourceState.LOST
+            if source.home in homes and not is_named:
                 self._close(source)
 
-    def forget(self, remembered: Set[str]) -> None:
-        """Brokers that are not among these are forgotten, and their sources with them."""
-        self.heard &= remembered
+    def close_all(self, home: str, *, lost_alone: bool) -> None:
+        """The sources at a broker, or those that are lost there, were waited for for too long."""
         for source in list(self._visitors):
-            if self._visitors.home(source.name) not in remembered:
+            is_lost = source.standing is SourceState.LOST
+            if source.home == home and (is_lost or not lost_alone):
                 self._close(source)
 
     def _introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
@@ -165,13 +165,13 @@ class Visiting:
             return
         source = self._visitors.find(name)
         if source is not None:
-            source.spoke_at = ground.moment.now
             source.last_sequence = max(source.last_sequence, last_sequence)
             self._goodbyes[name, source.home] += 1
             ground.send_flows()
             self._close(source)
 
     def _close(self, source: Source) -> None:
+        self.closed.update((source.home, name) for name in source.floors)
         self._ground.sources.close(source)
         self._ground.detection.withdraw(source, list(source.floors))
         self._visitors.leave(source.name)
@@ -183,17 +183,26 @@ class Visiting:
             ground.sources.close(visitor)
             ground.advertisements.withdraw(visitor, list(visitor.floors))
         self._visitors.clear()
-        self.heard.clear()
+        self.closed.clear()
 
     @property
     def parted(self) -> set[tuple[str, str]]:
         """The names and homes of sources that have closed, and may be back."""
         return {one for one, goodbyes in self._goodbyes.items() if goodbyes}
 
-    @property
-    def publishing(self) -> set[tuple[str, str]]:
-        """Brokers, and the types that somebody publishes there."""
-        return {(home, type_name) for _, home, type_name in self.published}
+    def may_be_lost(self, home: str, names: Iterable[str]) -> set[str]:
+        """The types that were published at a broker of which nobody is known to publish
+        them there now, or to have closed.
+        """
+        own = [one for one in self._ground.sources if (one.home or self._ground.name) == home]
+        lost = {name for one in own if one.standing is SourceState.LOST for name in one.floors}
+        live = {name for one in own if one.standing is SourceState.LIVE for name in one.floors}
+        closed = {name for one, name in self.closed if one == home} - lost
+        return set(names) - live - closed
+
+    def forget_closed(self) -> None:
+        """Forget that published types were closed."""
+        self.closed -= {(home, name) for _, home, name in self.published}
 
     @property
     def published(self) -> set[tuple[str, str, str]]:

@@ -123,9 +123,7 @@ def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
 
 
 def over(rules: Sequence[Deployed], due: Mapping[str, int]) -> list[Deployed]:
-    """The rules that can be dropped (Law 3). One of which nobody says how far it is, nobody has or
-    wants.
-    """
+    """Rules that can be dropped (Law 3). One of which nobody speaks, nobody has or wants."""
     ends = {one.rule.name: one.until for one in rules if one.until is not None}
     if not ends:
         return []

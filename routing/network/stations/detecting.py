@@ -19,14 +19,14 @@ anywhere. One that goes by the clock alone is due from where that is, at the roo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import Plan, SinkTree
 from routing.network.recovery.dues import chosen, closed_at
-from routing.network.stations.divided import DividedDetection
+from routing.network.stations.divided import DividedDetection, packed_parts
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
 from routing.network.stations.relaying import DividedRouter
@@ -60,14 +60,14 @@ class SinkTreesDetection(DividedDetection):
         self._single: frozenset[str] = frozenset()
         """The rules that are evaluated on the single tree."""
         self._routed: frozenset[str] = frozenset()
-        """Those of them whose composite events come along it."""
+        """Rules of them whose composite events come along it."""
         self._mixed: tuple[str, ...] = ()
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
         """The rules that only trees evaluate in which this broker takes no part."""
         self.idle: tuple[str, ...] = ()
         """The rules that no tree evaluates."""
         self._waiting: frozenset[str] = frozenset()
-        """Those of them that wait for a type."""
+        """Rules of them that wait for a type."""
 
     @property
     def trees(self) -> Mapping[str, Processing]:
@@ -158,7 +158,7 @@ class SinkTreesDetection(DividedDetection):
     def follow_trees(
         self, plan: Plan, trees: Sequence[Planned], kinds: Kinds, division: Division
     ) -> Mapping[str, int]:
-        """These trees stand from now on, beside the single one with its division.
+        """Set the trees that stand from now on, beside the single one with its division.
 
         ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
         events come again that this broker's sinks want.
@@ -194,7 +194,7 @@ class SinkTreesDetection(DividedDetection):
         return own.resume(reached) if own is not None and self._name in self._begun else {}
 
     def _waiting_in(self, division: Division) -> frozenset[str]:
-        known = self.station.missing.given_up.union({TIMER.name}, *division.published.values())
+        known = frozenset({TIMER.name}).union(*division.published.values())
         return frozenset(name for name in self.idle if not self._deployments.needs(name) <= known)
 
     def _station_of(self, old: Processing | None) -> Station:
@@ -249,18 +249,16 @@ class SinkTreesDetection(DividedDetection):
             tree.tell_all_marks()
         self.grove.touch_all()
 
-    def give_up(self, names: Collection[str]) -> None:
-        """Rules wait for these types no longer."""
-        super().give_up(names)
-        self.grove.touch_all()
-
     def _feed_trees(self) -> None:
         self.grove.touch_all()
+        begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
+        kept = packed_parts(self.ledger.fitting(self._advertisements.schemas)) if begun else ()
+        held = packed_parts(self._held or ())
         for root, tree in self.trees.items():
-            if root in self._begun and not self._by_arrival:
-                tree.begin(self.ledger.fitting(self._advertisements.schemas))
+            if root in begun:
+                tree.begin(kept)
                 continue
-            for batches in self._held or ():
+            for batches in held:
                 tree.push(batches)
         self._begun = frozenset()
 
@@ -279,7 +277,7 @@ class SinkTreesDetection(DividedDetection):
             self.grove.touch_users([one for one in names if marks.get(one) != before.get(one)])
 
     def advance(self, now: float) -> Detections | None:
-        """What was detected for this broker's sinks, here and elsewhere (Law 3)."""
+        """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 3)."""
         self._now = now
         routed = super().advance(now)
         found = [] if routed is None else [self._only_routed(routed)]

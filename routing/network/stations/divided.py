@@ -43,7 +43,7 @@ from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
-"""What a refusal by Law 3 says of a broker; nothing has been done then."""
+"""Words of a refusal by Law 3 for a broker; nothing has been done then."""
 PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
 
@@ -59,14 +59,14 @@ class DividedDetection(Detection):
         """At the root: the brokers that are out of reach, and what is published there."""
         self._router = router
         self.lags = Lags(self._config.lead_max_us)
-        """What lags here, in all trees."""
+        """The types that lag here, in all trees."""
         self.ended: dict[str, int] = {}
         """The rules that have ended by themselves in some tree here, and up to when they hold."""
         self.station = self._new_station()
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
         self._held: list[Sequence[EventBatch]] | None = []
-        """What waits for the rules to be divided; None while they are."""
+        """Batches that wait for the rules to be divided; None while they are."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self._due: dict[str, int] = {}
@@ -90,7 +90,7 @@ class DividedDetection(Detection):
 
     @property
     def branches(self) -> Mapping[str, Branch]:
-        """What lies beyond each neighbour in the single tree."""
+        """The branch beyond each neighbour in the single tree."""
         return self._router.branches
 
     @property
@@ -100,7 +100,7 @@ class DividedDetection(Detection):
 
     @property
     def _fed(self) -> Iterable[Station]:
-        """Those of them that something may have come for with this input."""
+        """The stations that something may have come for with this input."""
         return (self.station,)
 
     @property
@@ -170,11 +170,11 @@ class DividedDetection(Detection):
         return self._mark_of(rule)
 
     def count_on(self, names: Iterable[str]) -> None:
-        """These rules' composite events are due here, from where they have come to."""
+        """Count on these rules' composite events, from where they have come to."""
         self._router.count_on(names, self.committed)
 
     def forget(self, names: Iterable[str]) -> None:
-        """These rules are there no more: nothing that was said or found of them counts."""
+        """Forget rules that are gone: nothing that was said or found of them counts."""
         for name in names:
             self._router.forget(name)
             for known in (self._due, self.rule_marks, self.evaluated, self.committed, self.ended):
@@ -222,11 +222,18 @@ class DividedDetection(Detection):
             source.begin_at(name, self.station.type_marks.get(name, TIME_MIN))
         source.goes_on = True
 
-    def resume(self, source: Source, was: SourceState) -> None:
+    def begin_at(self, begins: Mapping[str, int]) -> None:
+        """Nothing that local sources publish from now on counts if it is before these times."""
+        for source in self.publishers.all:
+            for name in source.floors.keys() & begins:
+                source.floors[name] = max(source.floors[name], begins[name])
+        self.publishers.touch()
+
+    def resume(self, source: Source) -> None:
         """A source is back, perhaps at another broker."""
         if source.home:
             self.publishers.drop(source)
-        super().resume(source, was)
+        super().resume(source)
 
     def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
         """Events of local sources."""
@@ -259,8 +266,8 @@ class DividedDetection(Detection):
             station.hear_awaited(types)
 
     def forget_far(self, horizon: int) -> bool:
-        """What a replay has brought from beyond the horizon, which is far ahead of the clock, binds
-        nothing any more once no rule names its types, and nobody replays them
+        """Forget what a replay has brought from beyond the horizon, far ahead of the clock: it
+        binds nothing any more once no rule names its types, and nobody replays them
         (routing.serving.advertisements, Law 4). Gives whether something has been forgotten here:
         then all must begin anew, for others were told of it.
         """
@@ -316,7 +323,7 @@ class DividedDetection(Detection):
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on."""
         self._follow(division)
-        self._release(_parts(self._held or ()))
+        self._release(packed_parts(self._held or ()))
 
     def _follow(self, division: Division) -> None:
         self.lags.keep(station.lagging for station in self.stations)
@@ -351,13 +358,13 @@ class DividedDetection(Detection):
         kept = list(self.ledger.fitting(self._advertisements.schemas))
         held = len(self._held or ())  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
-        for part in _parts(kept[:came]):
+        for part in packed_parts(kept[:came]):
             self.station.push(part, fresh=False)
-        self._release(_parts(kept[came:]))
+        self._release(packed_parts(kept[came:]))
         return again
 
     def _keep_reached(self) -> None:
-        """What was found here of rules that begin anew, this broker has."""
+        """Note that this broker has what was found here of rules that begin anew."""
         for name in filter(self._has, self.station.rules):
             self._router.reach(name, self.station.outlook(name))
 
@@ -366,17 +373,12 @@ class DividedDetection(Detection):
         for batches in held:
             self._send_along(batches)
 
-    def give_up(self, names: Collection[str]) -> None:
-        """Rules wait for these types no longer."""
-        for station in self.stations:
-            station.give_up(names)
-
-    def take_hopeless(self) -> tuple[str, ...]:
+    def take_unpublished(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
         found: set[str] = set()
         for station in self._fed:
             if station.missing.absent:
-                found.update(station.missing.take_hopeless())
+                found.update(station.missing.take_unpublished())
         return tuple(sorted(found)) if found else ()
 
     def commit(self, due: Mapping[str, int]) -> None:
@@ -473,7 +475,7 @@ class DividedDetection(Detection):
     # --- evaluation ---
 
     def advance(self, now: float) -> Detections | None:
-        """What was detected here, and what has come from elsewhere."""
+        """Advance; gives detections from here, and what has come from elsewhere."""
         if not self.is_at_work:
             return self._router.take_detected()
         if self._held is None:
@@ -514,8 +516,8 @@ class DividedDetection(Detection):
             self._router.repeat_marks()
 
 
-def _parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
-    """What is kept of several messages, in parts that fit into one; events that came one by one
+def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
+    """The events kept of several messages, in parts that fit into one; events that came one by one
     are packed, for a second's worth of them would take as long again as they took then.
     """
     parts: list[tuple[EventBatch, ...]] = []

@@ -1,7 +1,8 @@
 """Types that nobody publishes or has published, though rules that are evaluated here need them.
 
 Law: what these rules use waits with them. Once more than ``waiting_events_max`` events have come
-for them, the root is asked to give the types up, each once.
+for them, the root is asked to close the types, each once: with its next plan it publishes them
+itself, and nothing more comes of them.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from routing.serving.deployment import Deployed
 
 
 class Missing:
-    """What is missing at one station."""
+    """The types that are missing at one station."""
 
     def __init__(self, waiting_events_max: int) -> None:
         self._waiting_events_max = waiting_events_max
         self.waiting: dict[str, int] = {}
         """The types that rules here wait with, and how many events of each have come."""
         self.absent: frozenset[str] = frozenset()
-        """The types that rules here wait for, but for those that the root was asked to give up."""
-        self.given_up: frozenset[str] = frozenset()
-        """The types that nobody waits for any longer."""
+        """The types that rules here wait for, but for those that the root was asked to close."""
         self._division: Division | None = None
 
     def configure(self, waiting_events_max: int) -> None:
@@ -30,7 +29,7 @@ class Missing:
         self._waiting_events_max = waiting_events_max
 
     def arrange(self, here: Iterable[Deployed], division: Division) -> None:
-        """These rules are evaluated here from now on."""
+        """Set the rules that are evaluated here from now on."""
         self._division = division
         absent = [(one.rule, division.absent_for(one.rule.name)) for one in here]
         self.absent = frozenset[str]().union(*(names for _, names in absent))
@@ -44,21 +43,15 @@ class Missing:
     def waits(self, rule: str) -> bool:
         """Whether a rule of the tree waits for such types, be it through others."""
         division = self._division
-        return division is not None and not division.absent_for(rule) <= self.given_up
-
-    def give_up(self, names: Iterable[str]) -> bool:
-        """Nobody waits for these types any longer; whether that is news."""
-        before, self.given_up = self.given_up, frozenset(names)
-        return self.given_up != before
+        return division is not None and bool(division.absent_for(rule))
 
     def count(self, name: str, events: int) -> None:
         """So many events of a type have come, which is one of ``waiting``."""
         self.waiting[name] += events
 
-    def take_hopeless(self) -> tuple[str, ...]:
-        """The types to be given up, each once."""
-        waited_for = self.absent - self.given_up
-        if not waited_for or sum(self.waiting.values()) <= self._waiting_events_max:
+    def take_unpublished(self) -> tuple[str, ...]:
+        """The types to be closed, each once."""
+        if not self.absent or sum(self.waiting.values()) <= self._waiting_events_max:
             return ()
-        self.absent &= self.given_up
-        return tuple(sorted(waited_for))
+        unpublished, self.absent = self.absent, frozenset()
+        return tuple(sorted(unpublished))

@@ -1,4 +1,4 @@
-"""What a broker of a network tells of it, and of the rules that are evaluated elsewhere.
+"""Status of a network by one of its brokers, and of the rules that are evaluated elsewhere.
 
 Every broker knows who is linked to whom, its own place in the trees, and where each rule is
 evaluated. How far a rule has come, and whose promise it waits for, the broker knows that evaluates
@@ -217,8 +217,8 @@ class DividedOverview(Overview):
                 for source in self._detection.publishers.of(name)
                 if source.is_open and name in source.floors
             ]
-            if name in self._detection.publishers.returning:
-                found.append(Holder("", (name,), "returning", TIME_MIN, stalls=True))
+            if name in self._detection.publishers.waited_for:
+                found.append(Holder("", (name,), "gone", TIME_MIN, stalls=True))
             for child, mark in station.said_of(name).items():
                 if mark != CLOSED:
                     stalls = now - self._moved.last(child, name) >= STALLED_AFTER_S

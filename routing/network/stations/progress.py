@@ -140,12 +140,11 @@ class Progress:
         self,
         duties: Duties,
         published: frozenset[str],
-        given_up: frozenset[str],
         together: Iterable[Iterable[str]],
         over: frozenset[str],
     ) -> None:
-        """These are the duties from now on; local sources publish these types, and those are given
-        up. ``together``: types that fragments look at together. ``over`` as in note_over.
+        """Set the duties from now on; local sources publish these types.
+        ``together``: types that fragments look at together. ``over`` as in note_over.
         """
         for child, released in duties.released(self._duties):
             self.said.doubt(child, released)
@@ -156,7 +155,7 @@ class Progress:
         self._arrange_kins(duties, together)
         self._outlook.arrange(duties.rules)
         self._arrange_ends()
-        self.said.arrange(published, given_up & duties.used, duties.expected)
+        self.said.arrange(published, duties.expected)
 
     def _arrange_types(self, duties: Duties) -> None:
         of = self._standings.of
@@ -176,7 +175,7 @@ class Progress:
             one.is_timed = not timed.isdisjoint(users)
 
     def _arrange_kins(self, duties: Duties, together: Iterable[Iterable[str]]) -> None:
-        """Who is of whose kin; nobody is because of Timer, which goes with all."""
+        """Arrange which types are coupled; none are by Timer, which goes with all."""
         graph = nx.Graph()
         graph.add_nodes_from(one.name for one in self._standings)
         here = ((*uses, duties.rules[rule].rule.defines.name) for rule, uses in duties.uses.items())
@@ -189,7 +188,7 @@ class Progress:
                 one.kin = kin
 
     def note_over(self, over: frozenset[str]) -> bool:
-        """These rules here are over; whether that is news."""
+        """Note that rules here are over; whether that is news."""
         if over == self._over:
             return False
         self._over = over
@@ -203,10 +202,6 @@ class Progress:
         }
         self.ends.arrange(uses, duties.defining)
 
-    def give_up(self, names: frozenset[str]) -> None:
-        """These types are brought by nobody, whoever might have."""
-        self.said.give_up(names & self._duties.used)
-
     # --- inputs ---
 
     def see(self, batch: EventBatch) -> None:
@@ -214,7 +209,7 @@ class Progress:
         self._outlook.see(batch)
 
     def hear_kept(self, name: str, until: int) -> None:
-        """What is kept elsewhere for masters of a type has come so far."""
+        """Hear how far that has come which is kept elsewhere for masters of a type."""
         self._kept[name] = max(until, self._kept.get(name, until))
 
     def reach(self, batch: EventBatch) -> None:

@@ -4,9 +4,10 @@ Law 1: the mark of a type is the least promise of those who publish it: CLOSED o
 beginning of time while somebody has asked whether they may. It is worked out again only when one of
 them may say something else.
 
-Law 2: a broker that is back without its memory publishes what the plan says that its clients may
-have been publishing. Until one of them does so again, or RETURNING_S have passed, nothing is said
-of such a type, as if a source had lost its link.
+Law 2: what the plan says that this broker publishes, and nobody here has published, has been
+published here before the broker lost its memory, or by others who are gone, and has closed. Where
+the plan says that somebody may still come back to publish it (messages.Plan), nothing is said of
+it, as if a source had lost its link.
 """
 
 from __future__ import annotations
@@ -15,10 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
 from routing.network.tables.router import CLOSED
-from routing.serving.sources import Source, SourceState
-
-RETURNING_S = 10.0
-"""Seconds for clients of a broker that is back; ours try again every 5 s at least."""
+from routing.serving.sources import Source
 
 
 class Publishers:
@@ -28,35 +26,38 @@ class Publishers:
         self.marks: Mapping[str, int] = {}
         """Of each type that local sources publish, or have published, what was last said."""
         self._of: dict[str, dict[str, Source]] = {}
-        """Those that publish a type, by name; none once all have gone."""
+        """The sources that publish a type, by name; none once all have gone."""
         self._asked: list[str] = []
         """Types that a source has asked to publish, each once for every request."""
-        self.returning: frozenset[str] = frozenset()
-        """Types that clients may come back to publish (Law 2)."""
-        self.returning_until: float | None = None
-        """When nobody waits for them any more; None where there are none."""
+        self.waited_for: frozenset[str] = frozenset()
+        """Types that somebody may come back to publish (Law 2)."""
         self._leaving: list[Source] = []
         self._is_told_of: list[Source] = []
-        """Those of them that are no news to the root."""
+        """Sources that are no news to the root."""
         self._is_said_anew = True
         """Whether they may say something else than ``marks``."""
 
     @property
     def types(self) -> Sequence[str]:
-        """What they publish, or have published."""
+        """The types that they publish, or have published."""
         return sorted(self._of)
 
     def of(self, name: str) -> Iterable[Source]:
-        """Those that publish a type."""
+        """The sources that publish a type."""
         return self._of.get(name, {}).values()
 
     @property
-    def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Those that publish, and their types; who is left out may come back."""
+    def all(self) -> Iterable[Source]:
+        """All that publish something, by their names."""
         sources = {name: one for own in self._of.values() for name, one in own.items()}
-        for name, source in sorted(sources.items()):
-            if (source.is_open or source.standing is SourceState.LEFT_OUT) and source.floors:
-                yield name, tuple(sorted(source.floors))
+        return [source for _, source in sorted(sources.items())]
+
+    @property
+    def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """The sources that publish, and their types."""
+        for source in self.all:
+            if source.is_open and source.floors:
+                yield source.name, tuple(sorted(source.floors))
 
     # --- coming and going ---
 
@@ -66,7 +67,7 @@ class Publishers:
         self.touch()
 
     def expect_no_more(self, names: Sequence[str]) -> None:
-        """It was answered."""
+        """Take in that it was answered."""
         for name in names:
             self._asked.remove(name)
         self.touch()
@@ -76,30 +77,17 @@ class Publishers:
         self._asked.clear()
         self.touch()
 
-    def strangers(self, names: Iterable[str]) -> set[str]:
-        """Those of these types that nobody publishes here, has published or has asked for."""
-        return {name for name in names if name not in self._of}.difference(self._asked)
-
-    def expect_back(self, names: Iterable[str], now: float) -> None:
-        """Clients may come back to publish these types, which are strange here (Law 2)."""
+    def follow(self, names: Iterable[str], waited_for: Iterable[str]) -> None:
+        """By the plan these types are published here, and those waited for (Law 2)."""
         for name in names:
-            self._of[name] = {}
-        self._wait_for(self.returning.union(names), now + RETURNING_S)
-
-    def expect_nobody_back(self) -> None:
-        """They had their time."""
-        self._wait_for(frozenset(), None)
-
-    def _wait_for(self, names: frozenset[str], until: float | None) -> None:
-        self.returning, self.returning_until = names, until if names else None
+            self._of.setdefault(name, {})
+        self.waited_for = frozenset(waited_for)
         self.touch()
 
     def add(self, source: Source, names: Iterable[str]) -> None:
         """A source publishes these types from now on."""
         for name in names:
             self._of.setdefault(name, {})[source.name] = source
-        if self.returning:
-            self._wait_for(self.returning.difference(names), self.returning_until)
         self.touch()
 
     def leave(self, source: Source) -> None:
@@ -129,14 +117,13 @@ class Publishers:
 
     def tell_open(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         """As ``open``, to the root: so it knows who has left, and takes it for no other of that
-        name, which may be somewhere else by then. Those who may come back (Law 2) have none.
+        name, which may be somewhere else by then.
         """
         self._is_told_of = list(self._leaving)
-        back = [("", tuple(sorted(self.returning)))] if self.returning else []
-        return [*back, *self.open]
+        return list(self.open)
 
     def take_leaving(self) -> list[Source]:
-        """Those that have closed since this was last asked, and of which the root has to hear."""
+        """Give the sources that have closed since the last call, if the root has to hear of it."""
         leaving, told = self._leaving, self._is_told_of
         self._leaving, self._is_told_of = [], []
         return [one for one in leaving if one not in told]
@@ -157,7 +144,7 @@ class Publishers:
             for one in sources.values():
                 if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
                     said[name] = mark
-        for name in (*self._asked, *self.returning):
+        for name in (*self._asked, *self.waited_for):
             said[name] = TIME_MIN
         self.marks = said
         return said

@@ -20,7 +20,7 @@ from routing.network.stations.standing import UNSAID, Kin, Sayer, Standings, Typ
 from routing.network.tables.router import CLOSED
 
 Table = dict[str, Sayer]
-"""What one child has said, by type."""
+"""The words of one child, by type."""
 
 
 class Said:
@@ -54,18 +54,17 @@ class Said:
         return kin.furthest
 
     def by_child(self, name: str) -> dict[str, int]:
-        """What each child that forwards a type has said of it."""
+        """The mark that each child which forwards a type has said of it."""
         tables = self._children.items()
         return {child: table[name].mark for child, table in tables if name in table}
 
     def arrange(
         self,
         published: frozenset[str],
-        given_up: frozenset[str],
         expected: Mapping[str, Iterable[str]],
     ) -> None:
-        """From now on local sources publish these types, these are given up, and children forward
-        those of ``expected``. What a child has said stays said, but for an end: what has ended may
+        """From now on local sources publish these types, and children forward those of
+        ``expected``. What a child has said stays said, but for an end: what has ended may
         begin anew; if it does not, the child says so again.
         """
         before, self._children = self._children, {}
@@ -80,29 +79,22 @@ class Said:
             self._children[child] = {
                 name: Sayer(self._standings.of(name), _open(table.get(name))) for name in names
             }
-        self.give_up(given_up)
-
-    def give_up(self, names: frozenset[str]) -> None:
-        """These types are brought by nobody, whoever might have."""
         for one in self._standings:
-            one.is_given_up = False
             one.told = one.mark = UNSAID
             one.kin.is_furthest_known = False
-        for name in names:
-            self._standings.of(name).is_given_up = True
         self._touched = {one for one in self._standings if one.least() != UNSAID}
         self._is_anew = True
         self.closed.clear()
         self.closings += 1
 
     def doubt(self, child: str, names: Iterable[str]) -> None:
-        """What a child has said of these types counts no more; ``arrange`` must come next."""
+        """Doubt what a child has said of these types; ``arrange`` must come next."""
         table = self._children.get(child, {})
         for name in names:
             table.pop(name, None)
 
     def forget(self) -> None:
-        """What children have said counts no more."""
+        """Forget what children have said."""
         self._children = {}
 
     def take(self, child: str, marks: Iterable[tuple[str, int]]) -> bool:

@@ -48,16 +48,15 @@ class TypeProgress:
         self.sayers: list[Sayer] = []
         """The children that forward the type, with what they have said."""
         self.own = TIME_MIN
-        """What the local sources say."""
+        """The mark of the local sources."""
         self.is_published = False
         """Whether local sources publish it."""
-        self.is_given_up = False
         self.told = UNSAID
         """The least that is said."""
         self.bound = UNSAID
         """No mark is beyond that."""
         self.mark = UNSAID
-        """What follows from both."""
+        """The mark that follows from both."""
         # Progress
         self.users: list[Evaluated] = []
         """The rules here whose marks it bears on, through other rules here too."""
@@ -80,7 +79,7 @@ class TypeProgress:
         self.begun = TIME_MIN
         """The front when the plan that there is was begun with."""
         self.looked_at_from = TIME_MIN
-        """Which front is worth a look (lagging, Law 4)."""
+        """The front from which on it is worth a look (lagging, Law 4)."""
 
     def forget(self) -> None:
         """Nothing of it has come (Progress)."""
@@ -95,12 +94,7 @@ class TypeProgress:
 
     def least(self) -> int:
         """The least of what is said; UNSAID where nobody is expected to say anything."""
-        if self.is_given_up:
-            least = CLOSED
-        elif self.is_published:
-            least = self.own
-        else:
-            least = UNSAID
+        least = self.own if self.is_published else UNSAID
         for sayer in self.sayers:
             if sayer.mark < least:
                 least = sayer.mark

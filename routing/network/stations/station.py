@@ -5,7 +5,7 @@ rules here (progress). That a type has ended is told to the father once all that
 gone up.
 
 Law 2: a type that nobody publishes or has published is given nothing; rules here that need it,
-perhaps through others, wait (missing). Given up, it counts as one that nobody publishes any more.
+perhaps through others, wait (missing).
 
 Law 3: where rules begin anew, engine and forwarder are new: everything that is needed comes again.
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import TIME_MIN, EventBatch
+from matcher.single import packed
 from routing.messages import Forward
 from routing.network.stations.duties import NO_DUTIES, duties_of
 from routing.network.stations.lagging import Company, Kept, Lagging, Lags, Together
@@ -45,6 +46,9 @@ from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.intervals import Intervals
 from rules.pattern import TIMER, RuleSet
 
+PACKED_MIN = 8
+"""Batches that have come from which on those of one event are packed into columns."""
+
 
 class Station:
     """Owner of a broker's engine and forwarder while rules are divided."""
@@ -58,8 +62,11 @@ class Station:
         """Whether any rule is pulled (Law 4)."""
         self._begins_anew = True
         self._duties = NO_DUTIES
-        """What follows from the division of the rules."""
+        """The duties by the division of the rules."""
         self.missing = Missing(waiting_events_max)
+        self._fresh: list[EventBatch] = []
+        self._late: list[EventBatch] = []
+        """Events that have come, and that ``_take_come`` has yet to give to all here."""
         self._is_fed = False
         """Whether the engine was given events since it was last advanced."""
         self._is_anew = True
@@ -70,12 +77,12 @@ class Station:
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
         self.lagging = Lagging(lags)
-        """Which rules wait here while others run ahead."""
+        """Rules that wait here while others run ahead."""
         self.outbox = Outbox()
-        """What is to be sent to the father."""
+        """Messages for the father."""
         self._own: Mapping[str, int] = {}
         self._clock: int | None = None
-        """What ``advance`` was given last."""
+        """The clock that ``advance`` was given last."""
         self.has_news = False
         """Whether anything has come that ``advance`` was not called for."""
         self.found: dict[str, tuple[int, int]] = {}
@@ -170,6 +177,7 @@ class Station:
 
         What was evaluated stays evaluated: the marks that were given are remembered.
         """
+        self._take_come()
         wanted, demands = self._forwarder.wanted, self._forwarder.demands
         self._engine = self._engine.fresh()
         self._progress.forget()
@@ -181,23 +189,20 @@ class Station:
 
     def forget_far(self, is_far: Callable[[str, int], bool]) -> bool:
         """Forget how far types have come, by names and times; whether any had come so far."""
+        self._take_come()
         return self._progress.forget_far(is_far)
 
     def want(
         self, predicates: Mapping[str, tuple[Predicate, ...]], demands: Mapping[str, Demanded]
     ) -> None:
-        """What the father wants of published events has changed; by the names of types."""
+        """Change what the father wants of published events, by the names of types."""
+        self._take_come()
         self._forwarder.want(predicates, demands)
         self._is_anew = True
 
-    def give_up(self, names: Iterable[str]) -> None:
-        """Rules wait for these types no longer."""
-        if self.missing.give_up(names):
-            self.has_news = self._is_anew = True
-            self._progress.give_up(self.missing.given_up)
-
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
+        self._take_come()
         before, duties = self._duties.rules, duties_of(self._name, division)
         here = duties.rules
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
@@ -213,7 +218,7 @@ class Station:
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
-        self._progress.arrange(duties, published, self.missing.given_up, self._together, self._over)
+        self._progress.arrange(duties, published, self._together, self._over)
         self._follow_pulls(division)
         self.lagging.begin_anew()
         self.outbox.begin_anew()
@@ -255,21 +260,32 @@ class Station:
 
     def push(self, batches: Iterable[EventBatch], *, fresh: bool = True) -> None:
         """Take events in, of local sources or from a child; ``fresh`` as in Forward."""
-        used, missing = self._duties.used, self.missing
-        for batch in batches:
-            if len(batch):
-                name = batch.type.name
-                self._progress.reach(batch)
-                if name in used:
-                    self._engine.push(batch)
-                    self._progress.see(batch)
-                    self._is_fed = True
-                if name in missing.waiting:
-                    missing.count(name, len(batch))
-                self._forwarder.push(batch, fresh=fresh)
-                if self.is_pulling:
-                    self._pulls.see(batch)
-                self.has_news = True
+        come = [batch for batch in batches if len(batch)]
+        for batch in come:
+            self._progress.reach(batch)
+        if come:
+            (self._fresh if fresh else self._late).extend(come)
+            self.has_news = True
+
+    def _take_come(self) -> None:
+        """Give what has come to engine, fragments and pulls; many that came one by one, at once."""
+        for come, fresh in ((self._fresh, True), (self._late, False)):
+            if come:
+                for batch in packed(come) if len(come) >= PACKED_MIN else come:
+                    self._take_batch(batch, fresh)
+                come.clear()
+
+    def _take_batch(self, batch: EventBatch, fresh: bool) -> None:
+        name, missing = batch.type.name, self.missing
+        if name in self._duties.used:
+            self._engine.push(batch)
+            self._progress.see(batch)
+            self._is_fed = True
+        if name in missing.waiting:
+            missing.count(name, len(batch))
+        self._forwarder.push(batch, fresh=fresh)
+        if self.is_pulling:
+            self._pulls.see(batch)
 
     def take(self, child: str, message: Forward) -> None:
         """Take in what a child has sent."""
@@ -284,13 +300,14 @@ class Station:
 
     def awake(self, asked: AskedSpans) -> None:
         """The father asks (Law 4)."""
+        self._take_come()
         self._pulls.hear(asked)
         for rule, spans, horizon in asked:
             self._forwarder.ask(rule, spans, horizon)
         self.has_news = True
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
-        """What waits to be asked for, for masters of these types, has come so far (Law 4)."""
+        """Hear how far that has come which waits for masters of these types (Law 4)."""
         for name, until in types:
             if self._pulls.want_horizons(name):
                 self._progress.hear_kept(name, until)
@@ -309,6 +326,7 @@ class Station:
         if is_same and not self.has_news:
             return None
         self._own, self._clock, self.has_news = own, clock, False
+        self._take_come()
         is_anew, self._is_anew = self._is_anew, False
         progress = self._progress
         moved = progress.hear(own, self._pulls if self.is_pulling else None, is_anew=is_anew)
@@ -327,7 +345,7 @@ class Station:
 
     @property
     def _companies(self) -> Iterator[Company]:
-        """What waits for one another here (lagging), but for rules that end."""
+        """Companies that wait for one another here (lagging), but for rules that end."""
         for name, one in self._duties.rules.items():
             if name not in self._ending:
                 yield Together(name, self._duties.uses[name] - {TIMER.name}, one.begin)
@@ -375,7 +393,7 @@ class Station:
         return self._engine.advance(marks)
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """What is to be asked for (Law 4), by child."""
+        """Give the questions to ask (Law 4), by child."""
         return self._pulls.take_asked()
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:

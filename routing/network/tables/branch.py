@@ -12,20 +12,22 @@ from routing.delivery.subscriptions import PER_TYPE_MAX, parcel_of
 from routing.messages import Flow, Known, Want
 from routing.network.tables.demand import Demand
 from routing.network.tables.filters import TypeFilters, filters_of, type_of
+from routing.network.tables.outbox import BATCHES_AT_ONCE, EVENTS_AT_ONCE
 from routing.network.tables.owed import Owed, RuleWatermarks
 from routing.order import greatest_time
 from routing.partition.predicates import Predicate
 from routing.serving.deployment import Deployed
+from routing.wire.extent import EXTENT_MAX, extent_of
 
 
 class Branch:
-    """What lies beyond one neighbour; many filters of a type are matched as ``matching`` says."""
+    """One neighbour, and what is beyond; many filters are matched as ``matching`` says."""
 
     def __init__(self, neighbour: str, matching: Matching = ON_PROCESSOR) -> None:
         self.neighbour = neighbour
         self._matching = matching
         self.told: dict[str, tuple[str, ...]] | None = None
-        """What it was told to send, by type; None before it was told anything."""
+        """Filters that it was told to send by, by type; None before it was told anything."""
         self.told_number = 0
         """The number under which it was told that."""
         self.untold: set[str] = set()
@@ -33,7 +35,7 @@ class Branch:
         self.has_joined = False
         """Whether it is in the plan, and nobody has been asked since what else is known."""
         self.known: Known | None = None
-        """What it was told that the root knows."""
+        """The root's knowledge as it was told."""
         self.amendments = 0
         """How often that was amended since it was told whole."""
         self.amended: int | None = None
@@ -41,7 +43,7 @@ class Branch:
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
         self.predicates: dict[str, tuple[Predicate, ...]] = {}
-        """What is wanted there of published events, of types with few filters."""
+        """Predicates of published events that are wanted there, of types with few filters."""
         self.demands: dict[str, Demand] = {}
         """The same of types with more than PER_TYPE_MAX."""
         self.wanted_version = 0
@@ -52,19 +54,19 @@ class Branch:
         """The types of which filters have changed since ``index``."""
         self._demands: dict[str, Demand] = {}
         self._many: dict[str, Demand] = {}
-        """Those of types with MANY filters, which come and go."""
+        """Demands of types with MANY filters, which come and go."""
         self._flows: list[Flow] = []
         self._closed: dict[str, int] = {}
         """Sources that have closed, with the numbers of their last events."""
         self.has_flows = False
         """Whether ``take_flows`` has something to give."""
         self.owed = Owed()
-        """What it was told of marks."""
+        """Marks that it was told, or is owed."""
 
     # --- what is wanted there ---
 
     def said(self) -> Want | None:
-        """What it was told last, whole, under the number of that; None before it was."""
+        """The want that it was told last, whole, under the number of that; None before it was."""
         if self.told is None:
             return None
         texts = sorted(text for texts in self.told.values() for text in texts)
@@ -208,7 +210,7 @@ class Branch:
             return None
         parcel = parcel_of(batches, patterns, order)
         if parcel is not None:
-            self._flows.append(Flow(parcel.batches, parcel.order))
+            self._flows += [Flow(part.batches, part.order) for part in _messages(parcel)]
             self.has_flows = True
         return parcel
 
@@ -246,7 +248,7 @@ class Branch:
         self.has_flows = True
 
     def take_flows(self) -> list[Flow]:
-        """What is to be sent now."""
+        """Give the flows to send now."""
         if self._closed:
             self._last_flow(closed=tuple(self._closed.items()))
             self._closed = {}
@@ -259,3 +261,14 @@ class Branch:
         flow = Flow(last.batches, last.order, last.closed + closed, last.marks + marks)
         self._flows.append(flow)
         self.has_flows = True
+
+
+def _messages(parcel: Parcel) -> Iterator[Parcel]:
+    """A parcel in parts that fit into messages."""
+    is_short = parcel.events <= EVENTS_AT_ONCE and len(parcel.batches) <= BATCHES_AT_ONCE
+    if parcel.events == 1 or (is_short and extent_of(parcel.batches) <= EXTENT_MAX):
+        yield parcel
+        return
+    head, rest = parcel.cut(parcel.events // 2)
+    yield from _messages(head)
+    yield from _messages(rest)

@@ -87,9 +87,7 @@ def _merge(texts: list[str], schema: EventType) -> list[str]:
 
 
 def _alike(filters: Mapping[str, Filter], name: str) -> Iterator[list[str]]:
-    """The filters that ask the same of all attributes but one, of which they want some numbers:
-    in the order of these.
-    """
+    """Filters that ask the same but for numbers of one attribute, in the order of these."""
     runs: dict[frozenset[Constraint], list[tuple[int | float, str]]] = {}
     for text, filter_ in filters.items():
         wanted = values_of(filter_, name)

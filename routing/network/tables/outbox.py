@@ -1,15 +1,16 @@
-"""What a broker is about to send its father in a tree, in parts that fit into messages."""
+"""Events and marks for a broker's father in a tree, in parts that fit into messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
 from routing.network.recovery.dues import Times
 from routing.partition.asking import Answers
 from routing.partition.forwarder import Forwarded
-from routing.wire.extent import EXTENT_MAX, extent
+from routing.wire.extent import EXTENT_MAX, extent, fitting
 
 BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
 """Batches, and events beyond which no more batches are added, in one message; EXTENT_MAX, too."""
@@ -20,13 +21,14 @@ class Outbox:
 
     def __init__(self) -> None:
         self.waiting: list[Forward] = []
-        """What ``take`` would give."""
+        """Messages that ``take`` would give."""
         self._told: dict[str, int] = {}
         """The marks of types that were last told."""
 
     def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
         """Have these events sent to the father, and then the marks and the answers."""
-        batches, fresh = forwarded.batches, len(forwarded.fresh)
+        first_sent, late = _fitting(forwarded.fresh), _fitting(forwarded.late)
+        batches, fresh = (*first_sent, *late), len(first_sent)
         if len(batches) <= 1 and not forwarded.waited:  # common
             if batches or marks or answers:
                 self.waiting.append(Forward(batches, marks, fresh, answers))
@@ -41,7 +43,7 @@ class Outbox:
             self.waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
 
     def news(self, marks: Mapping[str, int]) -> Times:
-        """Those of the marks that are greater than was told; they are told by that."""
+        """Give the marks that are greater than was told; they are told by that."""
         told = self._told
         news = [one for one in marks.items() if one[1] > told.get(one[0], TIME_MIN)]
         told.update(news)
@@ -52,7 +54,7 @@ class Outbox:
         self._told = {}
 
     def take(self) -> list[Forward]:
-        """What is to be sent, in order."""
+        """Give the messages to send, in order."""
         waiting, self.waiting = self.waiting, []
         return waiting
 
@@ -62,18 +64,23 @@ class Outbox:
 
 
 def _waited(forwarded: Forwarded) -> Iterator[Forward]:
-    came = [times.astype("<i8").tobytes() for _, times in forwarded.waited]
+    came = b"".join(times.astype("<i8").tobytes() for _, times in forwarded.waited)
     first = 0
     for part in message_sized(batch for batch, _ in forwarded.waited):
-        yield Forward(part, came=b"".join(came[first : first + len(part)]))
-        first += len(part)
+        last = first + 8 * sum(map(len, part))
+        yield Forward(part, came=came[first:last])
+        first = last
+
+
+def _fitting(batches: Sequence[EventBatch]) -> list[EventBatch]:
+    return [piece for batch in batches for piece in fitting(batch)]
 
 
 def message_sized(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
-    """Batches in parts that fit into messages."""
+    """Batches in parts that fit into messages; one that is too long is cut."""
     part: list[EventBatch] = []
     events = size = 0
-    for batch in batches:
+    for batch in itertools.chain.from_iterable(map(fitting, batches)):
         own = extent(batch)
         if part and size + own > EXTENT_MAX:
             yield tuple(part)

@@ -245,9 +245,7 @@ class CostModel:
         return math.expm1(-rate * window) / math.expm1(-rate * filled) if rate else 1.0
 
     def _result_marks(self, tree: DividedTree, results: _OnLinks) -> float:
-        """Bytes a second of marks behind composite events; marks that go whenever they move are
-        added to ``results``.
-        """
+        """Bytes a second of marks behind composite events; others are added to ``results``."""
         over: dict[DirectedLink, set[str]] = defaultdict(set)
         for broker, wanted in tree.wants.items():
             for name in wanted:

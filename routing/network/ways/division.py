@@ -55,7 +55,7 @@ def divided(
     (root,) = (name for name, father, _ in nodes if not father)
     published = _published(nodes, absent)
     schemas = {schema.name: schema for schema in known.types}
-    fathers |= {name: root for name, _ in absent}
+    fathers = _with_absent(fathers, root, absent)
     divide = _divide_of(strategy(), choice)
     return _division(divide, ordering, root, fathers, published, deployed, schemas)
 
@@ -78,8 +78,8 @@ def divided_for_sinks(
     """
     deployed = rules_for(filters, known)
     used = {one.name for rule in deployed for one in rule.rule.used_types}
-    fathers = dict(fathers_of(root, tuple(name for name, _, _ in nodes), links))
-    fathers |= {name: root for name, _ in absent}
+    nearer = fathers_of(root, tuple(name for name, _, _ in nodes), links)
+    fathers = _with_absent(nearer, root, absent)
     published = {
         node: names & used
         for node, names in _published(nodes, absent).items()
@@ -92,7 +92,7 @@ def divided_for_sinks(
 
 
 def choice_of(plan: Plan) -> Choice:
-    """What a plan says of what was chosen."""
+    """The choice that a plan says."""
     return Choice(plan.rates, plan.candidate)
 
 
@@ -104,10 +104,16 @@ def _divide_of(strategy: Strategy, choice: Choice) -> Divide:
 
 
 def _published(nodes: Collection[ReportedNode], absent: Absent) -> dict[str, frozenset[str]]:
-    return {
-        **{name: frozenset(names) for name, _, names in nodes},
-        **{name: frozenset(names) for name, names in absent},
-    }
+    published = {name: frozenset(names) for name, names in absent}
+    for name, _, names in nodes:
+        published[name] = published.get(name, frozenset()).union(names)
+    return published
+
+
+def _with_absent(fathers: Mapping[str, str], root: str, absent: Absent) -> dict[str, str]:
+    """With those who are not in the tree below its root."""
+    away = {name: root for name, _ in absent if name != root}
+    return {**away, **fathers}
 
 
 def _division(

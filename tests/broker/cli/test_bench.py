@@ -1,13 +1,16 @@
 """``rexmq bench`` on the project's own folder, at its smallest size."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from benchmarks import files, spark
+from benchmarks import files, network, spark
 from benchmarks.apart import Outcome, outcome_of, sentence_of
+from benchmarks.kill import Outcome as Killed
+from benchmarks.kill import _given_up
 from benchmarks.report import Row, table
 from benchmarks.soak import Sample, growth
 from broker.cli import bench, main
@@ -127,6 +130,44 @@ def test_without_a_checkout_there_are_no_benchmarks(
     monkeypatch.setattr(bench, "FOLDER", tmp_path / "benchmarks")
     assert main(["bench"]) == 2
     assert "needs a source checkout" in capfd.readouterr().err
+
+
+def test_a_run_with_a_kill_says_what_is_not_as_it_should_be(tmp_path: Path) -> None:
+    wanted, received = Counter({"a": 1, "b": 2, "c": 1}), Counter({"a": 2, "b": 1, "c": 1, "d": 1})
+    assert not list(Killed(9, 0, wanted, wanted, (5.0, 2.9), [], 1.0).faults())
+    assert list(Killed(9, 4, wanted, received, (5.0, 3.1), ["b1 by b2"], 1.0).faults()) == [
+        "4 events refused or not acknowledged",
+        "1 lost",
+        "1 twice",
+        "1 wrong",
+        "given up though alive: b1 by b2",
+        "silent for more than 3 s once all were there",
+    ]
+
+
+def test_who_is_killed_is_missed_once_by_each_neighbour(tmp_path: Path) -> None:
+    line = 'level=warning message="neighbour down" neighbour={} reason="the link broke"\n'
+    (tmp_path / "b1.log").write_text(line.format("b2") + line.format("b3"))
+    (tmp_path / "b2.log").write_text("")
+    (tmp_path / "b3.log").write_text(line.format("b2") * 2)
+    names = ("b1", "b2", "b3")
+    assert list(_given_up(tmp_path, names, "b2")) == ["b3 by b1", "b2 by b3"]
+    assert len(list(_given_up(tmp_path, names, None))) == 4
+
+
+def test_brokers_that_do_not_settle_cost_their_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tried(strategy: str, seconds: float, pace: float, size: int) -> network.Trial:
+        if size > 1:
+            raise TimeoutError("not settled in 60 s: 52,224 events unacknowledged")
+        return network.Trial(9_000.0, 700.0, [0.001, 0.002, 0.003], "")
+
+    monkeypatch.setattr(network, "_trial", tried)
+    rows = {row.name: row for row in network._rows("adaptive", 4.0, 1.0, 1.0)}
+    batches = rows.pop("adaptive: batches of 256")
+    assert batches.value is None
+    assert "52,224 events unacknowledged" in batches.note
+    assert len(rows) == 4
+    assert all(row.value is not None for row in rows.values())
 
 
 def test_a_soak_finds_what_grows() -> None:

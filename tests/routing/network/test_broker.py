@@ -33,7 +33,8 @@ from routing.messages import (
     Shared,
     Want,
 )
-from routing.network.making import make_broker
+from routing.network.brokers.broker import Broker
+from routing.network.brokers.planning import INPUTS_CLOSED
 from routing.network.strategy import Adaptive, Centralized, make, names, register
 from routing.overlay.config import OverlayConfig
 
@@ -474,7 +475,7 @@ def test_late_events_are_refused_at_their_own_broker() -> None:
 
 def test_requests_wait_until_there_is_a_way_to_the_root() -> None:
     network = Network(1)
-    broker = make_broker(
+    broker = Broker(
         NodeConfig(name="b1", wall_clock=False),
         OverlayConfig("b1", 9),
         rules.engine.make("naive"),
@@ -918,8 +919,8 @@ def test_rules_wait_for_a_type_until_too_many_events_wait_with_them() -> None:
     network.run(0.2)
     (late,) = [line for line in network.take_lines() if "Late" in line]
     assert late.startswith('k: Late@3("a")')
-    warned = [one for one in network.mesh.log if isinstance(one, Log) and "wait no" in one.text]
-    assert [one.fields["types"] for one in warned] == [["Never"]]
+    warned = [one for one in network.mesh.log if getattr(one, "text", "") == INPUTS_CLOSED]
+    assert [(one.fields["why"], one.fields["types"]) for one in warned] == [("never", ["Never"])]
     # Who publishes it after all begins beyond what was evaluated without it.
     never = schema_of("Never(n: int)")
     network.connect("n", "b2").advertise([never])

@@ -1,4 +1,4 @@
-"""Brokers that come back into a network after others may have forgotten them (following, Law 3)."""
+"""Brokers that come back after others have closed their inputs (following, Law 3)."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from brokers import SCHEMAS, Network
 
 import rules.engine
 from routing.config import NodeConfig
-from routing.network.making import make_broker
+from routing.network.brokers.broker import Broker
 from routing.network.strategy import make
 from routing.overlay.config import OverlayConfig
 
@@ -16,7 +16,7 @@ TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
 
 def start(network: Network, name: str, *others: str) -> None:
     """A broker more, linked to these."""
-    made = make_broker(
+    made = Broker(
         NodeConfig(name=name, wall_clock=False),
         OverlayConfig(name, forget_s=12.0),
         rules.engine.make("naive"),
@@ -28,30 +28,35 @@ def start(network: Network, name: str, *others: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["centralized", "distributed-mt"])
-def test_a_source_that_comes_back_to_a_root_that_is_new_to_it_holds_nothing_up(
+def test_inputs_that_had_been_closed_begin_beyond_all_marks_under_a_new_root_too(
     monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
-    """The one that came back had never heard of it, and its source held rules up for ever."""
+    """It has closed nobody, but is told who was."""
     monkeypatch.setattr("brokers.OverlayConfig", partial(OverlayConfig, forget_s=12.0))
     monkeypatch.setattr(Network, "strategy", strategy)
     network = Network(2)
-    network.connect("t", "b1").advertise([TEMP])
+    for name, broker in (("t", "b1"), ("u", "b2")):
+        network.connect(name, broker).advertise([TEMP])
+    network.run(0.5)
+    network.connect("m", "b2").deploy("rule hot: define Hot() from Temp()")
+    network.connect("k", "b2").subscribe("Hot()")
     network.run(0.5)
     network.publish("t", 'Temp@1("a", 50)', 2)
+    network.publish("u", 'Temp@19("a", 50)', 20)
     wires = network.both_ways("b1", "b2")
     for wire in wires:
         wire.cut = True
     network.run(5)
     start(network, "a0", "b2")
     start(network, "a1", "a0")
-    network.run(12)
+    network.run(20)
     assert network.brokers["b2"].ground.router.root == "a0"
     for wire in wires:
         wire.cut = False
     network.run(5)
     assert network.brokers["b1"].ground.router.root == "a0"
-    (source,) = network.brokers["b1"].status(network.mesh.now)["sources"]
-    assert source["standing"] == "left out"
+    (source,) = [one for one in network.brokers["b1"].ground.sources if not one.home]
+    assert source.mark("Temp") == 20_000_000
 
 
 def test_the_names_of_who_is_forgotten_are_free(monkeypatch: pytest.MonkeyPatch) -> None:

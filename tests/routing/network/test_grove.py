@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 from networks import run, sharp, write
+from pairs import seeds
 
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.grove import Grove
@@ -36,7 +37,7 @@ def test_a_tree_without_news_has_nothing_to_do(
         return found
 
     monkeypatch.setattr(SinkTreesDetection, "advance", watched)
-    for seed in range(4):
+    for seed in seeds(2, 4):
         if (case := sharp(seed)) is not None:
             run(write(tmp_path, seed, *case, strategy))
     assert passed_over[0] > 100, passed_over

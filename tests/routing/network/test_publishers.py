@@ -1,7 +1,7 @@
 """What the local sources of a broker say of their types, and whether anybody waits for them."""
 
 from matcher.model import TIME_MIN
-from routing.network.stations.publishers import RETURNING_S, Publishers
+from routing.network.stations.publishers import Publishers
 from routing.network.tables.router import CLOSED
 from routing.serving.sources import FAR, Source, SourceState
 
@@ -78,20 +78,13 @@ def test_of_sources_that_have_closed_their_types_are_kept_and_nothing_else() -> 
     assert not list(publishers.of("A"))
 
 
-def test_types_whose_clients_may_come_back_stand_still_until_they_do_or_have_had_their_time() -> (
-    None
-):
+def test_what_the_plan_knows_of_and_nobody_publishes_is_closed_or_waited_for() -> None:
     publishers, _, _ = with_two()
     publishers.expect(["C"])
-    strangers = publishers.strangers(["A", "C", "D", "E"])
-    assert strangers == {"D", "E"}
-    publishers.expect_back(strangers, 100.0)
-    assert publishers.types == ["A", "B", "D", "E"]
-    assert publishers.say() == {"A": 10, "B": 10, "C": TIME_MIN, "D": TIME_MIN, "E": TIME_MIN}
+    publishers.follow(["A", "C", "D", "E"], ["D"])
+    assert publishers.types == ["A", "B", "C", "D", "E"]
+    assert publishers.say() == {"A": 10, "B": 10, "C": TIME_MIN, "D": TIME_MIN, "E": CLOSED}
     publishers.add(source("d", 30, "D"), ["D"])
-    assert publishers.returning == {"E"}
-    assert publishers.returning_until == 100.0 + RETURNING_S
-    publishers.expect_nobody_back()
+    publishers.follow(["A", "B", "D", "E"], [])
     publishers.expect_no_more(["C"])
-    assert publishers.say() == {"A": 10, "B": 10, "D": 30, "E": CLOSED}
-    assert publishers.returning_until is None
+    assert publishers.say() == {"A": 10, "B": 10, "C": CLOSED, "D": 30, "E": CLOSED}

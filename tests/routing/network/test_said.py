@@ -18,13 +18,11 @@ class Anew:
 
     def __init__(self) -> None:
         self.published: frozenset[str] = frozenset()
-        self.given_up: frozenset[str] = frozenset()
         self.children: dict[str, dict[str, int]] = {}
         self.own: dict[str, int] = {}
 
     def told(self) -> dict[str, int]:
         said = {name: self.own.get(name, TIME_MIN) for name in self.published}
-        said.update(dict.fromkeys(self.given_up, CLOSED))
         for table in self.children.values():
             for name, mark in table.items():
                 said[name] = min(said.get(name, CLOSED), mark)
@@ -66,7 +64,7 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
                 said.doubt(child, doubted)
                 for name in doubted & anew.children.get(child, {}).keys():
                     del anew.children[child][name]
-                anew.published, anew.given_up = subset(random), subset(random)
+                anew.published = subset(random)
                 before = anew.children
                 anew.children = {
                     child: {
@@ -77,15 +75,11 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
                     }
                     for child, names in expected.items()
                 }
-                said.arrange(anew.published, anew.given_up, expected)
+                said.arrange(anew.published, expected)
                 limits = dict.fromkeys(sorted(subset(random))[: random.randrange(3)], CLOSED)
                 seen, is_anew = {}, True
             case 1:
                 anew.own = {name: a_mark(random) for name in subset(random)}
-            case 2:
-                anew.given_up = subset(random)
-                said.give_up(anew.given_up)
-                seen = {}
             case _:
                 child = random.choice("xyz")
                 told = [(name, a_mark(random)) for name in sorted(subset(random))]

@@ -12,7 +12,7 @@ import pytest
 from processing_tree import ProcessingTree, Source
 from tree_cases import TreeCase, rows
 
-COUNT = int(os.environ.get("REXMQ_TREES", "300")) // 2
+COUNT = int(os.environ.get("REXMQ_TREES", "100")) // 2
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 3
 

@@ -1,5 +1,6 @@
 """The forwarder against its oracle, and what it remembers."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
@@ -28,7 +29,7 @@ from routing.partition.predicates import Predicate
 from rules.subscription import Subscription, parse_subscription
 from rules.terms import CANDIDATE
 
-CASES = 400
+CASES = int(os.environ.get("REXMQ_TREES", "100"))
 
 
 def ids(forwarded: Forwarded) -> list[str]:

@@ -36,11 +36,12 @@ from routing.partition.asking import (
 )
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
+from routing.partition.gate import DROPPED_MIN, Windows, WindowsByKey
 from routing.partition.pulling import Around, masters_of, pull_of
 from routing.partition.pulls import PullRole, Pulls, roles_at
 from rules.pattern import Rule
 
-COUNT = int(os.environ.get("REXMQ_TREES", "300"))
+COUNT = int(os.environ.get("REXMQ_TREES", "100"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 
 
@@ -312,6 +313,42 @@ def test_an_answer_to_what_was_asked_before_answers_nothing_else():
     assert told.mark == 8
     told.answer(2, 10)
     assert (told.mark, len(told)) == (TIME_MAX, 0)
+
+
+def test_many_that_wait_for_an_answer_are_one_window_by_key():
+    """Where masters run ahead of what they ask for, each cost as much as all that had been asked
+    for: a broker that fell behind by some seconds never caught up.
+    """
+    windows = WindowsByKey(Around("C", 5_000, 0, ((0, 0),)), slack=10)
+    keys_ = [("a",), ("b",)]
+    for time in range(10_000):
+        windows.add([MasterSpan(time * 100, time * 100, 0, keys_[time % 2])])
+        windows.drop(time)
+    assert {key: len(one) for key, one in windows.by_key.items()} == dict.fromkeys(keys_, 1)
+    times = np.array([-4_901, -4_900, 999_900, 999_901])
+    assert windows.hold(("b",), times).tolist() == [False, True, True, False]
+    for time in range(DROPPED_MIN):
+        windows.add([MasterSpan(2_000_000 + time, 2_000_000 + time, 0, ("a",))])
+    windows.drop(1_000_000)
+    assert set(windows.by_key) == {("a",)}
+
+
+def test_a_time_is_held_where_it_lies_in_some_window():
+    random = Random(1)
+    for _ in range(200):
+        windows, known = Windows(), []
+        for _ in range(random.randrange(12)):
+            start = random.randrange(60)
+            known.append((start, start + random.randrange(9)))
+            windows.add(*known[-1])
+        mark = random.randrange(-5, 60)
+        windows.drop(mark)
+        times = np.arange(mark, 75)
+        held = [any(start <= time <= end for start, end in known) for time in times]
+        assert windows.hold(times).tolist() == held
+        assert all(
+            windows.meet(time, time) == is_held for time, is_held in zip(times, held, strict=True)
+        )
 
 
 def test_masters_whose_windows_meet_are_asked_for_together():

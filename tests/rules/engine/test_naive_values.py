@@ -28,7 +28,7 @@ from rules.terms import (
     Or,
 )
 
-COUNT = int(os.environ.get("REXMQ_CASES", "1200"))
+COUNT = int(os.environ.get("REXMQ_CASES", "400"))
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 

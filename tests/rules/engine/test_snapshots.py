@@ -15,7 +15,7 @@ from matcher.model import TIME_MAX, TIME_MIN, Event
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
 
-CASES, FIRST = int(os.environ.get("REXMQ_CASES", "25")), int(os.environ.get("REXMQ_SEED", "0"))
+CASES, FIRST = int(os.environ.get("REXMQ_CASES", "12")), int(os.environ.get("REXMQ_SEED", "0"))
 
 
 def new(cut: Cut) -> CdpEngine:

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from cases import Case, random_case, run
+from pairs import seeds
 from sequence_cases import sequence_case
 
 from rules.engine.cdp import CdpEngine
@@ -12,7 +13,7 @@ from rules.engine.engine import Detections
 from rules.engine.naive import NaiveEngine
 
 PARTS = 8
-CASES = 80
+CASES = len(seeds(32, 80))
 
 
 class Switching(CdpEngine):
