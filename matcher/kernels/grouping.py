@@ -1,4 +1,4 @@
-"""Which filters can be in groups (:mod:`matcher.kernels.groups`), and as which of its bits.
+"""Filters that can be in groups (:mod:`matcher.kernels.groups`), and the bits that they are there.
 
 A filter can be where each of its texts is asked for in one way: by order, or not to be some
 texts, or by one test that it has to pass. What it asks of numbers may be anything.
@@ -27,13 +27,13 @@ from matcher.kernels.rows import copy_row
 
 @kernel
 def type_key(term):
-    """What a type, by its term, adds to the keys of filters."""
+    """The part of a type, by its term, in the keys of filters."""
     return mix(~term)
 
 
 @kernel
 def type_hash(rows):
-    """What a filter's type adds to its keys; 0 for one without type."""
+    """The part of a filter's type in its keys; 0 for one without type."""
     for row in range(len(rows)):
         if rows[row, 0] >> 36 == BY_PRESENCE:
             return type_key(rows[row, 0] & TERM_MASK)

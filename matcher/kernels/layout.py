@@ -1,4 +1,4 @@
-"""What is where in the arrays that kernels read.
+"""Layouts of the arrays that kernels read.
 
 A filter is a run of *rows*, int64[2] each: a word that says what is asked, and the operand. The
 word is ``term | relations << 32 | how << 36``: ``relations`` are those of value to operand
@@ -59,7 +59,7 @@ filter, and so beyond PROBES keys."""
 PAIRS_OF = 8
 """The walk over subsets asks beforehand for the pairs of so many terms, the rarest."""
 END = 0x5851F42D4C957F2D
-"""What tells the hash of a whole signature from that of a prefix, in the Bloom filter."""
+"""A factor that tells the hash of a whole signature from that of a prefix, in the Bloom filter."""
 PROBES = 4_096
 """Keys that an event may look up. All are hashed before the first is, so that misses overlap."""
 CANDIDATES, BATCH = 512, 32

@@ -49,7 +49,7 @@ def ocm_match(
     ends,
     wanted,
 ):
-    """What one of the threads does; all call it at once, and give the same as ``pcm_match``.
+    """Match as one of the threads; all call it at once, and give the same as ``pcm_match``.
 
     Event by event: each resets its part of Count and Interfaces; evaluates its part of each row of
     constraints; and, when all have done so, packs its part of Interfaces (bytes, WORD for each

@@ -95,7 +95,7 @@ class Range:
 
 
 class StepKind(enum.IntEnum):
-    """What a step does."""
+    """The act of a step."""
 
     SELECT = 0
     NEGATE = 1

@@ -39,13 +39,13 @@ from rules.engine.kernels.memory import row_key, row_offset
 BLOCK = 32
 """Events that are walked side by side: what they touch has room in the nearest cache."""
 WALKED_KINDS, WALKED_MAX = 8, 4 * BLOCK
-"""What is walked has room for so many of each kind."""
+"""Room for so many of each kind of what is walked."""
 FEW = 4
 """Of fewer events there is nothing to gain."""
 
 PLACES, COLUMNS, RULES, ENTERED, STEPS, ASKED, BUCKETS, LISTS = range(WALKED_KINDS)
-"""What is walked, in this order. Places are those of words in the static index; accesses are
-entered by events or asked by rules.
+"""Kinds of what is walked, in this order. Places are those of words in the static index; accesses
+are entered by events or asked by rules.
 """
 GROWS = -1
 """Beside a list that an event enters, where one that is read has the type of its rows."""
@@ -89,7 +89,7 @@ def note(state: int, kind: int, number: int, offset: int, more: int) -> None:
 
 @part
 def walked_at(state: int, kind: int, place: int):  # type: ignore[no-untyped-def]
-    """What was noted as so manieth of its kind."""
+    """The thing noted as so manieth of its kind."""
     return arrays.walked(state)[kind * WALKED_MAX + place]
 
 

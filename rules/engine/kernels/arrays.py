@@ -221,7 +221,7 @@ def _view(dtype: npt.DTypeLike) -> Any:
 def ask(
     _context: Any, _address: Any, _first: Any, _second: Any, _third: Any
 ) -> tuple[Signature, Any]:
-    """What the function at an address says of three words; it takes the interpreter's lock."""
+    """Ask the function at an address about three words; it takes the interpreter's lock."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         word = ir.IntType(64)

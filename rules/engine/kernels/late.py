@@ -48,7 +48,7 @@ def late_detect(state: int, rule: int, row: int, _3: int, _4: int, _5: int) -> i
 
 @kernel
 def late_automata(state: int, asked: int, number: int, time: int, _4: int, _5: int) -> int:
-    """What is asked of automata: a status."""
+    """Ask automata; gives a status."""
     if asked == AUTOMATON_CATCHES_UP:
         return catch_up(state, number, time)
     if asked == AUTOMATON_FORGETS:
@@ -80,7 +80,7 @@ def late_aggregates(state: int, place: int, number: int, low: int, high: int, _5
 
 @kernel
 def late_summaries(state: int, asked: int, place: int, number: int, low: int, high: int) -> int:
-    """What is asked of the summary of a list, for the step at an address: an entry's place, or
+    """Ask the summary of a list, for the step at an address. Gives an entry's place, or
     whether the aggregate was written to its slot.
     """
     step = arrays.step_at(place)

@@ -422,11 +422,11 @@ LATE_STRAIGHT = 0
 LATE_DETECT = 1
 LATE_AUTOMATA = 2
 AUTOMATON_CATCHES_UP, AUTOMATON_FORGETS, AUTOMATON_BEGINS_ANEW = 0, 1, 2
-"""What is asked of automata."""
+"""Questions to automata."""
 LATE_AGGREGATES = 3
 LATE_SUMMARIES = 4
 SUMMARY_AGGREGATES, SUMMARY_FINDS_NEXT, SUMMARY_FINDS_LAST = 0, 1, 2
-"""What is asked of summaries."""
+"""Questions to summaries."""
 LATE_AHEAD = 5
 
 DIGITS = 640

@@ -108,7 +108,7 @@ def number_in(ids, first: int, last: int) -> np.uint64:  # type: ignore[no-untyp
 
 @part
 def magnitude(ids, first: int, last: int) -> np.uint64:  # type: ignore[no-untyped-def]
-    """What some digits come to: 10^19 - 1 at most, which are fewer than 2^64."""
+    """The number that some digits make: 10^19 - 1 at most, which are fewer than 2^64."""
     found = np.uint64(0)
     for place in range(first, last):
         found = found * np.uint64(10) + np.uint64(ids[place] - _ZERO)

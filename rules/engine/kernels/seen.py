@@ -1,4 +1,4 @@
-"""Which numbers of which sources have come: a table of blocks, each of 64 numbers of a source.
+"""Numbers of sources that have come: a table of blocks, each of 64 numbers of a source.
 
 The table is open-addressed and never more than half full. A block without a bit is an empty place.
 The last record is no block: its ``source`` says how many of the others are in use.
@@ -14,7 +14,7 @@ import numpy as np
 from rules.engine.kernels.compiled import kernel, part
 
 REPEAT, NEW, CONFLICT = 0, 1, 2
-"""What an event is: one that came before, one that did not, or another of the same id."""
+"""Verdicts on an event: one that came before, one that did not, or another of the same id."""
 
 
 @part

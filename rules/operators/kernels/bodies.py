@@ -21,8 +21,9 @@ from rules.operators.kernels.compiled import kernel
 from rules.operators.kernels.machine import GREATER, LESS, SAME, relation_of, run
 
 COUNT, LOW, HIGH, LEAST, GREATEST = 0, 1, 2, 3, 4
-"""What is kept of an aggregate: how many values, their sum in two digits of 32 bits (the exact
-digits of ints, rules.engine.kernels.exact), the least and the greatest of them."""
+"""Parts that are kept of an aggregate: how many values, their sum in two digits of 32 bits (the
+exact digits of ints, rules.engine.kernels.exact), the least and the greatest of them.
+"""
 PARTS = 5
 IS_FLOAT = 1
 """The kind of what is aggregated, where it is not an int."""
@@ -195,7 +196,7 @@ def span(
 
 @kernel
 def common(t, one, other, spans):
-    """What is in both of two spans of event ``t``."""
+    """The overlap of two spans of event ``t``."""
     spans[2 * t] = max(one[2 * t], other[2 * t])
     spans[2 * t + 1] = min(one[2 * t + 1], other[2 * t + 1])
 
@@ -366,8 +367,8 @@ def select(
     step,
     stack,
 ):
-    """What the programs ``values`` make of pair ``t``: the later of its times, a column for each,
-    and whether all of them are defined.
+    """The results of the programs ``values`` for pair ``t``: the later of its times, a column for
+    each, and whether all of them are defined.
     """
     at, to = pairs[2 * t] & (my_capacity - 1), pairs[2 * t + 1] & (their_capacity - 1)
     out[t] = max(mine[at], theirs[to])
@@ -446,7 +447,7 @@ def relation_in(kind, one, other):
 def aggregate(
     t, count, slices, size, lows, ring, capacity, end, keys, kinds, first, threads, parts
 ):
-    """What one aggregate comes to over one slice of the window of one event, its group alone.
+    """One aggregate over one slice of the window of one event, its group alone.
 
     Columns 1 to ``keys`` of the ring are the group's; from ``first`` on there are two for each
     aggregate: whether an event counts, and its value. ``parts`` has what is kept in rows of

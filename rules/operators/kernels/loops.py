@@ -11,7 +11,7 @@ from rules.operators.kernels.machine import STACK
 
 @kernel
 def flag(threads, batch, step, code, first, results, width, counts):
-    """Which events satisfy a condition."""
+    """Flag the events that satisfy a condition."""
     stack = np.empty(STACK, np.int64)
     for t in range(threads):
         bodies.flag(t, batch, step, code, first, results, width, counts, stack)
@@ -83,7 +83,7 @@ def span(
     snapshot,
     spans,
 ):
-    """What each event of one side meets of the other window."""
+    """The span of the other window that each event of one side meets."""
     for t in range(threads):
         bodies.span(
             t,
@@ -105,7 +105,7 @@ def span(
 
 @kernel
 def common(threads, one, other, spans):
-    """What is in both of two spans."""
+    """The overlap of two spans."""
     for t in range(threads):
         bodies.common(t, one, other, spans)
 
@@ -190,7 +190,7 @@ def select(
     out,
     step,
 ):
-    """What is selected of each pair."""
+    """Select from each pair."""
     stack = np.empty(STACK, np.int64)
     for t in range(threads):
         bodies.select(

@@ -249,7 +249,7 @@ def is_less(how, one, other):
 
 @cuda.jit(device=True)
 def merged(how, count, first, second, other_count, other_first, other_second):
-    """What two partial aggregates come to together."""
+    """Two partial aggregates together."""
     if other_count == 0:
         return count, first, second
     if count == 0:
@@ -285,7 +285,7 @@ def of_event(arena, code, steps, step, first, place, count, sequences, row):
 
 @cuda.jit(device=True)
 def reduced(how, count, first, second):
-    """What the partial aggregates of a block's threads come to, for its first thread.
+    """The partial aggregates of a block's threads together, for its first thread.
 
     They are halved in shared memory, int64[PARTIAL * threads], until one is left. The number of
     threads is a power of two.
