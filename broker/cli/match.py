@@ -51,7 +51,7 @@ def command(
 
     from broker.cli.outcome import one_of, report_zones
     from matcher.formats.inputs import verify_files
-    from matcher.formats.matchfiles import MatchFile, read_events, read_filters
+    from matcher.formats.matchfiles import MatchFile, presences_of, read_events, read_filters
 
     one_of("--matcher", matcher, MATCHERS)
     one_of("--format", form, FORMATS)
@@ -63,7 +63,7 @@ def command(
     chosen.add_all(deployed)
     wanted: Counter[int] = Counter(dict.fromkeys(deployed.interfaces.tolist(), 0))
     count, matching_s = 0, 0.0
-    file = MatchFile(events, layout, type_name)
+    file = MatchFile(events, layout, type_name, presences_of(deployed))
     for ids, piece in read_events(file):
         started = perf_counter()
         found = chosen.match(piece, filters=form == "jsonl")

@@ -7,6 +7,10 @@ optional (the id is then the line's number) and other members are ignored, so th
 ``rexmq detect`` serve as well; a layout says where these stand otherwise. Empty lines are skipped,
 and counted as lines. A line that does not fit is refused with its place and what was expected.
 
+A filter may ask whether an attribute is null: ``["a4", "is", null]``. Matchers know no nulls, so
+that is a constraint on the attribute's presence, ``a4?`` (matcher.model, Rule 5), which every event
+then bears: one without ``a4`` is read as one with ``a4? = false``.
+
 Ids are printed, so that two different events of one source and id cannot be told apart: the second
 is refused, as it is wherever events are detected over (tesla.md E1). That is known of the last
 ``IDS_MAX`` ids at least, and of twice as many at most. The same event again is matched again.
@@ -15,18 +19,19 @@ is refused, as it is wherever events are detected over (tesla.md E1). That is kn
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from matcher.contents import contents_of
 from matcher.errors import BadEvent, FilterError, SchemaError
-from matcher.filters.constraint import INT_MAX, INT_MIN, SYMBOLS, Constraint, Filter
+from matcher.filters.constraint import INT_MAX, INT_MIN, SYMBOLS, Constraint, Filter, Operator
 from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.formats import jsonarrays
 from matcher.formats.files import form_of, opened, read_from, row_named, source_of
@@ -36,6 +41,7 @@ from matcher.formats.jsondata import Members
 from matcher.formats.layout import ID, PLAIN, SOURCE, TYPE, Layout
 from matcher.formats.timeform import RFC_3339
 from matcher.identity import number_of_id
+from matcher.model import OPTIONAL, Attribute, EventBatch, EventType, Kind
 from matcher.recent import RecentIds
 from matcher.rows import inferred_type
 
@@ -54,7 +60,7 @@ class _FilterLine(Struct, forbid_unknown_fields=True):
     filter: int
     interface: int
     type: str | None = None
-    constraints: list[tuple[str, str, str | bool | int | float]] = []
+    constraints: list[tuple[str, str, str | bool | int | float | None]] = []
 
 
 class _EventLine(Struct, gc=False):
@@ -74,6 +80,8 @@ class _FittingLine(_EventLine, gc=False):
 
 _FILTER = msgspec.json.Decoder(_FilterLine)
 _EVENT, _FITTING = msgspec.json.Decoder(_EventLine), msgspec.json.Decoder(_FittingLine)
+_PRESENT: Mapping[str, bool] = {"is": False, "is not": True}
+"""The presence of an attribute that stands so to null."""
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -119,12 +127,13 @@ class MatchFile:
     """A file of events of any form; ``layout`` and ``type_name`` are those of files.EventFile.
 
     Times are read of tables alone, although nothing is asked of them; what is assumed of them the
-    ``intake`` notes.
+    ``intake`` notes. Events bear the ``presences`` that filters ask for.
     """
 
     path: Path
     layout: Layout = PLAIN
     type_name: str | None = None
+    presences: tuple[str, ...] = ()
     intake: Intake = field(default_factory=Intake)
 
     def pieces(self) -> Iterator[_Piece]:
@@ -137,7 +146,7 @@ class MatchFile:
             else:
                 place = Place(name_of(self.path), source_of(self.path), self.layout, by_row=True)
                 chunks = read_from(stream, form, place, self.intake, self.type_name)
-                yield from _tabular(form, chunks)
+                yield from _tabular(form, chunks, self.presences)
 
     def _untyped(self, form: str, stream: BinaryIO) -> Iterator[_Piece]:
         lines = _lines(stream) if form == ".jsonl" else _array(stream, name_of(self.path))
@@ -152,7 +161,8 @@ class MatchFile:
             names = [_name(*pair) for pair in zip(sources, map(str, ids), strict=True)]
             contents = [hash((event.type, frozenset(event.data.items()))) for event in read]
             events = MixedEvents.of(
-                [event.data for event in read], [event.type or "" for event in read]
+                [_bearing(event.data, self.presences) for event in read],
+                [event.type or "" for event in read],
             )
             yield _Piece(form, ids, names, contents, rows, events)
 
@@ -189,6 +199,11 @@ class MatchFile:
         else:
             data = members.attributes(given.get("data", {}))
         return msgspec.convert({TYPE: self.type_name, **own, "data": data}, _EventLine)
+
+
+def presences_of(filters: FilterBatch) -> tuple[str, ...]:
+    """The presences that filters ask for."""
+    return tuple(name for name in filters.cells.names.values if name.endswith(OPTIONAL))
 
 
 def read_events(path: Path | MatchFile) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
@@ -235,9 +250,15 @@ def _name(source: str, text: str) -> str:
 
 def _constraint(parts: tuple[str, str, Any]) -> Constraint:
     name, symbol, operand = parts
+    if operand is None:
+        if symbol not in _PRESENT:
+            raise FilterError(f"{name} {symbol}: null stands behind {' and '.join(_PRESENT)} alone")
+        return Constraint(name + OPTIONAL, Operator.EQUAL, _PRESENT[symbol])
     operator = SYMBOLS.get(symbol)
     if operator is None:
-        raise FilterError(f"{name}: expected an operator of {' '.join(SYMBOLS)}, found {symbol!r}")
+        hint = f", or {' and '.join(_PRESENT)} before null"
+        listed = " ".join(SYMBOLS)
+        raise FilterError(f"{name}: expected an operator of {listed}{hint}, found {symbol!r}")
     return Constraint(name, operator, operand)
 
 
@@ -247,13 +268,35 @@ def _array(stream: BinaryIO, file: str) -> Iterator[_Numbered]:
         yield from enumerate(lines.splitlines(), first)
 
 
-def _tabular(form: str, chunks: Iterable[Chunk]) -> Iterator[_Piece]:
+def _bearing(data: dict[str, Any], presences: tuple[str, ...]) -> dict[str, Any]:
+    """An event's attributes with presences; an attribute that is called so answers for itself."""
+    there = {name: data.get(name.removesuffix(OPTIONAL)) is not None for name in presences}
+    return {**there, **data} if there else data
+
+
+def _with_presences(batch: EventBatch, presences: tuple[str, ...]) -> EventBatch:
+    """The same of a batch, whose type has the presences of its optional attributes already."""
+    own = batch.type
+    lacking = [name for name in presences if own.index(name) is None]
+    if not lacking:
+        return batch
+    there = [own.index(name.removesuffix(OPTIONAL)) is not None for name in lacking]
+    return replace(
+        batch,
+        type=EventType(
+            own.name, (*own.attributes, *(Attribute(name, Kind.BOOL) for name in lacking))
+        ),
+        columns=(*batch.columns, *(np.full(len(batch), is_there) for is_there in there)),
+    )
+
+
+def _tabular(form: str, chunks: Iterable[Chunk], presences: tuple[str, ...]) -> Iterator[_Piece]:
     for chunk in chunks:
         for batch in chunk.batches:
             texts = batch.ids.printed()
             names = list(map(_name, batch.ids.source.tolist(), texts))
             contents, rows = contents_of(batch).tolist(), batch.ids.sequence.tolist()
-            events = MixedEvents.of_batch(batch)
+            events = MixedEvents.of_batch(_with_presences(batch, presences))
             ids = list(map(_printed, texts))
             yield _Piece(form, ids, names, contents, rows, events)
 

@@ -72,9 +72,65 @@ def test_tables_of_events_are_matched_too(
     ]
 
 
+NULLS = """\
+{"filter": 1, "interface": 1, "constraints": [["a8", "is", null]]}
+{"filter": 2, "interface": 2, "constraints": [["a8", "is not", null], ["a4", "prefix", "f"]]}
+{"filter": 3, "interface": 3, "constraints": [["none", "is", null]]}
+"""
+
+
+@pytest.mark.parametrize("name", choose.MATCHERS)
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (
+            "events.jsonl",
+            '{"data": {"a4": "f", "a8": null}}\n{"data": {"a4": "f"}}\n'
+            '{"data": {"a4": "f", "a8": 0}}\n',
+        ),
+        ("events.csv", "type,time,a4,a8\nT,1,f,\nT,2,f,\nT,3,f,0\n"),
+    ],
+)
+def test_null_is_asked_for_and_so_is_the_absent(
+    name: str,
+    file: str,
+    content: str,
+    files: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path(files[2]).write_text(NULLS)
+    (tmp_path / file).write_text(content)
+    assert main([*files[:4], str(tmp_path / file), "--matcher", name]) == 0
+    found = [json.loads(line)["filters"] for line in capsys.readouterr().out.splitlines()]
+    assert found == [[1, 3], [1, 3], [2, 3]]
+
+
+@pytest.mark.parametrize("name", choose.MATCHERS)
+def test_types_with_and_without_an_attribute_are_asked_for_null(
+    name: str, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(files[2]).write_text(NULLS)
+    table = tmp_path / "events.csv"
+    table.write_text("time,type,a4,a8\n1,T,f,5\n2,T,g,6\n")  # no value lacks: not optional
+    assert main([*files[:4], str(table), "--matcher", name]) == 0
+    table.write_text("time,type,a4\n1,T,f\n")
+    assert main([*files[:4], str(table), "--matcher", name]) == 0
+    found = [json.loads(line)["filters"] for line in capsys.readouterr().out.splitlines()]
+    assert found == [[2, 3], [3], [1, 3]]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        (
+            '{"filter": 4, "interface": 1, "constraints": [["a", "=", null]]}',
+            "a =: null stands behind is and is not alone",
+        ),
+        (
+            '{"filter": 4, "interface": 1, "constraints": [["a", "is", 1]]}',
+            "or is and is not before null",
+        ),
         ("{", "not a filter"),
         ('{"filter": 1}', "missing required field `interface`"),
         ('{"filter": 1, "interface": 1, "x": 1}', "unknown field `x`"),
@@ -84,7 +140,6 @@ def test_tables_of_events_are_matched_too(
         ),
         ('{"filter": 1, "interface": 1, "constraints": [["a", "<", true]]}', "does not fit a bool"),
         ('{"filter": 1, "interface": 1, "constraints": [["a", "prefix", 1]]}', "a number"),
-        ('{"filter": 1, "interface": 1, "constraints": [["a", "=", null]]}', "not a filter"),
         ('{"filter": 1, "interface": 1, "constraints": [["a", "=", 9223372036854775808]]}', "64"),
         ('{"filter": 9223372036854775808, "interface": 1}', "filter: an int beyond 64 bits"),
         ('{"filter": 331, "interface": 1}', "filter 331 stands in line 1 already"),
