@@ -33,6 +33,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.five import HOMES, KEYS, LINKS, RULES, SINK, TYPES, WANTED, cpu_s, network, started
+from benchmarks.processes import stop_children_on_sigterm
 from broker import PublishBlocked, Publisher, RuleManager
 from broker.keys import STRATEGIES
 from routing.overlay.overlay import NEIGHBOUR_DOWN
@@ -120,6 +121,7 @@ def main() -> int:
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--campaign", action="store_true", help="all rates and ways, once each")
     asked = parser.parse_args()
+    stop_children_on_sigterm()
     os.environ.pop("REXMQ_BROKER", None)
     if asked.campaign:
         ways = itertools.product(CAMPAIGN_RATES, (asked.victim, None), (False, True))

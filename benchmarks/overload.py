@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from benchmarks.brokers import BATCH_SIZE
 from benchmarks.five import network
 from benchmarks.network import QUIET_S, SETTLED_S, flow
-from benchmarks.processes import resident_mib
+from benchmarks.processes import resident_mib, stop_children_on_sigterm
 from broker.keys import STRATEGIES
 from broker.process import BrokerProcess
 
@@ -68,6 +68,7 @@ def main() -> int:
     parser.add_argument("strategies", nargs="*", default=STRATEGIES, metavar="STRATEGY")
     parser.add_argument("--seconds", type=float, default=60.0)
     asked = parser.parse_args()
+    stop_children_on_sigterm()
     is_good = True
     for strategy in asked.strategies:
         with network(strategy) as brokers:

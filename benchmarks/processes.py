@@ -1,8 +1,10 @@
-"""Processor time and memory of processes, as Linux tells them."""
+"""Processor time and memory of processes, as Linux tells them, and how a benchmark is stopped."""
 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from pathlib import Path
 
 
@@ -23,3 +25,8 @@ def resident_mib(process: int) -> float:
 def fields_of(process: int) -> list[str]:
     """What Linux tells of a process, from its state on."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+
+
+def stop_children_on_sigterm() -> None:
+    """End this process by an exception when it is told to, so that it stops its children."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
