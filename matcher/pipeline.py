@@ -49,7 +49,7 @@ class KernelCompiler(_core.compiler.CompilerBase):  # type: ignore[misc]
     """Compiles a function through PASSES."""
 
     def __init__(self, typing: Any, target: Any, *others: Any) -> None:
-        """Without a look at what is newly registered: numba looks where it does not find something."""
+        """Without a look at what is newly registered: numba looks where something is missing."""
         typing.refresh = target.refresh = _nothing
         try:
             super().__init__(typing, target, *others)
