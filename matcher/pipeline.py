@@ -17,6 +17,7 @@ from typing import Any
 
 import numba.core.base
 import numba.core.compiler
+import numba.core.targetconfig
 from numba.core import compiler_machinery, typed_passes, types, untyped_passes
 
 _core: Any = numba.core  # whose inner parts are not declared
@@ -49,7 +50,12 @@ class KernelCompiler(_core.compiler.CompilerBase):  # type: ignore[misc]
     """Compiles a function through PASSES."""
 
     def __init__(self, typing: Any, target: Any, *others: Any) -> None:
-        """Without a look at what is newly registered: numba looks where something is missing."""
+        """A fragment does without a look at what is newly registered: its kernel had one, and numba
+        has another where something is not found.
+        """
+        if _core.targetconfig.ConfigStack.top_or_none() is None:
+            super().__init__(typing, target, *others)
+            return
         typing.refresh = target.refresh = _nothing
         try:
             super().__init__(typing, target, *others)
