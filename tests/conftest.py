@@ -9,20 +9,20 @@ import pytest
 from pairs import WHOLE
 
 LONGEST = (
-    "broker/test_demo.py",
     "matcher/test_gpu.py",
-    "broker/test_commands.py",
-    "broker/cli/test_network.py",
-    "broker/test_faults.py",
-    "simulator/test_fuzzing.py",
-    "conformance/test_engines.py",
-    "routing/partition/test_law.py",
-    "simulator/test_parting.py",
-    "routing/network/test_holding.py",
     "broker/cli/test_reproduce.py",
+    "broker/test_demo.py",
+    "simulator/test_parting.py",
+    "simulator/test_fuzzing.py",
+    "broker/test_commands.py",
+    "routing/partition/test_law.py",
+    "broker/cli/test_network.py",
+    "conformance/test_engines.py",
+    "broker/test_faults.py",
     "broker/cli/test_files_of_commands.py",
+    "routing/network/test_holding.py",
 )
-"""Files of tests that take twenty seconds of CPU and more, the longest first."""
+"""Files of tests that take twelve seconds of CPU and more, the longest first."""
 
 
 def pytest_configure() -> None:

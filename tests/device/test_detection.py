@@ -22,7 +22,7 @@ SIMULATED = device().simulated
 SEEDS = seeds(4, 8) if SIMULATED else range(80)
 OVERRUN_SEEDS = [3, 5] if SIMULATED and not WHOLE else SEEDS
 PLACED_SEEDS = seeds(4, 9) if SIMULATED else range(30)
-NARROW_SEEDS = [3, 5, 81, 89, 97] if SIMULATED and not WHOLE else [*range(3, 8), 81, 89, 97]
+NARROW_SEEDS = [3, 81, 97] if SIMULATED and not WHOLE else [*range(3, 8), 81, 89, 97]
 
 
 @pytest.mark.parametrize("part", range(4))

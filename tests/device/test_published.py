@@ -151,7 +151,7 @@ def some_events(random: Random, count: int) -> str:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_patterns(name: str) -> None:
     text = SCHEMAS + PATTERNS[name]
-    assert agreed(text, some_events(Random(name), 40))
+    assert agreed(text, some_events(Random(name), 28 if SIMULATED else 40))
 
 
 # --- at random -----------------------------------------------------------------------------------

@@ -29,15 +29,9 @@ DEVICE = ROOT / "tests" / "device"
 COUNTS = re.compile(r"(\d+) passed")
 
 
-PARTS = 3
-"""Processes, each of which loads kernels for its own files of tests."""
-
-
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("part", range(PARTS))
-def test_everything_holds_under_the_simulator(part: int) -> None:
-    files = sorted(DEVICE.glob("test_*.py"))[part::PARTS]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, files)]
+def test_everything_holds_under_the_simulator() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(DEVICE)]
     variables = {"NUMBA_ENABLE_CUDASIM": "1", **({"REXMQ_COMBINATIONS": "1"} if WHOLE else {})}
     done = subprocess.run(
         command,

@@ -19,7 +19,7 @@ from simulator.experiment import Experiment
 from simulator.fuzzing import making
 from simulator.fuzzing.case import Case
 
-SEEDS = len(seeds(32, 120))
+SEEDS = len(seeds(20, 120))
 PARTS = 4
 
 

@@ -226,6 +226,8 @@ def test_what_changes_makes_a_difference(tmp_path: Path) -> None:
             ended += sum(one.until is not None for one in held)
             begun = [one for one in held if one.since is not None]
             later += len(Oracle(begun, experiment.batches).answer(COMPOSITE).composite)
+        if ended > 1 and later > 5:
+            break
     assert ended > 1
     assert later > 5
 
@@ -237,6 +239,8 @@ def test_something_is_detected_in_them(tmp_path: Path) -> None:
         for sink in Experiment(scenario.read(path)).run().experiment.sinks.values():
             batches = (batch for one in sink.arrivals for batch in one.delivery.batches)
             detected += sum(len(batch) for batch in batches if batch.is_composite)
+        if detected > 50:
+            break
     assert detected > 50
 
 
@@ -257,7 +261,7 @@ def lose_the_second(self: clients.Sink, result: object) -> None:
 
 def test_a_mistake_is_found_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients.Sink, "take", lose_the_second)
-    found = next(failures(cases_of(range(6, 40), ("centralized",)), 1))
+    found = next(failures(cases_of(range(15, 40), ("centralized",)), 1))
     small = smallest(found)
     assert any("missing" in line for line in small.differences)
     assert len(small.case.events) < len(found.case.events) / 2

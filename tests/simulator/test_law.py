@@ -90,6 +90,8 @@ def test_divided_rules_are_evaluated_away_from_the_root(tmp_path: Path) -> None:
             for batch in one.delivery.batches
             if batch.is_composite
         )
+        if elsewhere >= 5 and detected > 50:
+            break
     assert elsewhere >= 5
     assert detected > 50
 
@@ -122,6 +124,8 @@ def test_the_cases_detect_something_far_away(tmp_path: Path) -> None:
             )
             composite += count
             far += count if sink.broker.name != centre else 0
+        if composite > 100 and far > composite / 3:
+            break
     assert composite > 100
     assert far > composite / 3
 

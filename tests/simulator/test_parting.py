@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from random import Random
 
 import pytest
 from networks import run
+from pairs import seeds, some_of
 from simulator_text import events, overlay
 
 from routing.network import strategy
@@ -159,14 +161,16 @@ def test_a_source_that_was_lost_for_long_is_waited_for_again(written: Path, name
 
 
 @pytest.mark.parametrize("name", ["centralized", "distributed-mt", "push-pull-mt"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_sources_that_lose_their_links(seed: int, name: str) -> None:
     case = Maker(Random(f"{seed}/0")).case(seed, name)
     assert differences(made_lost(case, Random(f"{seed}/lost"))) == []
 
 
-@pytest.mark.parametrize("for_s", [11.5, 11.7, 11.9])
-@pytest.mark.parametrize("name", ["centralized", "distributed-mt"])
+@pytest.mark.parametrize(
+    ("name", "for_s"),
+    some_of(product(["centralized", "distributed-mt"], [11.5, 11.7, 11.9]), 0, 4, 2),
+)
 def test_links_that_heal_just_as_others_forget(written, name: str, for_s: float) -> None:
     """A broker dropped the tree that had come anew as it forgot its root, and had two fathers: the
     network stood still for ever. And who goes by a plan before it has seen that others are back did

@@ -130,7 +130,7 @@ FOUND = (341, 403)
 along it; a rule that had served others, and counted as never heard of once it was subscribed to."""
 
 
-@pytest.mark.parametrize("seed", [*seeds(3, 10), *FOUND])
+@pytest.mark.parametrize("seed", [*seeds(1, 10), *FOUND])
 def test_a_story_has_one_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = told(seed, "centralized", monkeypatch)
     others = ("distributed-st", "distributed-mt", "push-pull-st", "push-pull-mt", "adaptive")

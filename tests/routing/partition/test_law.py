@@ -14,7 +14,7 @@ from tree_cases import TreeCase, rows
 
 from routing.partition.forwarder import Forwarder
 
-COUNT = int(os.environ.get("REXMQ_TREES", "100"))
+COUNT = int(os.environ.get("REXMQ_TREES", "60"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 6
 

@@ -217,7 +217,7 @@ def told(event: Event) -> tuple[object, ...]:
 def test_thousands_of_rules_come_and_go_beside_others():
     random_, disturbed, quiet = random.Random(11), engine_of(), engine_of()
     time, held, undisturbed = 0, [], []
-    for cycle in seeds(1500, 3000):
+    for cycle in seeds(1100, 3000):
         name = f"r{cycle % 7}"
         if cycle >= 7:
             disturbed.remove(name)

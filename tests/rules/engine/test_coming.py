@@ -25,7 +25,7 @@ from rules.engine.parts import PartedEngine
 from rules.errors import RuleErrors
 from rules.pattern import Rule, RuleSet
 
-COUNT = int(os.environ.get("REXMQ_COMING", "48"))
+COUNT = int(os.environ.get("REXMQ_COMING", "30"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 
 

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from agreement import row
 from cases import Advance, Case, Deploy, ForgetMarks, Push, Step, random_case, random_events, run
+from pairs import seeds
 from rule_texts import COMPOSITE, PRIMITIVE, SCHEMAS, RuleText, RuleWriter
 
 import rules
@@ -20,8 +21,8 @@ from rules.engine.part import Part
 from rules.engine.parts import AtOnce, PartedEngine
 from rules.errors import RuleErrors
 
-CASES = 150
-JOINING_CASES = 60
+CASES = len(seeds(100, 150))
+JOINING_CASES = len(seeds(32, 60))
 
 
 def in_parts(at_once: AtOnce = map, count: int = 3) -> PartedEngine:

@@ -13,7 +13,7 @@ from rules.engine.engine import Detections
 from rules.engine.naive import NaiveEngine
 
 PARTS = 8
-CASES = len(seeds(32, 80))
+CASES = len(seeds(24, 80))
 
 
 class Switching(CdpEngine):

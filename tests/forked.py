@@ -1,0 +1,133 @@
+"""Processes that run ``rexmq`` without its two seconds of imports: forks of one that has them.
+
+One process has imported what a broker needs, has no thread, and forks for each that is asked for.
+A fork has the streams, the variables and the folder that a new process would have had, and becomes
+a child of whoever asked, whose own it is from there on.
+"""
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+TESTS = Path(__file__).parent
+SET_CHILD_SUBREAPER = 36
+"""Of prctl(2): orphans among the descendants become this process's children."""
+
+
+class Forked(subprocess.Popen[str]):
+    """``python -m broker`` with these words, as subprocess.Popen would start it."""
+
+    def _execute_child(self, args: list[str], *rest: Any) -> None:
+        """Have it forked, in the place of what Popen does to start a process."""
+        assert args[:3] == [sys.executable, "-m", "broker"], args
+        pipes = rest[9:15]  # as in CPython 3.11 to 3.13: for reading and writing, thrice
+        streams = (pipes[0], pipes[3], pipes[5])
+        given = [number if own == -1 else own for number, own in enumerate(streams)]
+        folder, variables = rest[4] or os.getcwd(), dict(rest[5] or os.environ)
+        asked = {"words": args[3:], "variables": variables, "folder": str(folder)}
+        self.pid = _server().fork(asked, given)
+        self._child_created = True
+        self._close_pipe_fds(*pipes)
+
+
+class Server:
+    """The process that forks."""
+
+    def __init__(self) -> None:
+        self._one_at_a_time = Lock()
+        self._socket, theirs = socket.socketpair()
+        folders = os.pathsep.join((str(TESTS), str(TESTS.parent)))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", f"import forked; forked.serve({theirs.fileno()})"],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": folders, "OPENBLAS_NUM_THREADS": "1"},
+        )
+        theirs.close()
+
+    def fork(self, asked: dict[str, Any], streams: list[int]) -> int:
+        """The process id of a new child of this process."""
+        content = json.dumps(asked).encode()
+        prctl = ctypes.CDLL(None).prctl
+        with self._one_at_a_time:
+            prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            try:
+                socket.send_fds(self._socket, [b"!"], streams)
+                self._socket.sendall(len(content).to_bytes(4, "big") + content)
+                return int.from_bytes(_received(self._socket, 4), "big")
+            finally:
+                prctl(SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+@cache
+def _server() -> Server:
+    """The one of this process, from the first fork until it ends."""
+    return Server()
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        part = connection.recv(size - len(content))
+        if not part:
+            raise EOFError
+        content += part
+    return content
+
+
+def serve(number: int) -> None:
+    """Fork for whoever is at the other end of this socket, until it has gone."""
+    import broker.service  # noqa: F401
+    from broker.warmup import warm_up
+
+    warm_up("cdp")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+    with socket.socket(fileno=number) as connection, contextlib.suppress(EOFError):
+        while True:
+            _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+            size = int.from_bytes(_received(connection, 4), "big")
+            asked = json.loads(_received(connection, size))
+            reading, writing = os.pipe()
+            between = os.fork()
+            if between == 0:
+                forked = os.fork()
+                if forked == 0:
+                    connection.close()
+                    os.close(reading)
+                    os.close(writing)
+                    sys.exit(_run(asked, streams))
+                os.write(writing, forked.to_bytes(4, "big"))
+                os._exit(0)
+            os.waitpid(between, 0)  # from here on the fork is an orphan, and theirs
+            connection.sendall(os.read(reading, 4))
+            for descriptor in (reading, writing, *streams):
+                os.close(descriptor)
+
+
+def _run(asked: dict[str, Any], streams: list[int]) -> int:
+    """The command, in what it is given."""
+    from broker.cli import main
+
+    for place, descriptor in enumerate(streams):
+        os.dup2(descriptor, place)
+    for descriptor in {*streams} - {0, 1, 2}:
+        os.close(descriptor)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(asked["variables"])
+    os.chdir(asked["folder"])
+    sys.argv = ["rexmq", *asked["words"]]
+    return main()
