@@ -192,6 +192,7 @@ class DuplicateFilter:
         Cheap enough to be called at every advance: nothing happens until the count of what is
         remembered has doubled.
         """
+        self.explicit.drop(before)
         if len(self) <= self._sweep_above:
             return
         used = blocks.used(self.table)

@@ -4,20 +4,23 @@ Law 1: what came is written on, in chunks of memory that are used again, and is 
 number repeats; then all of it moves to the table of :class:`.blocks.Explicit`. So a stream without
 repeats pays for writing, and one with repeats for finding each number once.
 
-Law 2: bounded by the caller, as the numbers are: forgetting drops the chunks that are older, and
-keeps no more of them for use than there are left.
+Law 2: bounded by the caller, as the numbers are: forgetting drops the chunks that are older, the
+first of them at every call and the rest in a sweep, and keeps no more of them for use than there
+are left.
 """
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from matcher.model import TIME_MIN, AnyArray, Int64s, UInt64s
-from rules.engine.blocks import HELD_NUMBERS, Explicit
+from rules.engine.blocks import Explicit
 from rules.engine.kernels.layout import JOURNALED
 from rules.engine.kernels.seen import compare, settle
 
-CHUNK = 1 << 14
+CHUNK = 1 << 13
 """Numbers of a chunk; one that is made for more has just these."""
 FREE_MIN = 8
 """Up to so many chunks are kept for use."""
@@ -28,14 +31,13 @@ class Journal:
 
     def __init__(self, table: Explicit) -> None:
         self._table = table
-        self._full: list[AnyArray] = []
-        self._in_full = 0  # numbers
+        self._full: deque[tuple[int, AnyArray]] = deque()  # with the greatest time of each
         self._free: list[AnyArray] = []
         self._open(np.zeros(1, JOURNALED))
 
     def __len__(self) -> int:
-        """How many blocks of numbers there are in the table, and would be of those that are not."""
-        return len(self._table) + (self._in_full + self._top()) // HELD_NUMBERS
+        """How many blocks of numbers there are in the table."""
+        return len(self._table)
 
     def kept(self) -> Explicit:
         """All of them, as a table; shares no memory with this."""
@@ -72,25 +74,29 @@ class Journal:
         compare(table.held, table.known, sources, numbers, contents, verdicts, before)
         return verdicts, before
 
+    def drop(self, before: int) -> None:
+        """Drop the first chunks, if they have no event from ``before`` on."""
+        while self._full and self._full[0][0] < before:
+            self._use_again([self._full.popleft()[1]])
+
     def forget(self, before: int) -> None:
         """Forget what has no event from ``before`` on: whole blocks, and whole chunks."""
         self._table = self._table.since(before)
         self._close()
-        is_young = [_used(chunk)["time"].max() >= before for chunk in self._full]
-        old = [chunk for chunk, young in zip(self._full, is_young, strict=True) if not young]
-        self._full = [chunk for chunk, young in zip(self._full, is_young, strict=True) if young]
-        self._in_full = sum(len(_used(chunk)) for chunk in self._full)
+        old = [chunk for newest, chunk in self._full if newest < before]
+        self._full = deque(one for one in self._full if one[0] >= before)
         self._use_again(old)
 
     def _settle(self) -> None:
         """Move all that is written to the table."""
         self._close()
-        for chunk in self._full:
+        chunks = [chunk for _, chunk in self._full]
+        for chunk in chunks:
             done = 0
             while (done := settle(*self._shown(), chunk, done)) < len(_used(chunk)):
                 self._table = self._table.since(TIME_MIN)  # which has room for more
-        old, self._full, self._in_full = self._full, [], 0
-        self._use_again(old)
+        self._full.clear()
+        self._use_again(chunks)
 
     def _shown(self) -> tuple[AnyArray, AnyArray]:
         return self._table.held, self._table.known
@@ -105,9 +111,8 @@ class Journal:
 
     def _close(self) -> None:
         """Put the chunk with those that are full, unless nothing was written."""
-        if top := self._top():
-            self._full.append(self.chunk)
-            self._in_full += top
+        if self._top():
+            self._full.append((int(_used(self.chunk)["time"].max()), self.chunk))
             self._open(np.zeros(1, JOURNALED))
 
     def _use_again(self, chunks: list[AnyArray]) -> None:
