@@ -11,7 +11,8 @@ whoever made it, or, where ``resume`` was given what a process with other digest
 
 Law 3: a number costs one bit where a source's numbers follow one another: they are kept in blocks
 of 64, found by a hash table. Their order does not matter; a source whose types arrive in batches
-of their own gives its numbers out of order all the time. An explicit number costs a record more.
+of their own gives its numbers out of order all the time. An explicit number costs a record more
+(:mod:`.journal`).
 
 Law 4: bounded by the caller. An engine says with :meth:`DuplicateFilter.forget` what none of its
 rules can see any more; at most about twice what is younger is remembered (:mod:`.blocks` says in
@@ -36,7 +37,6 @@ from matcher.model import (
     TIME_MIN,
     AnyArray,
     Bools,
-    Event,
     EventBatch,
     Int64s,
     StringColumn,
@@ -45,13 +45,9 @@ from matcher.model import (
 from rules.engine import blocks
 from rules.engine.blocks import Explicit
 from rules.engine.conflict import Conflict
+from rules.engine.journal import Journal
 from rules.engine.kernels.layout import KNOWN
-from rules.engine.kernels.seen import (
-    CONFLICT,
-    NEW,
-    accept,
-    accept_explicit,
-)
+from rules.engine.kernels.seen import CONFLICT, NEW, accept
 from rules.engine.tables import grown
 
 NAMES_MIN = 64
@@ -82,8 +78,8 @@ class DuplicateFilter:
     those of them that were in conflict (Law 2).
 
     Whoever takes numbered events in by kernels of its own enters them into ``table`` there, and
-    explicit numbers into ``explicit`` too (see ``kernels.seen``), under the numbers of their
-    sources here; ``grow`` when either lacks room.
+    explicit numbers into ``explicit.chunk`` too (see ``kernels.seen``), under the numbers of their
+    sources here; ``grow`` when the table lacks room, and ``compare`` what repeats.
     """
 
     def __init__(self) -> None:
@@ -91,7 +87,7 @@ class DuplicateFilter:
         self._conflict: Conflict | None = None  # the first that was not taken
         self._source_numbers: dict[str, int] = {}
         self.table: AnyArray = blocks.empty()
-        self.explicit = Explicit.none()
+        self.explicit = Journal(Explicit.none())
         self._names: dict[int, dict[str, int]] = {}  # ids that are no numbers, by source, and
         self._known: AnyArray = np.empty(NAMES_MIN, KNOWN)  # where what is known of them stands
         self._named = 0  # how many they are
@@ -116,7 +112,7 @@ class DuplicateFilter:
             self.conflicts,
             tuple(self._source_numbers),
             blocks.used(self.table),
-            self.explicit.since(TIME_MIN),
+            self.explicit.kept(),
             names,
             SEED,
         )
@@ -128,7 +124,8 @@ class DuplicateFilter:
         self._dictionary = ()
         is_ours = kept.seed == SEED
         self.table = blocks.filled(kept.blocks)
-        self.explicit = kept.explicit.since(TIME_MIN) if is_ours else Explicit.none()
+        explicit = kept.explicit.since(TIME_MIN) if is_ours else Explicit.none()
+        self.explicit = Journal(explicit)
         self._names, self._named = {}, len(kept.names)
         self._known = np.empty(max(NAMES_MIN, self._named), KNOWN)
         for place, (source, text, time, contents) in enumerate(kept.names):
@@ -155,18 +152,14 @@ class DuplicateFilter:
             return batch
         self.dropped += len(batch) - taken
         if judged is not None:
-            self._note_conflicts(batch, judged)
+            in_conflict = np.flatnonzero(judged.verdicts == CONFLICT)
+            self._note_conflicts(batch, in_conflict, judged.before[in_conflict])
         return batch.take(fresh)
 
     def take_conflict(self) -> Conflict | None:
         """The first conflict since the last call, if there was one."""
         conflict, self._conflict = self._conflict, None
         return conflict
-
-    def note_conflict(self, one: Event, before: int) -> None:
-        """Note an event that was dropped, since another, at ``before``, bears its id."""
-        found = Conflict(one.source, one.id, one.type, one.time, before)
-        self._conflict = self._conflict or found
 
     def number(self, source: str) -> int:
         """The number of a source in the table."""
@@ -181,11 +174,17 @@ class DuplicateFilter:
         return self._dictionary_sources
 
     def grow(self) -> None:
-        """Give the tables that are full room for more."""
-        if blocks.is_full(self.table):
-            self.table = blocks.filled(blocks.used(self.table))
-        if blocks.is_full(self.explicit.held):
-            self.explicit = self.explicit.since(TIME_MIN)
+        """Give the table, which is full, room for more."""
+        self.table = blocks.filled(blocks.used(self.table))
+
+    def compare(self, batch: EventBatch, places: Int64s, contents: UInt64s) -> None:
+        """Look which of the events at these places, repeats by their explicit numbers, are in
+        conflict; ``contents`` are their digests.
+        """
+        sources = self.numbers(batch.ids.source)[batch.ids.source.codes[places]]
+        verdicts, before = self.explicit.compare(sources, batch.ids.sequence[places], contents)
+        in_conflict = np.flatnonzero(verdicts == CONFLICT)
+        self._note_conflicts(batch, places[in_conflict], before[in_conflict])
 
     def forget(self, before: int) -> None:
         """Forget events earlier than ``before``; the caller no longer takes any of them.
@@ -193,11 +192,12 @@ class DuplicateFilter:
         Cheap enough to be called at every advance: nothing happens until the count of what is
         remembered has doubled.
         """
+        self.explicit.drop(before)
         if len(self) <= self._sweep_above:
             return
         used = blocks.used(self.table)
         self.table = blocks.filled(used[used["newest"] >= before])
-        self.explicit = self.explicit.since(before)
+        self.explicit.forget(before)
         self._forget_names(before)
         self._sweep_above = max(SWEEP_MIN, 2 * len(self))
 
@@ -236,12 +236,12 @@ class DuplicateFilter:
             return self._judge_numbers(events, _own(ids.sequence))
         return self._judge_texts(events, ids.printed())
 
-    def _note_conflicts(self, batch: EventBatch, judged: _Judged) -> None:
-        in_conflict = np.flatnonzero(judged.verdicts == CONFLICT)
-        if len(in_conflict):
-            self.conflicts += len(in_conflict)
-            place = int(in_conflict[0])
-            self.note_conflict(batch.event(place), int(judged.before[place]))
+    def _note_conflicts(self, batch: EventBatch, places: Int64s, before: Int64s) -> None:
+        """Count the events at these places, and keep the first."""
+        self.conflicts += len(places)
+        if len(places) and self._conflict is None:
+            one = batch.event(int(places[0]))
+            self._conflict = Conflict(one.source, one.id, one.type, one.time, int(before[0]))
 
     def _judge_texts(self, events: _Events, texts: Sequence[str]) -> _Judged:
         """Judge events by printed ids; a decimal text is a number."""
@@ -268,16 +268,17 @@ class DuplicateFilter:
 
     def _judge_numbers(self, events: _Events, numbers: Int64s) -> _Judged:
         """Judge events by explicit numbers."""
-        judged, done = _Judged.empty(len(numbers)), 0
-        sources, times, contents = events
-        while True:
-            held, known = self.explicit.held, self.explicit.known
-            done = accept_explicit(
-                self.table, held, known, sources, numbers, contents, times, *judged, done
+        judged, (sources, times, contents) = _Judged.empty(len(numbers)), events
+        is_new = self._accept_numbers(sources, numbers, times)
+        judged.verdicts[is_new] = NEW
+        noted = is_new & (contents != NOT_KEPT)
+        self.explicit.add(sources[noted], numbers[noted], times[noted], contents[noted])
+        places = np.flatnonzero(~is_new)
+        if len(places):
+            judged.verdicts[places], judged.before[places] = self.explicit.compare(
+                sources[places], numbers[places], contents[places]
             )
-            if done == len(numbers):
-                return judged
-            self.grow()
+        return judged
 
     def _judge_names(self, events: _Events, texts: Sequence[str]) -> _Judged:
         """Judge events by ids that are no numbers."""

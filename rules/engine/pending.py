@@ -35,7 +35,7 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.intake import repack, take_in, take_in_staged
 from rules.engine.rows import RowWriter
 
-_LASTING = (layout.LEAST, layout.GREATEST, layout.DROPPED, layout.CONFLICTS, layout.ENTERED)
+_LASTING = (layout.LEAST, layout.GREATEST, layout.DROPPED, layout.ENTERED)
 """Counters that go along into other arrays."""
 KEPT_MAX = 1 << 20
 """So many words stay reserved for what waits when nothing does."""
@@ -131,7 +131,7 @@ class Pending:
     @property
     def conflicts(self) -> int:
         """How many of these were in conflict with what bears their ids."""
-        return self.repeats.conflicts + self._counters[layout.CONFLICTS]
+        return self.repeats.conflicts
 
     @property
     def times(self) -> tuple[int, int] | None:
@@ -211,7 +211,8 @@ class Pending:
             ids = batch.ids
             if ids.text is None and ids.digest is None and not isinstance(batch, Single):
                 seen = self.repeats.numbers(ids.source)
-                self._arrays.grow("digests", len(batch) if ids.are_explicit else 0)
+                if ids.are_explicit:
+                    self._expect_explicit(len(batch))
             else:
                 came, batch = batch, self.repeats.accept(batch)
                 if batch is not came:  # else the kernel notes all of them
@@ -220,11 +221,17 @@ class Pending:
         struct.pack_into(f"{len(words)}q", self._parcel, 0, *words)
         self._types.add(type_number)
         self._run(take_in)
-        if (place := self._arrays["parcel"].item(layout.PARCEL_CONFLICT)) >= 0:
-            before = self._arrays["parcel"].item(layout.PARCEL_BEFORE)
-            self.repeats.note_conflict(batch.event(place), before)
+        if count := self._arrays["parcel"].item(layout.PARCEL_REPEATS):
+            places = self._arrays["repeats"][:count]
+            self.repeats.compare(batch, places, self._arrays["digests"][places])
         struct.pack_into("q", self._parcel, 8 * layout.PARCEL_COUNT, 0)
         self._held = ()
+
+    def _expect_explicit(self, count: int) -> None:
+        """Have room for what the kernels note of so many events whose ids are explicit."""
+        self._arrays.grow("digests", count)
+        self._arrays.grow("repeats", count)
+        self.repeats.explicit.reserve(count)
 
     def put(self, type_: EventType, one: Row) -> bool:
         """Write down an event known by its number; False if its type was not ``expect``-ed."""
@@ -290,15 +297,15 @@ class Pending:
     def show(self) -> None:
         """Let the kernels see what may have been replaced since."""
         writer, shown = self._writer, self._shown
-        strings, explicit = writer.strings, self.repeats.explicit
+        strings, journal = writer.strings, self.repeats.explicit.chunk
         hashes, seen = writer.sources.hashes, self.repeats.table
-        now = (hashes, seen, explicit, strings.extents, strings.data, strings.results)
+        now = (hashes, seen, journal, strings.extents, strings.data, strings.results)
         if all(map(is_, shown, now)):
             return
         arrays = self._arrays
         arrays["source_hashes"], arrays["source_ranks"] = hashes, writer.sources.ranks
         arrays["seen"], arrays["text_results"] = seen, strings.results
-        arrays["held"], arrays["known"] = explicit.held, explicit.known
+        arrays["journal"] = journal
         arrays["strings"], arrays["string_bytes"] = strings.extents, strings.data
         self._shown = now
 

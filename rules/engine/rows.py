@@ -180,7 +180,6 @@ class RowWriter:
             0 if texts is None else address(texts),
             0 if keys is None else address(keys),
             start_of(batch.type) or 1 if is_digested else 0,
-            -1,
             0,
         ]
         for column in batch.columns:

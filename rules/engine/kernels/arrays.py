@@ -52,9 +52,9 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "parcel": _I,  # a batch, see layout.PARCEL_HEADER
     "staged": _I,  # an event alone, see layout.STAGED_ROW
     "seen": layout.BLOCK,  # see ``seen``,
-    "held": layout.HELD,  # of explicit numbers,
-    "known": layout.KNOWN,  # and what their events hold
-    "digests": np.dtype(np.uint64),  # scratch: of the events of a parcel
+    "journal": layout.JOURNALED,  # explicit numbers as they came
+    "digests": np.dtype(np.uint64),  # scratch: of the events of a parcel whose ids are explicit,
+    "repeats": _I,  # and which of them are repeats
     "waiting": layout.ARRIVING,
     "inbox": _I,  # the words of rows
     "type_marks": _I,  # by type, where it is not the floor
@@ -301,9 +301,9 @@ dispatched = _accessor("dispatched")
 parcel = _accessor("parcel")
 staged = _accessor("staged")
 seen = _accessor("seen")
-held = _accessor("held")
-known = _accessor("known")
+journal = _accessor("journal")
 digests = _accessor("digests")
+repeats = _accessor("repeats")
 waiting = _accessor("waiting")
 inbox = _accessor("inbox")
 type_marks = _accessor("type_marks")

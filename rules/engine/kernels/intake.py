@@ -19,7 +19,6 @@ from rules.engine.kernels.layout import (
     COLUMN_IS_CODES,
     COLUMN_IS_FLOATS,
     COLUMN_IS_WORDS,
-    CONFLICTS,
     DONE,
     DROPPED,
     GREATEST,
@@ -29,9 +28,7 @@ from rules.engine.kernels.layout import (
     HEADER,
     INBOX_TOP,
     LEAST,
-    PARCEL_BEFORE,
     PARCEL_COLUMN,
-    PARCEL_CONFLICT,
     PARCEL_COUNT,
     PARCEL_DIGEST,
     PARCEL_DONE,
@@ -40,6 +37,7 @@ from rules.engine.kernels.layout import (
     PARCEL_IDS,
     PARCEL_KEYS,
     PARCEL_NUMBERS,
+    PARCEL_REPEATS,
     PARCEL_SEEN,
     PARCEL_SEQUENCES,
     PARCEL_SOURCES,
@@ -60,13 +58,8 @@ from rules.engine.kernels.layout import (
     WAITING_TOP,
 )
 from rules.engine.kernels.seen import (
-    CONFLICT,
-    NEW,
     enter_block,
     enter_number,
-    enter_with_held,
-    judge,
-    place_of,
 )
 
 
@@ -80,11 +73,11 @@ def take_in(state: int) -> int:
     if counters[INBOX_TOP] + count * width > len(arrays.inbox(state)):
         return GROW_INBOX
     first = counters[WAITING_TOP]
+    begun = parcel[PARCEL_DONE]
+    status = note_new(state)
     if parcel[PARCEL_DIGEST] != 0:
         write_digests(state)
-        status = note_new(state, True)
-    else:
-        status = note_new(state, False)
+        note_explicit(state, first, begun)
     write_headers(state, first)
     for attribute in range(width - HEADER):
         write_column(state, first, attribute)
@@ -92,25 +85,20 @@ def take_in(state: int) -> int:
     return status
 
 
-@part
-def note_new(state: int, is_explicit: bool) -> int:
-    """Let the events of the parcel that are no repeats wait, each with its place in the parcel;
-    those of explicit numbers are compared by digests of what they hold. A part, so that each of
-    the two ways is a loop of its own once compiled.
-    """
+@kernel
+def note_new(state: int) -> int:
+    """Let the events of the parcel that are no repeats wait, each with its place in the parcel."""
     counters, parcel, waiting = arrays.counters(state), arrays.parcel(state), arrays.waiting(state)
     count, type_number = parcel[PARCEL_COUNT], parcel[PARCEL_TYPE]
     times = arrays.words_at(parcel[PARCEL_TIMES], count)
     sequences = arrays.words_at(parcel[PARCEL_SEQUENCES], count)
     codes = arrays.codes_at(parcel[PARCEL_SOURCES], count)
     numbers = arrays.words_at(parcel[PARCEL_SEEN], count)
-    blocks, held, known = arrays.seen(state), arrays.held(state), arrays.known(state)
-    digests = arrays.digests(state)
-    shift = 3 if is_explicit else 6  # a block is looked for once for events that follow one another
+    blocks = arrays.seen(state)
     is_looked_for, is_one_source = parcel[PARCEL_SEEN] != 0, parcel[PARCEL_SOURCES] == 0
     least, greatest = counters[LEAST], counters[GREATEST]
     top, event = counters[WAITING_TOP], parcel[PARCEL_DONE]
-    last_source, last_block, place, own = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
+    last_source, last_block, place = np.int64(-1), np.int64(0), np.int64(0)
     status = DONE
     while event < count:
         time, is_new = times[event], True
@@ -119,24 +107,13 @@ def note_new(state: int, is_explicit: bool) -> int:
                 numbers[0] if is_one_source else numbers[codes[event]],
                 sequences[event],
             )
-            if source != last_source or number >> shift != last_block:
-                last_source, last_block = source, number >> shift
-                if is_explicit:
-                    place = enter_with_held(blocks, held, source, number, time)
-                    own = place_of(held, source, last_block)
-                else:
-                    place = enter_block(blocks, source, last_block, time)
+            if source != last_source or number >> 6 != last_block:
+                last_source, last_block = source, number >> 6
+                place = enter_block(blocks, source, last_block, time)
                 if place < 0:
                     status = GROW_SEEN
                     break
-            if is_explicit:
-                digest = digests[event]
-                verdict = judge(blocks, held, known, place, own, source, number, time, digest)
-                is_new = verdict == NEW
-                if verdict == CONFLICT:
-                    note_conflict(state, event, known[held[own].place + (number & 7)].time)
-            else:
-                is_new = enter_number(blocks, place, number, time)
+            is_new = enter_number(blocks, place, number, time)
         least, greatest = min(least, time), max(greatest, time)
         waiting[top].time = time
         waiting[top].type = type_number
@@ -150,14 +127,32 @@ def note_new(state: int, is_explicit: bool) -> int:
     return status
 
 
-@part
-def note_conflict(state: int, event: int, before: int) -> None:
-    """Count an event in conflict with one that was at ``before``; the parcel keeps the first."""
-    parcel = arrays.parcel(state)
-    if parcel[PARCEL_CONFLICT] < 0:
-        parcel[PARCEL_CONFLICT] = event
-        parcel[PARCEL_BEFORE] = before
-    arrays.counters(state)[CONFLICTS] += 1
+@kernel
+def note_explicit(state: int, first: int, begun: int) -> None:
+    """Enter the explicit numbers of events from ``begun`` on that wait, from ``first`` on, into the
+    journal, which has room; and note which of the events do not, as they are repeats.
+    """
+    counters, parcel, waiting = arrays.counters(state), arrays.parcel(state), arrays.waiting(state)
+    journal, digests, repeats = arrays.journal(state), arrays.digests(state), arrays.repeats(state)
+    count, end = parcel[PARCEL_COUNT], counters[WAITING_TOP]
+    sequences = arrays.words_at(parcel[PARCEL_SEQUENCES], count)
+    codes = arrays.codes_at(parcel[PARCEL_SOURCES], count)
+    numbers = arrays.words_at(parcel[PARCEL_SEEN], count)
+    is_one_source, last = parcel[PARCEL_SOURCES] == 0, len(journal) - 1
+    top, place, again = journal[last].number, first, parcel[PARCEL_REPEATS]
+    for event in range(begun, parcel[PARCEL_DONE]):
+        if place < end and waiting[place].offset == event:
+            journal[top].source = numbers[0] if is_one_source else numbers[codes[event]]
+            journal[top].number = sequences[event]
+            journal[top].time = waiting[place].time
+            journal[top].contents = digests[event]
+            top += 1
+            place += 1
+        else:
+            repeats[again] = event
+            again += 1
+    journal[last].number = top
+    parcel[PARCEL_REPEATS] = again
 
 
 @kernel

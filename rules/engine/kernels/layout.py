@@ -302,6 +302,8 @@ HELD = np.dtype([*BLOCK.descr, ("place", _I)])
 """A block of eight explicit numbers, and where what is known of them stands, see ``seen``."""
 KNOWN = np.dtype([("time", _I), ("contents", np.uint64)])
 """When the event of an explicit id was, and the digest of its contents; 0 where it is not known."""
+JOURNALED = np.dtype([("source", _I), ("number", _I), *KNOWN.descr])
+"""An explicit number of a source, and its event."""
 # Words of a parcel: a batch that is to be taken in. Its columns are given by their addresses.
 PARCEL_TYPE, PARCEL_COUNT, PARCEL_WIDTH = 0, 1, 2
 PARCEL_DONE = 3  # events that are taken in
@@ -312,9 +314,8 @@ PARCEL_SEEN = 8  # int64 by code: those in the table of what was seen; 0 to look
 PARCEL_ID, PARCEL_IDS = 9, 10  # ROW_ID of all; or, if not 0, int64 of each
 PARCEL_KEYS = 11  # two words each; 0 where they follow from source and sequence number
 PARCEL_DIGEST = 12  # where digests start, if ids are explicit numbers; else 0
-PARCEL_CONFLICT = 13  # the first event that is in conflict,
-PARCEL_BEFORE = 14  # and when the other one was
-PARCEL_HEADER = 15
+PARCEL_REPEATS = 13  # of these, how many events are repeats so far
+PARCEL_HEADER = 14
 # Then for each attribute how it stands there, where, and of codes where their words are, and the
 # hashes of their texts.
 PARCEL_COLUMN = 4
@@ -377,8 +378,7 @@ WAITING_TOP = 44  # and the end of those that came since
 INBOX_TOP = 45  # words in use
 STAGED = 46  # whether an event is to be taken in alone
 ORDERING = 47  # whether what marks have passed is to leave the events that wait
-DROPPED = 48  # repeats, ever,
-CONFLICTS = 55  # and those of them that are in conflict with what came before
+DROPPED = 48  # repeats, ever
 LEAST = 49  # times of all that came: TIME_MAX and TIME_MIN before the first
 GREATEST = 50
 ENTERED = 51  # events that arrived, ever

@@ -3,8 +3,10 @@
 The table is open-addressed and never more than half full. A block without a bit is an empty place.
 The last record is no block: its ``source`` says how many of the others are in use.
 
-Explicit numbers are in a second table too, whose blocks are of eight numbers each. What their
-events hold stands beside it, block after block as they came.
+Explicit numbers are in a journal too, with what their events hold, in the order that they came:
+writing on costs little, and nobody reads it until a number repeats. Then all of it moves to a
+second table, whose blocks are of eight numbers each, and what their events hold stands beside it.
+The last record of a journal is no number's: its ``number`` says how many of the others are in use.
 """
 
 from __future__ import annotations
@@ -107,59 +109,42 @@ def begin_held(held, place: int, known, source: int, block: int, time: int) -> N
         known[held[place].place + slot].contents = np.uint64(0)
 
 
-@part
-def enter_with_held(blocks, held, source: int, number: int, time: int) -> np.int64:  # type: ignore[no-untyped-def]
-    """The place of the block of an explicit number that is about to get its bit; -1 when either
-    table must grow for it.
+@kernel
+def settle(held, known, journal, first: int) -> int:  # type: ignore[no-untyped-def]
+    """Enter what a journal has from the ``first`` on into the table of explicit numbers.
+
+    Gives how far it came: less than all when the table must grow. ``known`` has eight records for
+    each block that ``held`` can have.
     """
-    return np.int64(-1) if is_full(held) else enter_block(blocks, source, number >> 6, time)
-
-
-@part
-def judge(  # type: ignore[no-untyped-def]
-    blocks, held, known, place: int, own: int, source: int, number: int, time: int, digest
-) -> int:
-    """Enter an explicit number, whose block of numbers is at ``place`` and of explicit ones is, or
-    is to be, at ``own``: NEW, REPEAT or CONFLICT.
-
-    Of two that bear one id and of which one has no digest, but 0, the second is a REPEAT.
-    """
-    if enter_number(blocks, place, number, time):
-        if digest != 0:
-            if held[own].bits == 0:
-                begin_held(held, own, known, source, number >> 3, time)
-            enter_number(held, own, number, time)
-            slot = held[own].place + (number & 7)
-            known[slot].contents = digest
-            known[slot].time = time
-        return NEW
-    if digest == 0 or held[own].bits == 0:
-        return REPEAT
-    other = known[held[own].place + (number & 7)].contents
-    return REPEAT if other == 0 or other == digest else CONFLICT
+    count = journal[len(journal) - 1].number
+    for entry in range(first, count):
+        source, number, time = journal[entry].source, journal[entry].number, journal[entry].time
+        own = place_of(held, source, number >> 3)
+        if held[own].bits == 0:
+            if is_full(held):
+                return entry
+            begin_held(held, own, known, source, number >> 3, time)
+        enter_number(held, own, number, time)
+        slot = held[own].place + (number & 7)
+        known[slot].time = time
+        known[slot].contents = journal[entry].contents
+    return np.int64(count)
 
 
 @kernel
-def accept_explicit(  # type: ignore[no-untyped-def]
-    blocks, held, known, sources, numbers, contents, times, verdicts, before, first: int
-) -> int:
-    """Enter events from the ``first`` on, as ``accept`` does, and write what each is into
-    ``verdicts``, int8[n]; of a CONFLICT, into ``before``, when the other event was.
+def compare(held, known, sources, numbers, contents, verdicts, before) -> None:  # type: ignore[no-untyped-def]
+    """Write what events are whose explicit numbers came before: REPEAT, or CONFLICT and when the
+    other event was.
 
-    ``contents`` are the digests, uint64[n], or 0. ``known`` has eight records for each block that
-    ``held`` can have.
+    ``contents`` are their digests, uint64[n], or 0. Of two that bear one id and of which one has no
+    digest, the second is a REPEAT.
     """
-    last_source, last_block, place, own = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
-    for event in range(first, len(numbers)):
-        source, number, time = sources[event], numbers[event], times[event]
-        if source != last_source or number >> 3 != last_block:
-            place = enter_with_held(blocks, held, source, number, time)
-            if place < 0:
-                return event
-            last_source, last_block = source, number >> 3
-            own = place_of(held, source, last_block)
-        verdict = judge(blocks, held, known, place, own, source, number, time, contents[event])
-        verdicts[event] = verdict
-        if verdict == CONFLICT:
-            before[event] = known[held[own].place + (number & 7)].time
-    return len(numbers)
+    for event in range(len(numbers)):
+        number, digest = numbers[event], contents[event]
+        own = place_of(held, sources[event], number >> 3)
+        verdicts[event] = REPEAT
+        if digest != 0 and held[own].bits != 0:
+            other = known[held[own].place + (number & 7)]
+            if other.contents != 0 and other.contents != digest:
+                verdicts[event] = CONFLICT
+                before[event] = other.time
