@@ -129,7 +129,6 @@ def check_tables(part: Part) -> Iterator[str]:
         yield from _check_sources(part, name, broker)
         yield from _check_sinks(part, name, broker)
     yield from _check_wants(part)
-    yield from _check_numbers(part)
 
 
 def _plan_of(broker: Broker) -> tuple[str, int, int] | None:
@@ -261,23 +260,6 @@ def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters
     made = {one: maximal_of_type(tuple(sorted(of)), schemas.get(one)) for one, of in texts.items()}
     found[name, to] = made
     return made
-
-
-def _check_numbers(part: Part) -> Iterator[str]:
-    """Both ends of a link have counted the same events for trees of sinks. Where no tree goes over
-    it any more, an end that has lost the link has forgotten what the other has not; a father opens
-    anew then.
-    """
-    for name, broker in part.brokers.items():
-        fathers = {tree.father for _, tree in trees_of(broker)}
-        for neighbour, (sent, _) in broker.openings.counts.items():
-            other = part.brokers.get(neighbour) if neighbour in fathers else None
-            if other is None or sent is None or sent.next == 0:
-                continue
-            came = other.openings.counts.get(name, (None, None))[1]
-            if came is None or came.next != sent.next:
-                there = "none" if came is None else came.next
-                yield f"broker {name}: {sent.next} events went to {neighbour}, which has {there}"
 
 
 # --- trees of brokers with sinks ---

@@ -36,7 +36,6 @@ from routing.effects import Peer
 from routing.messages import WhenFull
 from routing.network.brokers.broker import Broker
 from routing.network.stations.station import Station
-from routing.network.tables.sharing import REMEMBERED_MAX
 from routing.serving.deployment import Deployed
 from rules.pattern import TIMER
 from simulator.agreement import check_tables, check_trees, parts_of, trees_of
@@ -269,11 +268,6 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
         yield f"packets under way to {neighbour}", channel.under_way, links.window_max
         yield f"packets of {neighbour} before their turn", channel.kept, links.window_max
     yield "brokers", len(overlay.states), links.nodes_max
-    for neighbour, both in broker.openings.counts.items():
-        for one in both:
-            if one is not None:
-                events = f"events of the link to {neighbour} remembered"
-                yield events, one.remembered, REMEMBERED_MAX
     # What a message brings is remembered whole.
     most = 2 * (config.repeat_ids_max + config.publish_credit)
     yield "ids of events remembered", broker.remembered, most

@@ -69,22 +69,20 @@ class Opened:
     """The sender takes what the receiver has for it in these trees of brokers with sinks.
 
     ``centre`` and ``epoch``: of the single tree whose root has planned them. ``trees``: roots, and
-    the numbers of the plans that they began with. ``mark`` is what Part has to bear from now on;
-    ``anew``: events are to be numbered anew, too.
+    the numbers of the plans that they began with. ``mark`` is what Part has to bear from now on.
     """
 
     centre: Name
     epoch: Sequence
     trees: tuple[tuple[Name, Sequence], ...]
     mark: Number
-    anew: bool
 
 
 class Part(Struct, array_like=True, frozen=True, gc=False):
     """The part of a Shared for one tree: a Forward, or a Flow of what was ``detected``.
 
     ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
-    one of the message's, or the numbers of its events, less the message's first, as int32[n];
+    one of the message's, or the numbers of its events, as int32[n];
     ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
     """
 
@@ -99,11 +97,10 @@ class Part(Struct, array_like=True, frozen=True, gc=False):
 class Shared(Struct, frozen=True, eq=False, gc=False):
     """Events that go up the trees of brokers with sinks over one link, each event once.
 
-    Events are numbered as they go over a link; ``first``: the number of the first one here.
-    ``pulled``: the places of parts that have more of a Forward, with its answers and ``came``.
+    Events are numbered from 0 in the order of the batches. ``pulled``: the places of parts that
+    have more of a Forward, with its answers and ``came``.
     """
 
-    first: Sequence
     batches: tuple[EventBatch, ...]
     parts: tuple[Part, ...]
     pulled: tuple[tuple[Number, tuple[tuple[Name, Sequence, Time], ...], bytes | None], ...] = ()

@@ -104,7 +104,6 @@ class _Forwarded(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    first: SequenceNumber
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     pulled: tuple[tuple[Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...]
@@ -213,7 +212,7 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
 
 def _encode_shared(message: Shared) -> Frames:
     headers, body = encode_batches(message.batches)
-    plain = _Shared(message.first, headers, message.parts, message.pulled)
+    plain = _Shared(headers, message.parts, message.pulled)
     first = _SHARED_PREFIX + pack(plain)
     return [first, body] if headers else [first]
 
@@ -222,9 +221,9 @@ def _decode_shared(data: Buffer, body: Buffer | None) -> Shared:
     plain = _unpack_shared(data)
     if not plain.batches:
         no_body(body)
-        return Shared(plain.first, (), plain.parts, plain.pulled)
+        return Shared((), plain.parts, plain.pulled)
     batches, _ = decode_batches(plain.batches, body)
-    return Shared(plain.first, batches, plain.parts, plain.pulled)
+    return Shared(batches, plain.parts, plain.pulled)
 
 
 NETWORK_CODECS: tuple[Codec, ...] = (

@@ -151,9 +151,9 @@ PLAIN: tuple[Message, ...] = (
     ),
     Need(Needed.RELEASE, ("Temp",)),
     Need(Needed.TREES, ("b1", "b2")),
-    Opened("b1", 7, (("b2", 3), ("b3", 4)), 5, True),
-    Shared(9, (), (Part("b2", 5, (), (("Temp", 9),)),), ((0, (("fire", 2, 9),), None),)),
-    Shared(9, (), (Part("b2", 5, (b"12345678",), (), True, b"1234"), Part("b3", 4, (0,)))),
+    Opened("b1", 7, (("b2", 3), ("b3", 4)), 5),
+    Shared((), (Part("b2", 5, (), (("Temp", 9),)),), ((0, (("fire", 2, 9),), None),)),
+    Shared((), (Part("b2", 5, (b"12345678",), (), True, b"1234"), Part("b3", 4, (0,)))),
     Survey(9),
     Surveyed(9, (("fire", 5),)),
     Surveyed(9, (), (("Temp", 3, 5),), (("rexmq/rule/fire", 200, 2),), (("b1", ("Fire()",)),)),
@@ -248,7 +248,7 @@ def facts(message: Message) -> object:
     if isinstance(message, Flow):
         return (message.batches, message.order, message.closed, message.marks)
     if isinstance(message, Shared):
-        return (message.first, message.batches, message.parts)
+        return (message.batches, message.parts)
     if isinstance(message, Forward):
         return (message.batches, message.marks, message.answers)
     return message
@@ -296,7 +296,7 @@ def test_events_cross_unchanged(seed: int) -> None:
         with pytest.raises(WireError, match="bytes of times"):
             wire.decode(wire.encode(Forward(sent.batches, came=came[1:])))
     part = Part("b1", 2, tuple(range(len(sent.batches))))
-    whole = Shared(4, sent.batches, (part,), ((0, (), came),))
+    whole = Shared(sent.batches, (part,), ((0, (), came),))
     shared = wire.decode(wire.encode(Packet(1, 2, 3, whole)))
     assert isinstance(shared, Packet)
     assert isinstance(shared.message, Shared)

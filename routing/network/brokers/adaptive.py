@@ -7,7 +7,7 @@ Law 2: the first time the cheapest is taken; later on it has to save the share `
 the present one costs. For a change is a pause, and what rules reach back is sent once more, which
 is little in the beginning. The plan says which it is, so all change at one instant.
 
-Law 3: no trees of sinks are weighed in networks where they have more than ``PATHS_MAX`` brokers
+No trees of sinks are weighed in networks where they have more than ``PATHS_MAX`` brokers
 together, which is so with 250 brokers with sinks.
 """
 

@@ -1,7 +1,7 @@
 """Agreement of the brokers of a tree, as this one was last told, and what follows from it.
 
-Law: it is told by the root and taken over whole (knowing, planning); at the root it is what is told
-next. Every broker works out from it the same division.
+It is told by the root and taken over whole (knowing, planning); at the root it is what is told
+next.
 """
 
 from __future__ import annotations

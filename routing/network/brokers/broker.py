@@ -1,12 +1,10 @@
 """A broker in a network: a Node for its clients, part of an overlay, and of its single tree.
 
-Law 1: it is made of parts, each with one responsibility and the state that belongs to it (the
-package's page names them). This file says in which order they are asked; nothing is decided here.
+It is made of parts, each with one responsibility and the state that belongs to it (the package's
+page names them). This file says in which order they are asked; nothing is decided here.
 
-Law 2: what concerns the whole network is decided at the root of the single tree, and what the root
-knows is told to all; so clients may ask any broker (asking, knowing, pausing).
-
-Law 3: a single broker is the root of a tree of one, and then does just what a Node does.
+Law: a single broker is the root of a tree of one, and then does just what a Node does. b1 without
+neighbours follows a plan of its own, and its clients hear the same as those of ``rexmq run``.
 
 A broker is composed as its strategy needs it: with SinkTrees if brokers with sinks have trees of
 their own, with Measuring if the root goes by what it measures.
@@ -39,7 +37,6 @@ from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Desk, Ground
 from routing.network.brokers.holding import Holding
-from routing.network.brokers.openings import Openings
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection
@@ -194,11 +191,6 @@ class Broker(Node):
         return self._agreed
 
     @property
-    def openings(self) -> Openings:
-        """The openings of trees of sinks over its links."""
-        return self._openings
-
-    @property
     def holding(self) -> Holding:
         """The holds of what is full, here and elsewhere."""
         return self._holding
@@ -307,7 +299,7 @@ class Broker(Node):
 
     def _awake(self, now: float) -> None:
         """Where others may have closed this broker's inputs, sources have to advertise again before
-        anything more is taken of them: the plan that comes first says so (following, Law 3).
+        anything more is taken of them: the plan that comes first says so (following, Law 2).
         """
         if self.overlay.awake(now):
             self._moment.now = now

@@ -1,6 +1,6 @@
 """Ground of the parts of a broker: the tables that they share, and their words to others.
 
-Law: it has no state of its own. What changes belongs to one of the objects that are named here, or
+It has no state of its own. What changes belongs to one of the objects that are named here, or
 to a part; parts change another's state by asking for it.
 """
 

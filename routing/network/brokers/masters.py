@@ -1,6 +1,6 @@
 """Masters that follow what is published (thesis 7.3.8).
 
-Law: where other masters would cost clearly less at the rates that were measured, the tree pauses,
+Where other masters would cost clearly less at the rates that were measured, the tree pauses,
 and a plan follows that bears these. Every broker works out the masters from it, so all change at
 one instant. On the single tree nothing else changes, and nothing begins anew; the trees of brokers
 with sinks have each its own masters, and begin anew with others.

@@ -1,6 +1,6 @@
 """How often events of each type come, as the root measures it (thesis 7.3.8).
 
-Law: the root surveys the tree now and then, and so hears how many events of each type there were so
+The root surveys the tree now and then, and so hears how many events of each type there were so
 far. From one survey to the next that gives rates, by the events' own times, since windows go by
 these. It does so every ``ADAPT_AFTER_S`` until rates are known, and then after twice as long each
 time, up to ``ADAPT_EVERY_S``.

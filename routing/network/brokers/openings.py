@@ -1,10 +1,8 @@
 """Openings: traffic over the links for the trees of brokers with sinks (thesis 7.3.2).
 
-Law 1: a father tells its children that a tree is open, under a mark; what is said of the tree bears
-it. So nothing of an earlier generation is taken for one of this (processing, Law 3).
-
-Law 2: events that go over a link for several trees cross it once (tables.sharing). Whoever has lost
-count of what both ends know begins anew, as has every tree over the link.
+A father tells its children that a tree is open, under a mark that what they say of the tree has to
+bear (processing, Law 2). Events that go over a link for several trees at one moment cross it once
+(tables.sharing).
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from routing.network.brokers.ground import Ground
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
 from routing.network.tables.moved import Moved
-from routing.network.tables.sharing import EventNumbers, ForTree, Keeper, Sharer
+from routing.network.tables.sharing import ForTree, messages_of, share
 from routing.partition.asking import AskedSpans
 
 
@@ -32,32 +30,13 @@ class Openings:
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
         """The generations that neighbours have opened last, by neighbour and root."""
         self._last_mark = 0
-        self._sharers: dict[str, Sharer] = {}
-        self._keepers: dict[str, Keeper] = {}
-        """By neighbour: what both ends know of the events that go over the link (sharing)."""
-
-    @property
-    def counts(self) -> Mapping[str, tuple[EventNumbers | None, EventNumbers | None]]:
-        """By neighbour: the numbers of the events that go there, and that come from there, for
-        whom this broker has any (sharing, Law 2).
-        """
-        sharers, keepers = self._sharers, self._keepers
-        return {
-            name: (
-                sharers[name].numbers if name in sharers else None,
-                keepers[name].numbers if name in keepers else None,
-            )
-            for name in sharers.keys() | keepers.keys()
-        }
 
     def forget(self, neighbour: str) -> None:
         """The link is lost, or back."""
         for key in [key for key in self._openings if key[0] == neighbour]:
             del self._openings[key]
-        self._sharers.pop(neighbour, None)
-        self._keepers.pop(neighbour, None)
 
-    # --- opening (Law 1) ---
+    # --- opening ---
 
     def open(self, before: Mapping[str, Processing]) -> None:
         """The trees stand instead of those: tell children what may come along the new ones, and
@@ -79,14 +58,11 @@ class Openings:
         for child, own in sorted(children.items()):
             generation = own[0].generation
             roots = tuple((tree.root, tree.generation.number) for tree in own)
-            anew = child not in self._keepers
-            opened = Opened(generation.centre, generation.epoch, roots, self._last_mark, anew)
+            opened = Opened(generation.centre, generation.epoch, roots, self._last_mark)
             self._ground.send(child, opened)
 
     def hear_opened(self, neighbour: str, opened: Opened) -> None:
         """A neighbour has opened trees."""
-        if opened.anew or neighbour not in self._sharers:
-            self._sharers[neighbour] = Sharer()
         for root, number in opened.trees:
             generation = Generation(opened.centre, opened.epoch, number)
             self._openings[neighbour, root] = generation, opened.mark
@@ -103,16 +79,11 @@ class Openings:
     # --- what comes ---
 
     def hear_shared(self, neighbour: str, shared: Shared) -> None:
-        """A child has sent what is for the trees in which it is one (Law 2)."""
+        """A child has sent what is for the trees in which it is one."""
         ground = self._ground
         ground.check_schemas(shared.batches)
-        keeper = self._keepers.get(neighbour)
-        if shared.first == 0 and not (keeper is not None and keeper.is_new):
-            keeper = self._keepers[neighbour] = Keeper()
-        if keeper is None:
-            return  # from before this broker has lost count
         now = ground.moment.now
-        for root, mark, message in keeper.take(shared):
+        for root, mark, message in messages_of(shared):
             tree = self._grove.trees.get(root)
             if tree is not None and neighbour in tree.children and mark == tree.mark:
                 self._grove.touch(root)
@@ -141,7 +112,7 @@ class Openings:
         self._grove.settle()
         overlay, now = self._ground.overlay, self._ground.moment.now
         for father in self.fathers:
-            for shared in self._sharers[father].share(up[father]) if father in up else ():
+            for shared in share(up.get(father, ())):
                 overlay.send(father, shared, now)
 
     def ask_below(self, single: Mapping[str, AskedSpans]) -> None:

@@ -1,6 +1,6 @@
 """The parts of a broker, each made of those before it, and which of them hears what.
 
-Law: a part knows the parts that it is made of and no others. What has to go the other way, a need
+A part knows the parts that it is made of and no others. What has to go the other way, a need
 that is met at the root say, goes through a table that is filled in here.
 """
 

@@ -15,7 +15,7 @@ moves no rule. One that joins may; then rules begin anew, and nothing is lost.
 Law 4: an input, a type at a broker, is open while somebody publishes it there or may come back to
 do so: while its broker is out of reach, or is back without its memory. Rules wait for it, at the
 root or at its broker. When nobody has spoken for it for ``forget_s`` the root closes it, and rules
-go on without. What is open again later begins beyond all marks (following, Law 3). A closed type
+go on without. What is open again later begins beyond all marks (following, Law 2). A closed type
 that no broker of the tree publishes is published by the root, which says that nothing comes of it.
 b3 with T is out of reach from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3 is back, and
 what its sources bring of before is late.

@@ -1,32 +1,31 @@
 """A processing tree for each broker that has sinks (thesis 7.3.2): what is wanted of it, and when
 it begins anew.
 
-Law 1: the single tree carries what is decided. In its answer to a pause each broker says what its
-sinks want; the root's plan names the brokers that have trees, with what they want of them, and the
-links that count. What follows from that each broker works out (division, sink_trees).
+The single tree carries what is decided (planning, Law 1). In its answer to a pause each broker says
+what its sinks want; the root's plan names the brokers that have trees, with what they want of them,
+and the links that count.
 
-Law 2: a tree goes on under its number while its plan is the same for all of its brokers, whatever
+Law 1: a tree goes on under its number while its plan is the same for all of its brokers, whatever
 else a plan changes. Otherwise it begins anew, under the number of the plan.
 
-Law 3: a broker whose sinks want something else asks for a plan; so does one at the end of a link
+Law 2: a broker whose sinks want something else asks for a plan; so does one at the end of a link
 that is lost, or is back, and belongs to a tree: what was under way there may be lost. A link that
 is not there according to the link states belongs to no tree.
 
-Law 4: a tree that uses a type begins anew when a source of it joins at a broker where nobody
+Law 3: a tree that uses a type begins anew when a source of it joins at a broker where nobody
 published it any more: others there have been told that nothing more would come, and may be beyond
 where that source begins. So may they be where a source is back that had closed.
 
-Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
+Law 4: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
 and no plan that may be without it is on its way.
 
-Law 6: every broker's wants are told along the single tree, whatever way they are met. So they are
+Law 5: every broker's wants are told along the single tree, whatever way they are met. So they are
 in force there when the rules of a type come back to it, because of another rule or another source.
-
-Law 7: when they do, they begin anew (planning, Law 2), though rules above them may have had them
+These then begin anew (planning, Law 2), though rules above them may have had them
 evaluated there all the time: what that found nobody was told, and trees of sinks may be behind it.
 
-Law 8: a rule that no tree has is due from where those who publish for it have promised to be
-(stations.detecting, Law 4). What those out of reach have promised nobody knows, and they may think
+Law 6: a rule that no tree has is due from where those who publish for it have promised to be
+(stations.detecting, Law 3). What those out of reach have promised nobody knows, and they may think
 that some tree has the rule; so until they are back it stays due from where it last was.
 """
 
@@ -89,13 +88,13 @@ class SinkTrees:
         self._answered: tuple[str, ...] | None = None
         """Filters that it has said its sinks want, for the plan that is on its way."""
         self._unplanned: list[tuple[Link, Confirmed]] = []
-        """The subscriptions that wait for a plan (Law 5)."""
+        """The subscriptions that wait for a plan (Law 4)."""
         self._published: set[tuple[str, str, str]] = set()
         """At the root: which source published where and what when the tree last paused."""
         self._parted: set[tuple[str, str]] = set()
         """At the root: the names and homes of those that had closed since the plan before."""
         self._returned: set[str] = set()
-        """At the root: the types that Law 4 speaks of, since the last plan."""
+        """At the root: the types that Law 3 speaks of, since the last plan."""
 
     # --- what sinks want ---
 
@@ -116,14 +115,14 @@ class SinkTrees:
         return self._wanted == (() if tree is None else tree.filters)
 
     def ask_for_own(self) -> None:
-        """Law 3, of sinks."""
+        """Law 2, of sinks."""
         wanted = self._wanted
         if self._agreed.is_planned and not self._is_wanted_planned and wanted != self._asked_for:
             self._asked_for = wanted
             self._needs.say(Need(Needed.TREES))
 
     def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
-        """Answer a client once what it has subscribed to is in force (Law 5)."""
+        """Answer a client once what it has subscribed to is in force (Law 4)."""
         if self._is_wanted_planned and not self._may_lose_plan:
             self._wanting.confirm_subscription(link, answer)
         else:
@@ -148,7 +147,7 @@ class SinkTrees:
                 if self._ground.links.find(link.peer) is link:
                     self._wanting.confirm_subscription(link, answer)
 
-    # --- links (Law 3) ---
+    # --- links (Law 2) ---
 
     def meet(self, need: Need) -> None:
         """At the root: somebody needs a plan because of trees."""
@@ -186,7 +185,7 @@ class SinkTrees:
                 found[pair] = (one, other, delay)
         return tuple(sorted(found.values()))  # type: ignore[arg-type]
 
-    # --- plans (Law 1) ---
+    # --- plans ---
 
     def begin_round(self) -> None:
         """At the root: the tree is about to pause."""
@@ -205,7 +204,7 @@ class SinkTrees:
         """Rules that no tree has, and that need what is published out of reach, or was so when the
         last plan was made, are due from no later than by that plan, or by what was committed since:
         whoever is the next to want one must not begin where only those have promised to be who are
-        here, or know that no tree has it (Law 8).
+        here, or know that no tree has it (Law 6).
         """
         plan = self._agreed.plan
         if plan is None:
@@ -237,7 +236,7 @@ class SinkTrees:
     @property
     def rerouted(self) -> frozenset[str]:
         """At the root: the types that come along the single tree with the plan that is being made,
-        and came to sinks from trees of their own with the last one (Law 7).
+        and came to sinks from trees of their own with the last one (Law 5).
         """
         before = {
             type_named(text) for tree in self._detection.trees.values() for text in tree.filters
@@ -261,7 +260,7 @@ class SinkTrees:
         return replace(plan, trees=tuple(trees))
 
     def _goes_on(self, tree: SinkTree, plan: Plan) -> bool:
-        """Whether a plan changes nothing for a tree (Law 2)."""
+        """Whether a plan changes nothing for a tree (Law 1)."""
         old = self._detection.trees.get(tree.root)
         return (
             old is not None

@@ -1,7 +1,7 @@
 """Filters that each broker of a tree wants of its neighbours, and when they are in force.
 
-Law: a broker wants what its sinks want and what its other neighbours do; it tells whenever that
-changes. It is in force once all who were told have confirmed it (agreement.confirmations).
+A broker wants what its sinks want and what its other neighbours do (router, Law 1). A want is in
+force once all who were told have confirmed it (agreement.confirmations).
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 """Rules and events of a broker of many trees: on the single one, and on each for sinks (7.3.2).
 
-Law 1: what comes from local sources is kept once, and goes to each tree whose rules use it.
-
-Law 2: a tree that begins is sent all that is kept and may still matter to it; one that goes on,
+Law 1: what comes from local sources is kept once, and goes to each tree whose rules use it. A tree
+that begins is sent all that is kept and may still matter to it; one that goes on,
 what was held while the network paused. So both have all that matters, and nothing twice.
 
-Law 3: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
+Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
 others from the single one. So of rules of own types this broker has what its own tree has given,
 however far the single one, which may evaluate them for the sake of others, has come. When such a
-type is routed they are to be found once more from there on (brokers.trees, Law 7).
+type is routed they are to be found once more from there on (brokers.trees, Law 5).
 
-Law 4: a rule that is evaluated nowhere is due from where the sources of this broker have promised
+Law 3: a rule that is evaluated nowhere is due from where the sources of this broker have promised
 to be: who subscribes later gets its composite events from there on. Types whose sources have closed
 count only where nobody publishes any of the others, since rules go on without them. But if it waits
 for a type that nobody publishes or has published, it is due from the beginning: it has not come
@@ -89,7 +88,7 @@ class SinkTreesDetection(DividedDetection):
         return (self.station, *[tree.station for tree in self.grove.news])
 
     def due_mark(self, deployed: Deployed) -> int:
-        """Up to where a rule's composite events have come, and are complete (Law 3)."""
+        """Up to where a rule's composite events have come, and are complete (Law 2)."""
         tree = self._own_tree_of(deployed.rule.name)
         if tree is None or self._by_arrival:
             return super().due_mark(deployed)
@@ -108,7 +107,7 @@ class SinkTreesDetection(DividedDetection):
         return tree if found is deployed or found == deployed else None
 
     def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
-        """Up to where this broker has composite events, for all of its trees; and Law 4."""
+        """Up to where this broker has composite events, for all of its trees; and Law 3."""
         names = set(wanted)
         found = super().due_of(names & self._routed)
         for name, mark in self._dues_of_trees(names):
@@ -213,7 +212,7 @@ class SinkTreesDetection(DividedDetection):
         return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
 
     def follow(self, division: Division) -> None:
-        """Evaluate what this broker has to from now on; what was held goes on (Law 2)."""
+        """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
         self._feed_trees()
         super().follow(division)
 
@@ -229,7 +228,7 @@ class SinkTreesDetection(DividedDetection):
         return {source: time for source, time in again.items() if source in routed}
 
     def _keep_reached(self) -> None:
-        """``follow_trees`` has seen to it, by the kinds that types had before (Law 3)."""
+        """``follow_trees`` has seen to it, by the kinds that types had before (Law 2)."""
 
     @property
     def _company(self) -> Sequence[str]:
@@ -277,7 +276,7 @@ class SinkTreesDetection(DividedDetection):
             self.grove.touch_users([one for one in names if marks.get(one) != before.get(one)])
 
     def advance(self, now: float) -> Detections | None:
-        """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 3)."""
+        """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 2)."""
         self._now = now
         routed = super().advance(now)
         found = [] if routed is None else [self._only_routed(routed)]

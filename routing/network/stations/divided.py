@@ -4,10 +4,7 @@ Law 1: what comes from local sources is kept in the ledger, and goes to the stat
 below that want it. While there is no plan for the tree as it is, it waits; so do the sources'
 promises.
 
-Law 2: what is detected goes to all who want it, and what comes of it from elsewhere to the sinks
-here (relaying).
-
-Law 3: where somebody is out of reach who publishes what a rule needs, or what those above it need,
+Law 2: where somebody is out of reach who publishes what a rule needs, or what those above it need,
 nobody here can say how far that has been evaluated there, so neither from which instant on the rule
 would hold nor up to which it does: it is neither deployed nor removed. By arrival there is no such
 instant, and nothing is refused; a rule ends as soon as it is removed.
@@ -44,7 +41,7 @@ from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
-"""Words of a refusal by Law 3 for a broker; nothing has been done then."""
+"""Words of a refusal by Law 2 for a broker; nothing has been done then."""
 PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
 
@@ -419,7 +416,7 @@ class DividedDetection(Detection):
 
     def _mark_at_end(self, name: str) -> int:
         """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
-        what it needs was promised by those who publish it, who are all here (Law 3).
+        what it needs was promised by those who publish it, who are all here (Law 2).
         """
         mark = self.rule_marks.get(name, TIME_MIN)
         if not self.out_of_reach:
@@ -437,10 +434,10 @@ class DividedDetection(Detection):
             return dict.fromkeys(gone, TIME_MIN)
         return super()._ends(gone, now)
 
-    # --- who is out of reach (Law 3) ---
+    # --- who is out of reach (Law 2) ---
 
     def remove(self, name: str, now: float) -> Deployed:
-        """Remove a rule; Refusal when there is none of that name, and where Law 3 forbids it."""
+        """Remove a rule; Refusal when there is none of that name, and where Law 2 forbids it."""
         deployed = self._deployments.find_in_force(name)
         if deployed is not None:
             self._check_reach((), [deployed])

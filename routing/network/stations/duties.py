@@ -1,6 +1,6 @@
 """Duties of one broker by a division of the rules: which it evaluates, and the types they use.
 
-Law: they follow from the division, and stay as they are until there is another.
+They follow from the division, and stay as they are until there is another.
 """
 
 from __future__ import annotations

@@ -10,13 +10,10 @@ way, but its own sources alone are to wait, and only until it is within three qu
 Law 2: types that nobody publishes, or nobody any more, hold up nothing; nor do rules that wait for
 such types, be it through others, or that have ended. Nothing here depends on the clock.
 
-Law 3: where masters wait to be asked for, nobody here knows whether there are any. So who asks is
-told how far what is kept has come, each quarter of the lead, and says from when on it may still
-ask; if there are no masters any more, that is as far (awaiting, Law 1).
-
-Law 4: a station looks when events of a type have come that are a quarter further than when it last
-looked, and while anything lags. How far that has come is told in steps of an eighth, so that few
-words are made of it.
+Where masters wait to be asked for, who asks is told how far what is kept has come, each quarter of
+the lead (awaiting). A station looks when events of a type have come that are a quarter further than
+when it last looked, and while anything lags. How far that has come is told in steps of an eighth,
+so that few words are made of it.
 """
 
 from __future__ import annotations
@@ -134,7 +131,7 @@ class Lagging:
         """The rules whose types, looked at together, have lagged by the one before."""
         self._is_new = True
         self.is_due = True
-        """Whether to look, whatever has come (Law 4)."""
+        """Whether to look, whatever has come."""
 
     def begin_anew(self) -> None:
         """Rules are divided in another way."""

@@ -1,21 +1,22 @@
 """A broker's part in the processing tree of one broker with sinks (thesis 7.3.2, 7.3.6).
 
-Law 1: it is of one *generation*: of the plan that this tree began with. While that lasts its rules,
-fragments and ways stay as they are; the next generation is another Processing.
+It is of one *generation*: of the plan that this tree began with (brokers.trees, Law 1). While that
+lasts its rules, fragments and ways stay as they are; the next generation is another Processing.
 
-Law 2: everything goes up. What fragments let pass and what rules below find for rules above is
+Law 1: everything goes up. What fragments let pass and what rules below find for rules above is
 forwarded; what the root's sinks want of composite events follows the same way, with marks, and only
 the root offers anything to sinks.
 
-Law 3: nothing is sent before the father has opened this generation, and nothing is taken that does
+Law 2: nothing is sent before the father has opened this generation, and nothing is taken that does
 not bear the mark of this one's opening. A father that is behind in its plan so misses nothing, and
-one that is ahead believes nothing of before.
+one that is ahead believes nothing of before. b2 follows plan 7 before its father b1: what it has
+for b1's tree waits until b1 has opened 7, under mark 12; what bears 11 is void.
 
-Law 4: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
+Law 3: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
 that keep something have said a word in this generation, since one that is behind in its plan would
 not know what is meant. Who has nothing else to say says that much.
 
-Law 5: composite events and marks pass while the network pauses, too: nobody finds those of a rule
+Law 4: composite events and marks pass while the network pauses, too: nobody finds those of a rule
 again that ends with the plan.
 """
 
@@ -86,12 +87,12 @@ class Processing:
             child for child, father in division.fathers.items() if father == name
         )
         self.mark = 0
-        """The mark that messages of children have to bear (Law 3)."""
+        """The mark that messages of children have to bear (Law 2)."""
         self.opened: int | None = None
         """The mark that the father wants to see; None before it has opened this generation."""
         keeping = _keeping(division)
         self._unheard = self.children & keeping
-        """The children that are not to be asked yet, and have others wait with them (Law 4)."""
+        """The children that are not to be asked yet, and have others wait with them (Law 3)."""
         self._owes_word = name in keeping
         self._due = {name: time for name, time in due.items() if name in self.rules}
         self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
@@ -208,7 +209,7 @@ class Processing:
         return detected if elsewhere is None else joined((detected, elsewhere))
 
     def relay(self) -> Detections | None:
-        """Pass on what others have found, and evaluate nothing (Law 5); gives as ``advance``."""
+        """Pass on what others have found, and evaluate nothing (Law 4); gives as ``advance``."""
         router = self._router
         if self._flows:
             flows, self._flows = self._flows, []
@@ -226,7 +227,7 @@ class Processing:
         return self._owes_word or bool(self.station.outbox.waiting) or self._router.has_flows
 
     def take_messages(self) -> Iterator[Forward | Flow]:
-        """Give the messages to the father, once it has opened this generation (Law 3)."""
+        """Give the messages to the father, once it has opened this generation (Law 2)."""
         forwards = self.station.outbox.take()
         flows = [flow for _, flow in self._router.take_flows()]
         if self._owes_word and not forwards and not flows:
@@ -236,7 +237,7 @@ class Processing:
         yield from flows
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """Give the questions to children (Law 4)."""
+        """Give the questions to children (Law 3)."""
         if self._unheard:
             return {}
         asked = self.station.take_asked()

@@ -9,11 +9,9 @@ at together with it, be it through others, or lies just beyond their last event.
 do with it moves it no further. Timer is furthest where it is, for the types that rules need beside
 it: others may be of recordings, whose sources come back and publish what is long past by the clock.
 
-Law 3: after an input only what it may have changed is looked at: the types of which somebody has
-said something else, and the rules that use them. After another plan that is everything.
-
-Law 4: what sinks are told of a rule, here and elsewhere, is its outlook, which may lie beyond its
-mark (outlook).
+After an input only what it may have changed is looked at: the types of which somebody has said
+something else, and the rules that use them. After another plan that is everything. What sinks are
+told of a rule, here and elsewhere, is its outlook, which may lie beyond its mark (outlook).
 """
 
 from __future__ import annotations
@@ -55,13 +53,13 @@ class Progress:
         self.has_gone_far = False
         """Whether a type's front is worth a look."""
         self._kept: dict[str, int] = {}
-        """By type of masters, how far what is kept elsewhere for them has come (lagging, Law 3)."""
+        """By type of masters, how far what is kept elsewhere for them has come (awaiting)."""
         self._timer = TIME_MIN
         self._grown: set[Kin] = set()
         """The kins of which events have come that are further than all before."""
         self._outlook = Outlook()
         self._over: frozenset[str] = frozenset()
-        """The rules here that have been evaluated up to their ends (station, Law 5)."""
+        """The rules here that have been evaluated up to their ends (station, Law 3)."""
         self._duties = NO_DUTIES
 
     @property
@@ -102,7 +100,7 @@ class Progress:
         return CLOSED if one.has_ended else min(one.here, CLOSED)
 
     def outlook(self, rule: str) -> int | None:
-        """Up to where it is certain that no more of a rule will be found than has been (Law 4);
+        """Up to where it is certain that no more of a rule will be found than has been (outlook);
         None for one that is not here, or before the first ``rise``.
         """
         return self._outlook.of(rule)

@@ -1,16 +1,14 @@
 """The way of composite events, and of the marks that they wait for, through one broker of a tree.
 
-Law 1: they go from the broker that evaluates their rule to all who want them, up and down the tree.
+They go from the broker that evaluates their rule to all who want them, up and down the tree. What
+is wanted beyond a neighbour comes there from here, or from brokers that lie beyond themselves; the
+marks that are told go by that (owed, Laws 1 and 2).
 
-Law 2: what is wanted beyond a neighbour comes there from here, or from brokers that lie beyond
-themselves. If all of it comes from here, its marks are told as far as somebody there waits for
-them; otherwise every mark is told, since what comes there another way may wait for it (owed).
-
-Law 3: a broker remembers up to where it has every rule's composite events. When rules begin anew,
+Law 1: a broker remembers up to where it has every rule's composite events. When rules begin anew,
 what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
 dropped, too (brokers.md section 5).
 
-Law 4: of rules that are *aside*, sinks here get composite events another way (detecting). What is
+Law 2: of rules that are *aside*, sinks here get composite events another way (detecting). What is
 told of them is passed on as ever, but says nothing of what this broker has.
 """
 
@@ -35,7 +33,7 @@ from rules.engine.engine import Detections
 class DividedRouter(Router):
     """A Router in whose tree composite events come from anywhere.
 
-    ``marks`` is what Law 3 speaks of. What is told of marks on the way is what was said since
+    ``marks`` is what Law 1 speaks of. What is told of marks on the way is what was said since
     rules began anew, and that may be less.
     """
 
@@ -56,7 +54,7 @@ class DividedRouter(Router):
         self._due: dict[str, int] = {}
         """By rule: from when on its composite events are news."""
         self.aside: Collection[str] = ()
-        """The rules that Law 4 speaks of."""
+        """The rules that Law 2 speaks of."""
 
     def follow(self, tree: LocalTree | None) -> bool:
         """The tree may have changed; whether what was sent to the root may be lost."""
@@ -125,7 +123,7 @@ class DividedRouter(Router):
         return None if found is None else self.news(found)
 
     def news(self, detections: Detections) -> Detections:
-        """Composite events that have not been here before (Law 3)."""
+        """Composite events that have not been here before (Law 1)."""
         return from_due_on(detections, self._due)
 
     def pass_marks(self, marks: RuleWatermarks, sender: str) -> None:
@@ -224,7 +222,7 @@ class DividedRouter(Router):
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
 
     def _others_beyond(self, branch: Branch) -> bool:
-        """Whether some of what is wanted beyond a neighbour comes from there (Law 2)."""
+        """Whether some of what is wanted beyond a neighbour comes from there."""
         known = self._has_others.get(branch.neighbour)
         if known is None or known[0] is not branch.rules:
             sides = (self._ways.get(one.rule.name) for one in branch.rules)

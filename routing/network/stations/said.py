@@ -1,12 +1,11 @@
 """Up to where each type has come to one broker, as those say who bring it (progress, Law 1).
 
-Law 1: a type's mark is the least of those who say something of it: the local sources, and each
-child that forwards it. What a child is expected to forward and has not spoken of yet stands at the
+What a child is expected to forward and has not spoken of yet stands at the
 beginning. CLOSED: nobody brings anything of it any more.
 
-Law 2: of types that wait below until they are asked for it is also bounded by what was answered.
+Law: of types that wait below until they are asked for it is also bounded by what was answered.
 
-Law 3: what is given is what looking at everything would give, but only types of which somebody has
+What is given is what looking at everything would give, but only types of which somebody has
 said something else are looked at. Marks come with nearly every message, and a broker near the root
 of a large network hears of thousands of types.
 """
@@ -133,7 +132,7 @@ class Said:
         return moved
 
     def bound(self, limits: Mapping[str, int], moved: set[TypeProgress]) -> None:
-        """Law 2: no mark is beyond these limits, and beyond those that were given before for other
+        """Law: no mark is beyond these limits, and beyond those that were given before for other
         types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
         another than before.
         """

@@ -3,7 +3,7 @@
 Marks move with nearly every message, one broker is in many trees, and each has a hundred types or
 thousands. What bears on a mark that moves is therefore in one place, and is found by its name once.
 
-Law: each field has one owner, which alone sets it: ``Said`` what is said of a type, ``Progress``
+Each field has one owner, which alone sets it: ``Said`` what is said of a type, ``Progress``
 the rest. Records of types stay for as long as their station, those of rules for one division.
 """
 
@@ -79,7 +79,7 @@ class TypeProgress:
         self.begun = TIME_MIN
         """The front when the plan that there is was begun with."""
         self.looked_at_from = TIME_MIN
-        """The front from which on it is worth a look (lagging, Law 4)."""
+        """The front from which on it is worth a look (lagging)."""
 
     def forget(self) -> None:
         """Nothing of it has come (Progress)."""

@@ -1,21 +1,20 @@
 """One broker's part in the evaluation of divided rules: its engine, its forwarder, its marks.
 
-Law 1: how far types and rules are here follows from what sources and children say, and from the
-rules here (progress). That a type has ended is told to the father once all that is needed of it has
-gone up.
+How far types and rules are here follows from what sources and children say, and from the rules here
+(progress). That a type has ended is told to the father once all that is needed of it has gone up.
+Where rules begin anew, engine and forwarder are new: everything that is needed comes again.
 
-Law 2: a type that nobody publishes or has published is given nothing; rules here that need it,
+Law 1: a type that nobody publishes or has published is given nothing; rules here that need it,
 perhaps through others, wait (missing).
 
-Law 3: where rules begin anew, engine and forwarder are new: everything that is needed comes again.
-
-Law 4: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
+Law 2: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered, and says no more than that all has
 come that the rules need which ask here. So where a child has kept events for a rule, and sends them
 all from now on, what it has said before of their type counts no more.
 
-Law 5: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
-ended, and nothing waits for it.
+Law 3: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
+ended, and nothing waits for it. fire ends at 26 s; once it has been evaluated up to there, Temps of
+27 s wait for no Smoke.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Station:
         self._forwarder = Forwarder()
         self._pulls = Pulls()
         self.is_pulling = False
-        """Whether any rule is pulled (Law 4)."""
+        """Whether any rule is pulled (Law 2)."""
         self._begins_anew = True
         self._duties = NO_DUTIES
         """The duties by the division of the rules."""
@@ -163,7 +162,7 @@ class Station:
         return self.mark(rule) if outlook is None else outlook
 
     def said_of(self, name: str) -> Mapping[str, int]:
-        """The marks of a type, by the child that forwards it, or has yet to answer (Law 4)."""
+        """The marks of a type, by the child that forwards it, or has yet to answer (Law 2)."""
         return {**self._pulls.awaited(name), **self._progress.said.by_child(name)}
 
     def has_ended(self, rule: str) -> bool:
@@ -173,7 +172,7 @@ class Station:
     # --- deployment ---
 
     def begin_anew(self) -> None:
-        """Forget rules, events and what children have said (Law 3); ``follow`` must come next.
+        """Forget rules, events and what children have said; ``follow`` must come next.
 
         What was evaluated stays evaluated: the marks that were given are remembered.
         """
@@ -231,7 +230,7 @@ class Station:
             self._engine.deploy(RuleSet(own, division.schemas), since=since, version=version)
 
     def _follow_pulls(self, division: Division) -> None:
-        """Law 4; what has been evaluated does not depend any more on what is asked for."""
+        """Law 2; what has been evaluated does not depend any more on what is asked for."""
         since = {one.rule.name: one.since for one in division.rules}
         fragments, marks = self._forwarder.fragments, self._progress.types
 
@@ -299,7 +298,7 @@ class Station:
             self.has_news = True
 
     def awake(self, asked: AskedSpans) -> None:
-        """The father asks (Law 4)."""
+        """The father asks (Law 2)."""
         self._take_come()
         self._pulls.hear(asked)
         for rule, spans, horizon in asked:
@@ -307,7 +306,7 @@ class Station:
         self.has_news = True
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
-        """Hear how far that has come which waits for masters of these types (Law 4)."""
+        """Hear how far that has come which waits for masters of these types (Law 2)."""
         for name, until in types:
             if self._pulls.want_horizons(name):
                 self._progress.hear_kept(name, until)
@@ -369,7 +368,7 @@ class Station:
 
     @property
     def _over(self) -> frozenset[str]:
-        """The rules here that are over (Law 5)."""
+        """The rules here that are over (Law 3)."""
         mark = self._engine.mark
         return frozenset(rule for rule, until in self._until.items() if mark(rule) >= until)
 
@@ -393,7 +392,7 @@ class Station:
         return self._engine.advance(marks)
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """Give the questions to ask (Law 4), by child."""
+        """Give the questions to ask (Law 2), by child."""
         return self._pulls.take_asked()
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:

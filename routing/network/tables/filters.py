@@ -1,6 +1,6 @@
 """Filters of one type that lead to one neighbour, and what they come to.
 
-Law: it follows from the filters and from the type alone, so it is worked out once for all
+It follows from the filters and from the type alone, so it is worked out once for all
 neighbours that want the same; in a large network each of them is asked for thousands of types.
 """
 

@@ -1,6 +1,6 @@
 """When each neighbour below has last moved the mark of a type, for who asks what rules wait for.
 
-Law: this is written with nearly every mark that comes, and read when somebody asks for the status;
+This is written with nearly every mark that comes, and read when somebody asks for the status;
 so writing costs one look-up a mark.
 """
 

@@ -1,6 +1,6 @@
 """How many bytes what brokers send one another takes, by and large.
 
-Law: a size is that of the encoding (routing.wire) where that is known beforehand, and a mean of
+A size is that of the encoding (routing.wire) where that is known beforehand, and a mean of
 it otherwise. Every packet bears its sequence number and an acknowledgement; some packets more go
 back for nothing but that.
 """

@@ -1,4 +1,4 @@
-"""Clients of different brokers: what one asks holds for all (network.brokers.broker, Law 1)."""
+"""Clients of different brokers: what one asks holds for all (network.brokers.asking, Law 1)."""
 
 import math
 import re
@@ -795,8 +795,8 @@ def amiss() -> list[object]:
         Amended(1, ((99,), ()), *[((), ())] * 4),
         Awaited((("Temp", 2**62), ("nothing", 0))),
         # of trees for sinks that there are not
-        Opened("b1", 1, (("b2", 1),), 1, True),
-        Shared(0, (), (Part("b2", 1, ()),)),
+        Opened("b1", 1, (("b2", 1),), 1),
+        Shared((), (Part("b2", 1, ()),)),
         Need(Needed.TREES, ("b1", "b2")),
     ]
 
