@@ -16,7 +16,8 @@ from pathlib import Path
 
 import command
 import pytest
-from pairs import some_of
+from forked import Forked
+from pairs import WHOLE, some_of
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.cli.application import COMMANDS, LATER, main
@@ -51,7 +52,7 @@ def _at(endpoint):
 
 
 def start(*words, endpoint):
-    return subprocess.Popen(
+    return (subprocess.Popen if WHOLE else Forked)(
         [sys.executable, "-m", "broker", *words, "--broker", endpoint],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -16,7 +16,7 @@ from broker import Publisher, RuleManager, Subscriber
 from broker.process import BrokerProcess
 from matcher.model import EventType
 
-COUNT = int(os.environ.get("REXMQ_STRANGERS", "600"))
+COUNT = int(os.environ.get("REXMQ_STRANGERS", "300"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PART = 50
 """Conversations between two looks at how the others are served."""

@@ -24,13 +24,13 @@ from routing.network.strategy import names
 from simulator.checkers import check
 from simulator.oracle import delivered
 
-CASES = int(os.environ.get("REXMQ_NETWORKS", "12"))
+CASES = int(os.environ.get("REXMQ_NETWORKS", "9"))
 
 
 SEEDS = list(itertools.islice(filter(usable, itertools.count()), CASES))
 
 
-FEW = SEEDS[: max(6, CASES // 4)]
+FEW = SEEDS[: max(4, CASES // 4)]
 
 
 @pytest.mark.parametrize(

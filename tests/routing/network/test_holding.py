@@ -5,6 +5,7 @@ import itertools
 import pytest
 from brokers import SCHEMAS, Network
 from conversation import batches_of
+from pairs import some_of
 
 from routing.messages import ANY_TYPE, Hold, WhenFull
 from routing.session import Session
@@ -14,7 +15,10 @@ CREDIT = 20
 FULL = "what Temp feeds is full, or waits for others, in the network"
 
 
-@pytest.fixture(autouse=True, params=["centralized", "distributed-st", "push-pull-mt"])
+STRATEGIES = some_of(["centralized", "distributed-st", "push-pull-mt"], 1, 2)
+
+
+@pytest.fixture(autouse=True, params=STRATEGIES)
 def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Network, "strategy", request.param)
 

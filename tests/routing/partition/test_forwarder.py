@@ -29,7 +29,7 @@ from routing.partition.predicates import Predicate
 from rules.subscription import Subscription, parse_subscription
 from rules.terms import CANDIDATE
 
-CASES = int(os.environ.get("REXMQ_TREES", "100"))
+CASES = int(os.environ.get("REXMQ_TREES", "60"))
 
 
 def ids(forwarded: Forwarded) -> list[str]:

@@ -41,7 +41,7 @@ from routing.partition.pulling import Around, masters_of, pull_of
 from routing.partition.pulls import PullRole, Pulls, roles_at
 from rules.pattern import Rule
 
-COUNT = int(os.environ.get("REXMQ_TREES", "100"))
+COUNT = int(os.environ.get("REXMQ_TREES", "60"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 
 
