@@ -27,6 +27,7 @@ from numba.core import caching, compiler_lock
 
 from matcher import awaited
 from matcher.fragments import call_as_fragment
+from matcher.pipeline import KernelCompiler, found_once
 
 Stamp: TypeAlias = tuple[tuple[str, str], ...]
 _FunctionCache: Any = caching.FunctionCache
@@ -126,11 +127,13 @@ def compiled(
     ``inline``: into each kernel that calls it. What compiled functions call is a fragment of them
     (:mod:`matcher.fragments`): only what Python calls is compiled to be kept.
     """
-    how: dict[str, Any] = {} if counting else {"_nrt": False}
+    how: dict[str, Any] = {"_nrt": counting}  # else as the function counts that calls it
     if inline:
         how["forceinline"] = True
     # The kernels look before they divide: the model of numpy saves a second look.
-    compiler: Any = numba.njit(nogil=True, error_model="numpy", **how)
+    compiler: Any = numba.njit(
+        nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **how
+    )
     dispatcher = compiler(function)
     call_as_fragment(dispatcher, compiler(function))
     with suppress(RuntimeError):  # when no folder at all can be written
@@ -145,7 +148,8 @@ def _compile_in_turn(dispatcher: Any) -> None:
     def compile_in_turn(signature: Any) -> Any:
         with _compiler_lock:
             try:
-                return compile_(signature)
+                with found_once():
+                    return compile_(signature)
             finally:
                 dispatcher._cache.end_turn()
 

@@ -31,6 +31,11 @@ _Compiler: Any = _core.dispatcher._FunctionCompiler
 class Fragment(_Library):  # type: ignore[misc]
     """Code to be linked into other code, that never runs by itself."""
 
+    def add_llvm_module(self, module: Any) -> None:
+        """Take in code as it is."""
+        module.data_layout = self._codegen._data_layout
+        self._final_module.link_in(module)
+
     def finalize(self) -> None:
         """Be ready to be linked; whoever is called from Python links what all its fragments call,
         each once, and optimises everything at once.

@@ -15,7 +15,7 @@ import numpy as np
 
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import first_entry
-from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.compiled import kernel, making
 from rules.engine.kernels.coverage import (
     SPARE,
     SQUARES,
@@ -45,7 +45,7 @@ MIN, MAX, STDDEV = FUNCTIONS[Function.MIN], FUNCTIONS[Function.MAX], FUNCTIONS[F
 _INT_MIN = -(2**63)
 
 
-@kernel
+@making
 def evaluate(state: int, step, number: int, low: int, high: int) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
     """The aggregate of a step over the entries of a list from ``low`` to ``high``, the second
     excluded, one by one: a word, and whether it is defined.
@@ -77,7 +77,7 @@ def summarised(  # type: ignore[no-untyped-def]
     return finish(state, step.function, record.kind, high - low, record.lowest, record.digits)
 
 
-@kernel
+@making
 def gather(state: int, step, number: int, low: int, high: int):  # type: ignore[no-untyped-def]
     """The words of what is aggregated of the entries low to high that fit: an attribute, or what
     a program computes; those for which that is undefined are left out.

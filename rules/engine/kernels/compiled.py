@@ -7,7 +7,7 @@ from pathlib import Path
 from matcher import contents
 from matcher.compiling import Function, KernelCache, compiled, stamp_of
 
-__all__ = ["STAMP", "KernelCache", "kernel", "part"]
+__all__ = ["STAMP", "KernelCache", "kernel", "making", "part"]
 
 _FOLDER = Path(__file__).parent
 _PLANNING = _FOLDER.parent.parent / "planning"
@@ -17,10 +17,15 @@ STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), *_OTHERS])
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function for all kernels to call."""
+    """Compile a function for all kernels to call, which makes no array."""
+    return compiled(function, STAMP, counting=False)
+
+
+def making(function: Function) -> Function:
+    """Compile a function that makes an array."""
     return compiled(function, STAMP)
 
 
 def part(function: Function) -> Function:
     """Compile a small function that hot kernels are made of: no call of it is left in them."""
-    return compiled(function, STAMP, inline=True)
+    return compiled(function, STAMP, counting=False, inline=True)
