@@ -31,15 +31,11 @@ PASSES = (
     _untyped.TranslateByteCode,
     _untyped.FixupArgs,
     _untyped.IRProcessing,
-    _untyped.RewriteSemanticConstants,
-    _untyped.DeadBranchPrune,
     _untyped.GenericRewrites,
     _untyped.ReconstructSSA,
     _typed.NopythonTypeInference,
     _typed.PreLowerStripPhis,
-    _typed.InlineOverloads,
     _typed.IRLegalization,
-    _typed.AnnotateTypes,
     _typed.NativeLowering,
     _typed.NoPythonBackend,
 )
@@ -79,7 +75,7 @@ def _nothing() -> None:
 
 @contextmanager
 def found_once() -> Iterator[None]:
-    """What numba finds meanwhile it does not look for again. For who holds its lock."""
+    """Have numba find each thing once meanwhile. For who holds its lock."""
     replaced = {
         (_Function, "get_call_type"): _call_types(_Function.get_call_type),
         (_Context, "get_abi_sizeof"): _sizes(_Context.get_abi_sizeof),
