@@ -96,15 +96,15 @@ def _put(methods: dict[tuple[Any, str], Callable[..., Any]]) -> None:
 
 def _call_types(find: Callable[..., Any]) -> Callable[..., Any]:
     """The signature of a call of a function that numba brings."""
-    known: dict[tuple[int, tuple[Any, ...]], tuple[Any, Any]] = {}
+    known: dict[tuple[Any, tuple[Any, ...]], Any] = {}
 
     def get_call_type(function: Any, context: Any, arguments: Any, named: Any) -> Any:
         if named:
             return find(function, context, arguments, named)
-        key = id(function), tuple(arguments)
-        if key not in known:  # kept with the function, so that no other one comes to bear its id
-            known[key] = function, find(function, context, arguments, named)
-        return known[key][1]
+        key = function, tuple(arguments)
+        if key not in known:
+            known[key] = find(function, context, arguments, named)
+        return known[key]
 
     return get_call_type
 

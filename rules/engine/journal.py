@@ -93,13 +93,11 @@ class Journal:
         chunks = [chunk for _, chunk in self._full]
         for chunk in chunks:
             done = 0
-            while (done := settle(*self._shown(), chunk, done)) < len(_used(chunk)):
+            count = len(_used(chunk))
+            while (done := settle(self._table.held, self._table.known, chunk, done)) < count:
                 self._table = self._table.since(TIME_MIN)  # which has room for more
         self._full.clear()
         self._use_again(chunks)
-
-    def _shown(self) -> tuple[AnyArray, AnyArray]:
-        return self._table.held, self._table.known
 
     def _open(self, chunk: AnyArray) -> None:
         chunk[-1]["number"] = 0

@@ -4,7 +4,7 @@ It is made of parts, each with one responsibility and the state that belongs to 
 page names them). This file says in which order they are asked; nothing is decided here.
 
 Law: a single broker is the root of a tree of one, and then does just what a Node does. b1 without
-neighbours follows a plan of its own, and its clients hear the same as those of ``rexmq run``.
+neighbours follows a plan of its own, and its clients hear the same as those of a Node.
 
 A broker is composed as its strategy needs it: with SinkTrees if brokers with sinks have trees of
 their own, with Measuring if the root goes by what it measures.
