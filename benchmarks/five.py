@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,15 +57,17 @@ def network(
     links: Mapping[str, tuple[str, ...]] = STAR,
     logs: Path | None = None,
     level: str = "error",
+    before: Callable[[str], str] = str,
 ) -> Iterator[dict[str, BrokerProcess]]:
     """Brokers that have agreed on their network and have the rules; those that are in the
     dictionary at the end are stopped. ``logs``: the folder for what they say, a file each.
+    ``before`` gives the endpoint by which brokers link to one.
     """
     brokers: dict[str, BrokerProcess] = {}
     with ExitStack() as stack:
         stack.callback(lambda: _stop(brokers))
         for name in links:
-            brokers[name] = started(name, strategy, links, brokers, logs, level)
+            brokers[name] = started(name, strategy, links, brokers, logs, level, before)
         with RuleManager(brokers[SINK].endpoint, connect_timeout_s=AGREED_S) as manager:
             await_network(manager, len(links))
             manager.add(RULES)
@@ -79,11 +81,12 @@ def started(
     brokers: Mapping[str, BrokerProcess],
     logs: Path | None = None,
     level: str = "error",
+    before: Callable[[str], str] = str,
 ) -> BrokerProcess:
     """One of the brokers; where it has run before, it listens where it did."""
-    before = brokers.get(name)
-    listen = ("tcp://127.0.0.1:*",) if before is None else (before.endpoint,)
-    words = [word for other in links[name] for word in ("--link", brokers[other].endpoint)]
+    former = brokers.get(name)
+    listen = ("tcp://127.0.0.1:*",) if former is None else (former.endpoint,)
+    words = [word for other in links[name] for word in ("--link", before(brokers[other].endpoint))]
     options = ("--name", name, "--strategy", strategy, "--log-level", level, *words)
     if logs is None:
         return BrokerProcess(*options, listen=listen)

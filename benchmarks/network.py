@@ -2,13 +2,19 @@
 
 Each broker, source and sink is a process. The sources ``A`` and ``B`` publish at ``b1`` and ``b3``,
 the sink at ``b5`` gets what three rules find: a join, a count, and a rule over the join with a
-negation. Under each strategy: events a second that all together carry, published one by one and in
-batches of 256, until the last is acknowledged; the processor time of the five brokers for an event
-when each source publishes 300 a second; and how long after ``publish`` the sink has a composite
-event then.
+negation. Under each strategy:
 
-The baseline of rates is a chain of three bare relays (pyzmq, PULL to PUSH) for messages of as many
-bytes, in the same run; that of processor time and latency is the goal.
+- events a second that all together carry, published one by one and in batches of 256, until the
+  last is acknowledged, beside a chain of three bare relays (pyzmq, PULL to PUSH) for messages of as
+  many bytes;
+- how long after ``publish`` the sink has a composite event, at a tenth and at a half of the events
+  a second that were carried one by one;
+- at 300 events/s of each source: processor time of each broker and bytes on links for an event, and
+  these latencies;
+- how long the sink gets nothing when the root is killed and started again (``benchmarks.kill``).
+
+Beside the figures at 300 events/s, and the rate one by one, stands what the simulator says of the
+same brokers (``benchmarks.predicted``).
 
 Brokers that do not take what was published cost a row that says how much of it was left.
 """
@@ -17,18 +23,23 @@ from __future__ import annotations
 
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 import zmq
 
+from benchmarks import kill
 from benchmarks.brokers import BATCH_SIZE, ECHO_SIZE, child
+from benchmarks.counted import Counted
 from benchmarks.five import HOMES, KEYS, SINK, TYPES, WANTED, cpu_s, network
+from benchmarks.predicted import predicted, saturation
 from benchmarks.report import Row, attempted
 from broker import PublishBlocked, Publisher, Subscriber
 from broker.keys import STRATEGIES
@@ -36,53 +47,107 @@ from broker.process import BrokerProcess
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 
 PACE = 300.0
-GOAL_US, GOAL_P50_MS = 800.0, 5.0
-"""Of processor time of all brokers for an event, and of latency, at PACE events a second each."""
+GOAL_US, GOAL_P50_MS, GOAL_SILENCE_S = 800.0, 5.0, 3.0
+"""Of processor time of all brokers for an event and of latency, at PACE events a second each; and
+of silence after a kill.
+"""
+SHARES = {"a tenth": 0.1, "half": 0.5}
+"""Of the rate that is carried one by one."""
+KILLED, KILL_RATE = "b2", 500.0
 SETTLED_S, QUIET_S, LOOK_S = 60.0, 3.0, 0.25
+EARLY_S = 0.001
+"""A source that is ahead of its pace by less than that does not sleep, which takes a while."""
 
 
 def run(quick: bool = False) -> Iterator[Row]:
-    """Rates, processor time and latencies under each strategy."""
+    """All figures under each strategy."""
     seconds = 4.0 if quick else 15.0
     single = _relayed(20_000 if quick else 200_000, ECHO_SIZE)
     batched = BATCH_SIZE * _relayed(2_000 if quick else 10_000, BATCH_SIZE * 28)
     for strategy in STRATEGIES:
-        yield from _rows(strategy, seconds, single, batched)
+        for what, measure in (
+            ("one by one", partial(_singles, strategy, seconds, single)),
+            (f"batches of {BATCH_SIZE}", partial(_batches, strategy, seconds, batched)),
+            (f"{PACE:.0f}/s a source", partial(_calm, strategy, seconds)),
+            ("bytes on links", partial(_traffic, strategy, seconds)),
+            ("a kill", partial(_killed, strategy)),
+        ):
+            yield from attempted(f"{strategy}: {what}", measure)
 
 
-def _rows(strategy: str, seconds: float, single: float, batched: float) -> Iterator[Row]:
-    for name, size, relayed in (
-        (f"{strategy}: one by one", 1, single),
-        (f"{strategy}: batches of {BATCH_SIZE}", BATCH_SIZE, batched),
-    ):
-        yield from attempted(name, partial(_rate, name, strategy, seconds, size, relayed))
-    name = f"{strategy}: CPU an event, {PACE:.0f}/s a source"
-    yield from attempted(name, partial(_costs, name, strategy, seconds))
+def _singles(strategy: str, seconds: float, relayed: float) -> Iterator[Row]:
+    name, told = f"{strategy}: one by one", saturation(strategy)
+    with network(strategy) as brokers:
+        trial = _trial(brokers, 0.0, seconds, 1)
+    yield Row(name, trial.rate, "events/s", "three bare relays", relayed, trial.note)
+    yield Row(f"{name}, simulated", trial.rate, "events/s", "simulator", told)
+    for share, factor in SHARES.items():
+        with network(strategy) as brokers:
+            found = _trial(brokers, factor * trial.rate / len(HOMES), seconds, 1)
+        yield from _latencies(f"{strategy}: latency at {share} of that", found)
 
 
-def _rate(name: str, strategy: str, seconds: float, size: int, relayed: float) -> Iterator[Row]:
-    found = _trial(strategy, seconds, 0.0, size)
-    yield Row(name, found.rate, "events/s", "three bare relays", relayed, found.note)
+def _batches(strategy: str, seconds: float, relayed: float) -> Iterator[Row]:
+    name = f"{strategy}: batches of {BATCH_SIZE}"
+    with network(strategy) as brokers:
+        trial = _trial(brokers, 0.0, seconds, BATCH_SIZE)
+    yield Row(name, trial.rate, "events/s", "three bare relays", relayed, trial.note)
 
 
-def _costs(name: str, strategy: str, seconds: float) -> Iterator[Row]:
-    found = _trial(strategy, seconds, PACE, 1)
-    yield Row(name, found.cpu_us, "us", "goal", GOAL_US, found.note)
-    for rank, goal in ((50, GOAL_P50_MS), (99, None)):
-        late = f"{strategy}: latency there, p{rank}"
-        yield Row(late, found.percentile_ms(rank), "ms", "goal" if goal else "", goal)
+def _calm(strategy: str, seconds: float) -> Iterator[Row]:
+    name, told = f"{strategy}: CPU an event, {PACE:.0f}/s a source", predicted(strategy, PACE, 4.0)
+    with network(strategy) as brokers:
+        trial = _trial(brokers, PACE, seconds, 1)
+    each = ", ".join(f"{broker} {us:.0f}" for broker, us in sorted(trial.cpu_us.items()))
+    total = sum(trial.cpu_us.values())
+    yield Row(name, total, "us", "goal", GOAL_US, f"{each}; {trial.note}")
+    yield Row(f"{name}, simulated", total, "us", "simulator", told.total_us)
+    yield from _latencies(f"{strategy}: latency there", trial, GOAL_P50_MS)
+    p50_ms = trial.percentile_ms(50)
+    yield Row(f"{strategy}: p50 there, simulated", p50_ms, "ms", "simulator", told.p50_ms)
+
+
+def _latencies(name: str, trial: Trial, goal_ms: float | None = None) -> Iterator[Row]:
+    for rank, goal in ((50, goal_ms), (99, None)):
+        late_ms = trial.percentile_ms(rank)
+        yield Row(f"{name}, p{rank}", late_ms, "ms", "goal" if goal else "", goal, trial.note)
+
+
+def _traffic(strategy: str, seconds: float) -> Iterator[Row]:
+    name, told = f"{strategy}: bytes on links, an event", predicted(strategy, PACE, 4.0)
+    counted = Counted()
+    try:
+        with network(strategy, before=counted.before) as brokers:
+            before = counted.bytes
+            trial = _trial(brokers, PACE, seconds, 1)
+            each = (counted.bytes - before) / trial.events
+    finally:
+        counted.close()
+    yield Row(name, each, "B", "simulator", told.link_bytes, trial.note)
+
+
+def _killed(strategy: str) -> Iterator[Row]:
+    name = f"{strategy}: silence after a kill, {KILL_RATE:.0f}/s a source"
+    with tempfile.TemporaryDirectory(prefix="kill-") as logs:
+        outcome = kill.run(kill.Case(strategy, "star", KILL_RATE, KILLED, False), Path(logs))
+    yield Row(name, outcome.silences[0], "s", "goal", GOAL_SILENCE_S, str(outcome))
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Events a second, microseconds of all brokers' CPU time an event, and seconds from ``publish``
-    to each composite event in the sink's hands.
+    """Events, events a second, microseconds of each broker's CPU time an event, and seconds from
+    ``publish`` to each composite event in the sink's hands.
     """
 
+    events: int
     rate: float
-    cpu_us: float
+    cpu_us: Mapping[str, float]
     latencies_s: list[float]
-    note: str
+
+    @property
+    def note(self) -> str:
+        """Its size."""
+        return f"{self.events} events, {len(self.latencies_s)} composite ones"
 
     def percentile_ms(self, rank: int) -> float | None:
         """That percentile of the latencies; None of none."""
@@ -91,17 +156,16 @@ class Trial:
         return statistics.quantiles(self.latencies_s, n=100)[rank - 1] * 1e3
 
 
-def _trial(strategy: str, seconds: float, pace: float, size: int) -> Trial:
+def _trial(brokers: Mapping[str, BrokerProcess], pace: float, seconds: float, size: int) -> Trial:
     """TimeoutError where the brokers do not take all that was published."""
-    with network(strategy) as brokers:
-        before = sum(map(cpu_s, brokers.values()))
-        load = flow(brokers, pace, seconds, size)
-        used = sum(map(cpu_s, brokers.values())) - before
+    before = {name: cpu_s(broker) for name, broker in brokers.items()}
+    load = flow(brokers, pace, seconds, size)
+    used = {name: cpu_s(broker) - before[name] for name, broker in brokers.items()}
     if load.left:
         text = f"not settled in {SETTLED_S:g} s: {load.left:,} events unacknowledged"
         raise TimeoutError(text)
-    note = f"{load.events} events, {len(load.latencies_s)} composite ones"
-    return Trial(load.events / load.seconds, used / load.events * 1e6, load.latencies_s, note)
+    each_us = {name: spent / load.events * 1e6 for name, spent in used.items()}
+    return Trial(load.events, load.events / load.seconds, each_us, load.latencies_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +218,8 @@ def _source(
         begun = time.monotonic()
         try:
             while (now := time.monotonic() - begun) < seconds:
-                if pace:
-                    time.sleep(max(0.0, count / pace - now))
+                if pace and (early := count / pace - now) > EARLY_S:
+                    time.sleep(early)
                 first = max(int(time.time() * 1e6), last + 1)
                 if size == 1:
                     publisher.publish(name, k=draw.randrange(KEYS), n=count, at=first)
@@ -176,8 +240,11 @@ def _batch(kind: EventType, first: int, number: int, size: int) -> EventBatch:
 
 
 def _sink(pipe: Connection, endpoint: str) -> None:
-    """Take what comes, and tell how late each event came once nothing comes any more."""
+    """Take what comes, and tell how late each event came once nothing comes any more. Composite
+    events of what was published before may still come first; they do not count.
+    """
     late: list[float] = []
+    begun = time.time() * 1e6
     with Subscriber(endpoint, *WANTED, credit=65_536) as subscriber:
         pipe.send("ready")
         is_ending = False
@@ -190,7 +257,7 @@ def _sink(pipe: Connection, endpoint: str) -> None:
             else:
                 now = time.time()
                 for batch in delivery.batches:
-                    late += (now - batch.time / 1e6).tolist()
+                    late += (now - batch.time[batch.time >= begun] / 1e6).tolist()
             is_ending = is_ending or pipe.poll()
         pipe.recv()
         pipe.send(late)

@@ -150,6 +150,8 @@ class Processor:
         rules: Callable[[], int],
     ) -> None:
         self.slowness = 1.0
+        self.spent_s = 0.0
+        """Seconds that it has been asked to work so far."""
         self._simulation = simulation
         self._costs = costs
         self._take = take
@@ -174,13 +176,15 @@ class Processor:
 
     def pay(self, frames: Frames) -> None:
         """A message has been sent."""
-        begins = max(self._free_at, self._simulation.now)
-        self._free_at = begins + self._costs.sent(frames) * self.slowness
+        cost = self._costs.sent(frames) * self.slowness
+        self.spent_s += cost
+        self._free_at = max(self._free_at, self._simulation.now) + cost
 
     def _work(self) -> None:
         now, rules = self._simulation.now, self._rules()
         self._taken = len(self._queue)
         delay = sum(self._costs.of(frames, rules) for _, frames in self._queue) * self.slowness
+        self.spent_s += delay
         if self._free_at > now:
             delay += self._free_at - now
         self._free_at = now + delay
