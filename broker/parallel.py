@@ -14,7 +14,6 @@ from typing import TypeVar
 from matcher.matching import Told, nobody
 from rules.engine import Costs, Detector, make, verify
 from rules.engine.cdp import CdpEngine
-from rules.engine.parts import PartedEngine
 from rules.pattern import RuleSet
 
 Part = TypeVar("Part")
@@ -44,6 +43,8 @@ def engine_of(
             tell=tell,
             composites_max=composites_max,
         )
+    from rules.engine.parts import PartedEngine  # not needed by one engine
+
     engines = [make(name, costs, composites_max=composites_max) for _ in range(threads)]
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
     if not compiled:

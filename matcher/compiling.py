@@ -18,12 +18,14 @@ import fcntl
 import gc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
 import numba
 from numba.core import caching, compiler_lock
+from numba.core.runtime.nrt import rtsys
 
 from matcher import awaited
 from matcher.fragments import call_as_fragment
@@ -76,8 +78,9 @@ class KernelCache(_FunctionCache):  # type: ignore[misc]
         return found
 
     def _load(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)  # all of numba's context that compiled code needs
         try:
-            return super().load_overload(sig, target_context)
+            return self._load_overload(sig, target_context)
         except Exception:  # unpickling damaged files may raise anything at all
             return None
 
@@ -135,11 +138,17 @@ def compiled(
         nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **how
     )
     dispatcher = compiler(function)
-    call_as_fragment(dispatcher, compiler(function))
-    with suppress(RuntimeError):  # when no folder at all can be written
-        dispatcher._cache = KernelCache(function, stamp)
-        _compile_in_turn(dispatcher)
+    call_as_fragment(dispatcher, partial(compiler, function))
+    dispatcher.kept = cache(partial(_kept, function, stamp))  # of most, nothing is asked
+    _compile_in_turn(dispatcher)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def _kept(function: Function, stamp: Stamp) -> KernelCache | None:
+    """The cache of a function; None when no folder at all can be written."""
+    with suppress(RuntimeError):
+        return KernelCache(function, stamp)
+    return None
 
 
 def _compile_in_turn(dispatcher: Any) -> None:
@@ -147,16 +156,20 @@ def _compile_in_turn(dispatcher: Any) -> None:
 
     def compile_in_turn(signature: Any) -> Any:
         with _compiler_lock:
+            kept = dispatcher.kept()
+            if kept is not None:
+                dispatcher._cache = kept
             try:
                 with found_once():
                     return compile_(signature)
             finally:
-                dispatcher._cache.end_turn()
+                if kept is not None:
+                    kept.end_turn()
 
     dispatcher.compile = compile_in_turn
 
 
 def is_kept(function: Callable[..., object]) -> bool:
     """Whether a function of ``compiled`` need not be compiled any more, but is loaded at once."""
-    cache = getattr(function, "_cache", None)
-    return isinstance(cache, KernelCache) and cache.is_filled
+    kept = getattr(function, "kept", bool)()
+    return isinstance(kept, KernelCache) and kept.is_filled

@@ -15,6 +15,8 @@ or not it also is a fragment of others, and computes the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba.core.codegen
@@ -73,25 +75,32 @@ class FragmentCompiler(_Compiler):  # type: ignore[misc]
         return result._replace(entry_point=name)
 
 
-def call_as_fragment(function: Any, twin: Any) -> None:
+def call_as_fragment(function: Any, make: Callable[[], Any]) -> None:
     """Have compiled callers of a dispatcher link fragments in.
 
-    ``twin`` is another dispatcher of the same function, which makes them and is not called itself.
+    ``make`` gives another dispatcher of the same function. It is called when the first of these
+    callers is compiled: where all kernels are kept, there is none.
     """
+    made = cache(lambda: _making_fragments(make()))
+
+    def template_of(arguments: Any, named: Any) -> Any:
+        twin = made()
+        _signature, folded = twin._compiler.fold_argument_types(arguments, named)
+        return twin.get_call_template(tuple(map(_widened, folded)), {})
+
+    function.get_call_template = template_of
+    function.get_overload = lambda signature: made().get_overload(signature)
+
+
+def _making_fragments(twin: Any) -> Any:
+    """A dispatcher, which is not called itself, made to make fragments."""
     how = twin._compiler
     twin._compiler = FragmentCompiler(
         how.py_func, how.targetdescr, how.targetoptions, how.locals, how.pipeline_class
     )
-    fold, templates = twin._compiler.fold_argument_types, twin.get_call_template
-
-    def template_of(arguments: Any, named: Any) -> Any:
-        _signature, folded = fold(arguments, named)
-        return templates(tuple(map(_widened, folded)), {})
-
     # Numba would enter the address that there is none of into its table of what Python may call.
     twin.add_overload = lambda result: twin.overloads.update({result.signature.args: result})
-    function.get_call_template = template_of
-    function.get_overload = twin.get_overload
+    return twin
 
 
 def _widened(kind: Any) -> Any:

@@ -63,6 +63,8 @@ _DAY, _CYCLE = 86_400 * MICROSECONDS, 146_097
 """A day, and the days of 400 years, after which the calendar repeats."""
 _FOUND_MAX = 60
 """Characters of a time that a message quotes; no good one is longer."""
+_FEW = 64
+"""So many times are printed sooner than Arrow is imported."""
 
 
 class UnreadTime(BadEvent):
@@ -189,7 +191,8 @@ def rfc3339(times: Int64s) -> list[str]:
     """
     if len(times) == 0:
         return []
-    if times.min() < RFC_3339_MIN or times.max() > RFC_3339_MAX:
+    is_known = times.min() >= RFC_3339_MIN and times.max() <= RFC_3339_MAX
+    if len(times) <= _FEW or not is_known:
         return [time_text(time) for time in times.tolist()]
     whole = times % MICROSECONDS == 0
     if whole.all():
@@ -341,7 +344,9 @@ def _printed(ticks: Int64s, unit: str) -> list[str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = pa.array(ticks, pa.int64()).cast(pa.timestamp(unit)).cast(pa.string())
+    # pa.array() of an array would import pandas.
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(ticks))]
+    column = pa.Array.from_buffers(pa.timestamp(unit), len(ticks), buffers).cast(pa.string())
     column = pc.replace_substring(column, " ", "T", max_replacements=1)
     texts: list[str] = pc.binary_join_element_wise(column, "Z", "").to_pylist()
     return texts

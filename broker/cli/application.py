@@ -67,7 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for warning in unknown(os.environ):
         print(f"rexmq: {warning}", file=sys.stderr)
     try:
-        application()(args=arguments, prog_name="rexmq")
+        words = sys.argv[1:] if arguments is None else arguments
+        application(*words[:1])(args=arguments, prog_name="rexmq")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else outcome.REFUSED
     except OSError as error:  # help that cannot be printed
@@ -77,8 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return outcome.DONE
 
 
-def application() -> typer.Typer:
-    """The command line with every command of the contract."""
+def application(word: str = "") -> typer.Typer:
+    """The command line with every command of the contract; if ``word`` is one of them, with that
+    alone, since to make all of them takes longer than most take to be carried out.
+    """
     app = typer.Typer(
         help="A network of brokers that detects composite events, defined by TESLA rules.",
         no_args_is_help=True,
@@ -87,7 +90,7 @@ def application() -> typer.Typer:
         add_completion=False,
     )
     app.callback()(options)
-    for name in COMMANDS:
+    for name in (word,) if word in COMMANDS else COMMANDS:
         _register(app, name)
     for name, summary in LATER.items():
         _register_later(app, name, summary)

@@ -74,11 +74,11 @@ def _types_of(
     layout: Layout,
 ) -> Mapping[str, EventType]:
     """The types of the events that are not declared; EventError where an event is bad."""
+    if not events:
+        return {}
     from broker.cli.outcome import report_zones
     from broker.recorded import RecordedEvents
 
-    if not events:
-        return {}
     recorded = RecordedEvents(events, declared=declared, type_name=type_name, layout=layout)
     report_zones(recorded.intake.without_zone)
     for _ in recorded.steps():

@@ -274,8 +274,6 @@ def opened(path: Path, copy: BinaryIO | None = None) -> Iterator[tuple[str, Bina
 
     What Arrow finds wrong with them becomes an EventError.
     """
-    import pyarrow as pa
-
     form = ""
     with ExitStack() as stack:
         stream: Any = stack.enter_context(opened_input(path) if copy is None else again(copy))
@@ -284,6 +282,8 @@ def opened(path: Path, copy: BinaryIO | None = None) -> Iterator[tuple[str, Bina
             if compression == "zip":
                 form, compression, stream = _member(stack, path, form, stream)
             if compression in _ARROWS:
+                import pyarrow as pa
+
                 stream = stack.enter_context(pa.CompressedInputStream(stream, compression))
                 stream = io.BufferedReader(stream) if form in ("", ".json") else stream
             if form in ("", ".json"):
@@ -291,7 +291,7 @@ def opened(path: Path, copy: BinaryIO | None = None) -> Iterator[tuple[str, Bina
             if form == ".parquet" and (compression or not stream.seekable()):
                 stream = stack.enter_context(copy_of(stream, path))
             yield form, stream
-        except (pa.ArrowException, zipfile.BadZipFile, zlib.error) as error:
+        except _refusals() as error:
             raise _unexpected(path, form, error) from None
         except OSError as error:
             if error.errno is not None:
@@ -353,6 +353,13 @@ def _recognised(start: bytes, form: str) -> str:
 
 _ARROWS = ("gzip", "zstd")
 _NAMES_SHOWN = 4
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Exceptions of readers that find other bytes than they expect."""
+    import pyarrow as pa  # which need not be there before anything is wrong
+
+    return (pa.ArrowException, zipfile.BadZipFile, zlib.error)
 
 
 def _unexpected(path: Path, form: str, error: Exception) -> EventError:

@@ -21,12 +21,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_FLOOR, Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from matcher.errors import BadEvent, EventError
 from matcher.model import MICROSECONDS, Int64s
@@ -42,6 +40,9 @@ from matcher.times import (
     times_of,
     within_range,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _LOCAL = re.compile(
     r"(\d{4})(?:-(\d\d)-|/(\d\d)/)(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?", re.ASCII
@@ -117,6 +118,8 @@ class TimeForm:
         if kinds != {str}:
             times = times_of(values, self.unit) if self.format is None else None
             return None if times is None else Read(times)
+        import pyarrow as pa
+
         try:
             return self.of_texts(pa.array(values, pa.string()))
         except UnicodeEncodeError:
@@ -124,6 +127,9 @@ class TimeForm:
 
     def of_texts(self, column: pa.Array) -> Read | None:
         """The times of a column of texts without nulls; None when one needs a closer look."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         if self.format is not None:
             return self._formatted(column, self.format)
         if self.cuts:
@@ -144,6 +150,8 @@ class TimeForm:
 
     def of_stamps(self, column: pa.Array) -> Read | None:
         """The times of timestamps or dates without nulls; None when one needs a closer look."""
+        import pyarrow as pa
+
         if pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("ms"))
         times = self.of_ticks(column.view(pa.int64()).to_numpy(), column.type.unit)
@@ -163,6 +171,9 @@ class TimeForm:
             return Read(times, self.zone == "")
         if len(times) and times.max() >= _ZONES_KNOWN_TO:
             return None
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         clocks = pa.array(times).view(pa.timestamp("us"))
         try:
             first, last = (
@@ -287,6 +298,8 @@ def _by_arrow(column: pa.Array, form: str) -> Int64s | None:
     """
     if "%f" in form or "%z" in form:
         return None
+    import pyarrow.compute as pc
+
     stamps = pc.strptime(column, format=form, unit="s", error_is_null=True)
     if stamps.null_count or not pc.strftime(stamps, format=form).equals(column):
         return None

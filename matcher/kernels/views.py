@@ -15,7 +15,6 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
-from numba.np import arrayobj
 
 from matcher.kernels.layout import GROUP_COLUMNS
 from matcher.model import AnyArray, Int64s
@@ -61,6 +60,8 @@ def _accessor(name: str) -> Any:
         """The array of this name, by the address of the words."""
 
         def generate(context, builder, _signature, arguments):
+            from numba.np import arrayobj  # with numba's tables: not needed by what is kept
+
             pointer = builder.inttoptr(arguments[0], _WORD.as_pointer())
             address, rows = (
                 builder.load(builder.gep(pointer, [ir.Constant(_WORD, place + word)]))

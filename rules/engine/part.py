@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-import networkx as nx
 import numpy as np
 
 from matcher.model import EventBatch, Int64s
@@ -143,6 +142,8 @@ class Part:
 
 def together(rules: Sequence[Rule]) -> list[Group]:
     """Rules that have to do with each other's composite events, those with most to do first."""
+    import networkx as nx  # heavy, and not needed by one engine
+
     ties: nx.Graph[str] = nx.Graph()
     defined = {rule.defines.name for rule in rules}
     ties.add_nodes_from(defined)

@@ -1,9 +1,10 @@
-"""The LALR automaton at work: lark makes the tables, this loop runs them.
+"""The LALR automaton at work: lark made the tables, this loop runs them.
 
-lark's own loop looks every reduction's callback up by a rule that hashes and compares in Python,
-and calls it for the many reductions that only pass a value on (an operand is a product is a sum
-is a comparison). Here each table entry holds its callback, and passing on costs nothing. What a
-text means cannot differ, since tables and callbacks are the same.
+The tables are made when the grammar changes, and kept beside it (``tesla.json``): nothing of lark
+is needed to read rules. lark's own loop would look every reduction's callback up by a rule that
+hashes and compares in Python, and call it for the many reductions that only pass a value on (an
+operand is a product is a sum is a comparison). Here each table entry holds its callback, and
+passing on costs nothing.
 
 The loop reads the types of tokens alone, and the values that it moves are numbers: what it gives
 is the shape of a statement (:mod:`rules.syntax.shape`).
@@ -11,7 +12,7 @@ is the shape of a statement (:mod:`rules.syntax.shape`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ class Unexpected:
 class Automaton:
     """For each state, what to do at each type of token: shift to a state, or reduce."""
 
-    actions: Mapping[int, Mapping[str, int | Reduction]]
+    actions: Sequence[Mapping[str, int | Reduction]]
     start: int
     end: int
 
@@ -77,40 +78,68 @@ class Automaton:
                 states.append(state)
         raise AssertionError("the end of the tokens is not accepted, and no error either")
 
+    def expected(self, types: Iterable[str]) -> set[str]:
+        """The types of tokens that may follow these, all of which it takes."""
+        states = [self.start]
+        for type_ in types:
+            self._take(states, type_)
+        return {type_ for type_ in self.actions[states[-1]] if self._take(states.copy(), type_)}
 
-def automaton_of(configuration: Any) -> Automaton:
-    """The automaton of lark's ``ParseConf``: its parse table and its callbacks, for one start."""
-    table: Mapping[int, Mapping[str, Any]] = configuration.parse_table.states
-    gotos: dict[str, dict[int, int]] = {}
-    for state, entries in table.items():
-        for symbol, (_, target) in entries.items():
-            if not symbol.isupper() and symbol != "$END":
-                gotos.setdefault(str(symbol), {})[state] = target
-    reductions: dict[Any, Reduction] = {}
+    def _take(self, states: list[int], type_: str) -> bool:
+        """Whether a token is taken; the states after it."""
+        while (action := self.actions[states[-1]].get(type_)) is not None:
+            if isinstance(action, int):
+                states.append(action)
+                return True
+            if action.size:
+                del states[-action.size :]
+            state = action.next_states[states[-1]]
+            if state == self.end:
+                return True
+            states.append(state)
+        return False
 
-    def action_of(target: Any) -> int | Reduction:
-        if isinstance(target, int):
-            return target
-        if target not in reductions:
-            passes_on = (
-                target.options.expand1
-                and target.alias is None
-                and len(target.expansion) == 1
-                and not getattr(target.expansion[0], "filter_out", False)
-            )
-            reductions[target] = Reduction(
-                None if passes_on else configuration.callbacks[target],
-                len(target.expansion),
-                gotos[str(target.origin.name)],
-            )
-        return reductions[target]
 
-    actions = {
-        state: {
-            str(symbol): action_of(target)
-            for symbol, (_, target) in entries.items()
-            if symbol.isupper() or symbol == "$END"
+def automaton_of(tables: Mapping[str, Any], start: str, methods: object) -> Automaton:
+    """The automaton of a ``start`` of the grammar, from its tables (tools/grammar.py) and the
+    methods that are called for what is recognised.
+
+    Each of ``states`` says what follows a type of token or a symbol: a state, or -1 and below a
+    reduction. Each of ``reductions`` names its symbol and its method, says how many values it
+    takes, and what of them is handed on: the value at a place, all of those at [a place], or
+    nothing (null); and whether a value that is alone is passed on as it is.
+    """
+    states: Sequence[Mapping[str, int]] = tables["states"]
+    next_states: dict[str, dict[int, int]] = {}
+    for state, row in enumerate(states):
+        for symbol, to in row.items():
+            next_states.setdefault(symbol, {})[state] = to
+    reductions = []
+    for symbol, name, size, picks, is_passed_on in tables["reductions"]:
+        is_all = is_passed_on and picks == [0] and size == 1
+        callback = None if is_all else _callback(getattr(methods, name, list), picks, is_passed_on)
+        reductions.append(Reduction(callback, size, next_states[symbol]))
+    actions = [
+        {
+            type_: to if to >= 0 else reductions[-1 - to]
+            for type_, to in row.items()
+            if type_.isupper()
         }
-        for state, entries in table.items()
-    }
-    return Automaton(actions, configuration.start_state, configuration.end_state)
+        for row in states
+    ]
+    return Automaton(actions, *tables["starts"][start])
+
+
+def _callback(
+    method: Callable[[list[Any]], Any], picks: Sequence[Any], is_passed_on: bool
+) -> Callable[[list[Any]], Any]:
+    def callback(parts: list[Any]) -> Any:
+        values: list[Any] = []
+        for pick in picks:
+            if isinstance(pick, list):
+                values += parts[pick[0]]
+            else:
+                values.append(None if pick is None else parts[pick])
+        return values[0] if is_passed_on and len(values) == 1 else method(values)
+
+    return callback

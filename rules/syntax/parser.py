@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rules.collector import collector_paused
 from rules.errors import Problem, RuleErrors, Span
@@ -24,9 +25,6 @@ from rules.syntax.expected import describe, hint
 from rules.syntax.shape import Recorder, Shape, shape_of
 from rules.syntax.tokens import NESTING_MAX, tokenize
 from rules.syntax.words import Token
-
-if TYPE_CHECKING:
-    from lark import Lark
 
 CHAIN_MAX = 2 * NESTING_MAX
 """Operators of an expression that apply one upon another: 1 + 1 + 1 has two."""
@@ -153,15 +151,11 @@ def _problem(tokens: Sequence[Token], place: int, start: str) -> Problem:
     """The problem where token number ``place`` stands: what was expected.
 
     The automaton that stumbled has already reduced what stood before, as if the token were a
-    right one, and accepts less than it did; so the tokens before are read again, by lark's own
-    loop, which can say what it accepts.
+    right one, and accepts less than it did; so the types before are read again.
     """
-    state = grammar().parse_interactive(start=start)
-    for token in tokens[:place]:
-        state.feed_token(token)  # type: ignore[arg-type]
-    found = tokens[place] if place < len(tokens) else _end(tokens)
-    expected: set[str] = state.accepts()  # type: ignore[no-untyped-call]
     before = tokens[:place]
+    expected = _automaton(start).expected(token.type for token in before)
+    found = tokens[place] if place < len(tokens) else _end(tokens)
     said = describe(found, before, expected)
     return Problem(said, found.span, hint(found, before, expected, start))
 
@@ -182,32 +176,10 @@ def _shape(start: str, types: tuple[str, ...]) -> Shape | Unexpected:
 
 @functools.cache
 def _automaton(start: str) -> Automaton:
-    return automaton_of(grammar().parse_interactive(start=start).parser_state.parse_conf)
+    """The automaton, whose callbacks are the recorder's: a statement is built from its shape."""
+    return automaton_of(_tables(), start, Recorder())
 
 
 @functools.cache
-def grammar() -> Lark:
-    """The LALR tables, made once a process when the first text is parsed.
-
-    Their callbacks are the recorder's: a statement is built from its shape.
-    """
-    from lark import Lark
-    from lark.lexer import Lexer
-
-    class NoLexer(Lexer):
-        """Tokens are fed one by one; lark never sees the text."""
-
-        def __init__(self, configuration: object) -> None:
-            pass
-
-        def lex(self, lexer_state: object, parser_state: object) -> Iterator[Any]:
-            return iter(())
-
-    return Lark(
-        Path(__file__).with_name("tesla.lark").read_text(encoding="utf-8"),
-        parser="lalr",
-        lexer=NoLexer,
-        start=["statement", "subscription"],
-        transformer=Recorder(),
-        maybe_placeholders=True,
-    )
+def _tables() -> Any:
+    return json.loads(Path(__file__).with_name("tesla.json").read_bytes())

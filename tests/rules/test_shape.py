@@ -6,12 +6,15 @@ import pytest
 from lark.exceptions import UnexpectedToken
 
 from rules.errors import Span
-from rules.syntax.automaton import Unexpected, automaton_of
-from rules.syntax.parser import grammar, parse
+from rules.syntax.automaton import Unexpected
+from rules.syntax.parser import _automaton, parse
 from rules.syntax.printer import print_file
-from rules.syntax.shape import _Call, shape_of
+from rules.syntax.shape import Recorder, _Call, shape_of
 from rules.syntax.tokens import tokenize
 from rules.syntax.words import Token
+from tools.grammar import grammar
+
+LARK = grammar(Recorder())
 
 TEXTS = [
     "event A(x: int, y: string);",
@@ -31,7 +34,7 @@ TEXTS = [
 
 
 def by_lark(tokens: list[Token]) -> Any:
-    state = grammar().parse_interactive(start="statement")
+    state = LARK.parse_interactive(start="statement")
     for place, token in enumerate(tokens):
         try:
             told = state.feed_token(token)
@@ -48,8 +51,7 @@ def built(told: Any) -> Any:
 
 
 def by_shape(tokens: list[Token], types: list[str]) -> Any:
-    configuration = grammar().parse_interactive(start="statement").parser_state.parse_conf
-    shape = shape_of(automaton_of(configuration), types)
+    shape = shape_of(_automaton("statement"), types)
     return shape if isinstance(shape, Unexpected) else shape.build(tokens)
 
 
@@ -58,6 +60,20 @@ def test_our_loop_gives_what_that_of_lark_gives(text: str) -> None:
     tokens, _ = tokenize(text)
     end = Token("$END", "", None, Span(len(text), len(text), 1, 1))
     assert by_shape(tokens, [token.type for token in tokens]) == by_lark([*tokens, end])
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_may_follow_is_what_lark_accepts(text: str) -> None:
+    state = LARK.parse_interactive(start="statement")
+    types: list[str] = []
+    for token in tokenize(text)[0]:
+        assert _automaton("statement").expected(types) == state.accepts()
+        try:
+            state.feed_token(token)
+        except UnexpectedToken:
+            return
+        types.append(token.type)
+    assert _automaton("statement").expected(types) == state.accepts()
 
 
 def test_statements_of_one_shape_are_built_from_their_own_tokens() -> None:

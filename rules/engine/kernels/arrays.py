@@ -19,16 +19,14 @@ from numba import types as numba_types
 from numba.core import cgutils
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
-from numba.np import arrayobj
 from numba.np.numpy_support import from_dtype
 
 from matcher.model import AnyArray, Int64s
 from rules.engine.kernels import layout
-from rules.engine.kernels.views import View
+from rules.engine.kernels.views import View, arrayobj
 from rules.engine.tables import grown
 
-_arrayobj: Any = arrayobj  # they are not typed
-_cgutils: Any = cgutils
+_cgutils: Any = cgutils  # which is not typed
 _I = np.dtype(np.int64)
 
 DTYPES: Mapping[str, npt.DTypeLike] = {
@@ -143,11 +141,11 @@ class Arrays:
 
 def _view_at(context: Any, builder: Any, kind: Any, address: Any, length: Any) -> Any:
     """An array type's value: ``length`` items at an address, that nobody counts references to."""
-    view = _arrayobj.make_array(kind)(context, builder)
+    view = arrayobj().make_array(kind)(context, builder)
     bytes_ = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     size = context.get_constant(numba_types.intp, bytes_)
     data = builder.inttoptr(address, view.data.type)
-    _arrayobj.populate_array(view, data, [length], [size], size, None)
+    arrayobj().populate_array(view, data, [length], [size], size, None)
     return view._getvalue()
 
 

@@ -15,10 +15,8 @@ from typing import Any
 from numba import types
 from numba.core import imputils
 from numba.extending import models, register_model
-from numba.np import arrayobj
 
-_arrayobj: Any = arrayobj  # they are not typed
-_imputils: Any = imputils
+_imputils: Any = imputils  # which is not typed
 _lower = _imputils.lower_builtin
 
 
@@ -32,9 +30,18 @@ class View(types.Array):
 register_model(View)(models.ArrayModel)
 
 
+def arrayobj() -> Any:
+    """Numba's module that makes arrays. It brings numba's tables along, so it is imported where a
+    kernel is compiled; one that is kept needs none of them.
+    """
+    from numba.np import arrayobj
+
+    return arrayobj
+
+
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any, index_kind: Any) -> Any:
     """The address of an item."""
-    data = _arrayobj.make_array(kind)(context, builder, array).data
+    data = arrayobj().make_array(kind)(context, builder, array).data
     return builder.gep(data, [context.cast(builder, index, index_kind, types.intp)])
 
 
@@ -43,7 +50,7 @@ def _get(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     kind, index_kind = signature.args
     array, index = arguments
     place = _place(context, builder, kind, array, index, index_kind)
-    item = _arrayobj.load_item(context, builder, kind, place)
+    item = arrayobj().load_item(context, builder, kind, place)
     return _imputils.impl_ret_borrowed(context, builder, signature.return_type, item)
 
 
@@ -53,4 +60,4 @@ def _set(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
     array, index, value = arguments
     place = _place(context, builder, kind, array, index, index_kind)
     item = context.cast(builder, value, value_kind, kind.dtype)
-    _arrayobj.store_item(context, builder, kind, item, place)
+    arrayobj().store_item(context, builder, kind, item, place)

@@ -75,7 +75,7 @@ def test_a_cache_that_cannot_be_written(folder: Path, monkeypatch: pytest.Monkey
         raise PermissionError("read-only")
 
     function = kernel(double)
-    monkeypatch.setattr(function._cache._cache_file, "_save_index", refuse)
+    monkeypatch.setattr(function.kept()._cache_file, "_save_index", refuse)
     assert function(21) == 42
     assert files(folder, ".nbc") == []
 
