@@ -36,7 +36,7 @@ class Floods:
         """Since when a broker has been out of reach, in seconds."""
         self.refused = 0
         self.surpassed = 0
-        """The greatest version of this broker's own that it has met, of an earlier life (Law 2)."""
+        """The greatest version, or epoch, of its own that it has met, of an earlier life (Law 2)."""
         self.surpasses = 0
         """How often that was; again and again, and it is another broker that speaks."""
 
@@ -60,6 +60,10 @@ class Floods:
         """The state of a broker, if it is known."""
         return self._states.get(name)
 
+    def next_epoch(self) -> int:
+        """An epoch beyond all that this broker has heard of."""
+        return 1 + max(self.own.version, self.surpassed, *(one.epoch for one in self))
+
     def say(self, state: LinkState) -> bool:
         """Say something else of this broker, whatever the version; whether it is news."""
         own = self.own
@@ -79,7 +83,7 @@ class Floods:
                 elif teller in self._news:
                     self._news[teller].pop(state.origin, None)
             elif state.origin == self._config.name:
-                self.surpassed = state.version
+                self.surpassed = max(state.version, state.epoch)
                 self.surpasses += 1
                 self._renew(self.own, state.version)
             elif known is None and len(self._states) >= self._config.nodes_max:

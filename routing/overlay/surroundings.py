@@ -10,13 +10,13 @@ Law 2: the centre of the own part of the network is the root of the single tree.
 a father on the shortest way (graph, Law 3), and says so in its link state. Only a root starts an
 epoch: when it has no tree yet, when some broker says that this epoch's tree has lost a link, or
 when link states say that a link of it is gone. Brokers that join are added to the tree that stands.
-While two brokers take themselves for the centre, as their link states still differ, the first by
-name counts. Example: b1, b2 and b3 are linked to one another, and b1 says that b1 is the father of
-both; b4 joins at b3: b1 says in the same epoch that b3 is the father of b4.
+Example: b1, b2 and b3 are linked to one another, and b1 says that b1 is the father of both; b4
+joins at b3: b1 says in the same epoch that b3 is the father of b4.
 
-Law 3: an epoch is numbered by the version of the link state in which its root first told of it. A
-root that is out of reach leaves orphans; its tree is reported broken, since it may be that only
-this broker thought so.
+Law 3: an epoch is greater than all that its root has heard of. While two brokers take themselves
+for the centre, as their link states still differ, the later epoch counts: its root knows more, and
+all whom it knows are in its tree. A root that is out of reach leaves orphans; its tree is reported
+broken, since it may be that only this broker thought so.
 
 Law 4: a broker that has been out of reach for ``forget_s`` is forgotten, and its tree with it; it
 may do the same with this one (floods, Law 4).
@@ -80,9 +80,9 @@ class Surroundings:
 
     @property
     def single_tree(self) -> LocalTree | None:
-        """The tree of the centre (Law 2)."""
+        """The tree of the centre (Laws 2 and 3)."""
         trees = [tree for tree in self.trees if not tree.orphan]
-        return min(trees, key=lambda tree: tree.root, default=None)
+        return max(trees, key=lambda tree: (tree.epoch, tree.root), default=None)
 
     @property
     def is_settled(self) -> bool:
@@ -203,7 +203,7 @@ class Surroundings:
         fathers = fathers_of(self._name, part.nodes, part.edges, kept)
         if not epoch or fathers.keys() != part.nodes - {self._name} or set(kept) - fathers.items():
             self._broken.pop(self._name, None)
-            epoch = self.floods.own.version + 1  # as which it is about to be told
+            epoch = self.floods.next_epoch()
             fathers = fathers_of(self._name, part.nodes, part.edges)
         told = tuple(sorted(fathers.items()))
         self._say(now, epoch, told)
