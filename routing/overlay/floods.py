@@ -36,7 +36,7 @@ class Floods:
         """Since when a broker has been out of reach, in seconds."""
         self.refused = 0
         self.surpassed = 0
-        """The greatest version, or epoch, of its own that it has met, of an earlier life (Law 2)."""
+        """The greatest version or epoch of its own that it has met, of an earlier life (Law 2)."""
         self.surpasses = 0
         """How often that was; again and again, and it is another broker that speaks."""
 
