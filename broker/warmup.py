@@ -4,6 +4,10 @@ The kernels are compiled when they are first used, and kept on disk; loading the
 part of a second, and compiling them, once after an installation, much longer. A broker that did
 that at its first event would be silent meanwhile, and its clients would take it for dead. So a
 small detection that touches every operator runs before the broker serves anybody.
+
+Law: what is not kept yet is compiled by other processes, which give back the memory that this takes
+(more than a broker needs in all), and loaded then. Where there can be none, or they fail, it is
+compiled here.
 """
 
 from __future__ import annotations
@@ -11,12 +15,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 
+from matcher import awaited
 from matcher.compiling import is_kept
 from matcher.filters.constraint import Filter
 from matcher.kernels.building import build_group
@@ -71,6 +75,10 @@ MANY = 200
 """So many events that the kernels' tables grow."""
 
 
+_MATCHING = (encode, index_insert_all, build_group, index_match)
+"""Kernels that match many subscriptions together."""
+
+
 def warm_up(engine: str, device: str = "cpu") -> None:
     """Run a small detection on an engine of this name, and throw it away; one on the ``device``
     too, unless that is ``cpu``. There are kernels of a device that are kept nowhere.
@@ -81,10 +89,18 @@ def warm_up(engine: str, device: str = "cpu") -> None:
     detector = make(engine)
     if not isinstance(detector, CdpEngine):  # plain Python
         return
-    with _helped():
-        _run(detector)
+    if not all(map(is_kept, (process, *loading.KERNELS.values()))):
+        _compile_elsewhere(f"run_on({engine!r})", "loading.compile_others()")
+    _run(detector)
     if device != "cpu":
         _run_on_device(make(engine, device="gpu"))
+
+
+def run_on(engine: str) -> None:
+    """Run it without looking whether anything is kept: for a process that compiles."""
+    detector = make(engine)
+    assert isinstance(detector, CdpEngine)
+    _run(detector)
 
 
 def _run(detector: CdpEngine) -> None:
@@ -122,29 +138,37 @@ def _run_on_device(detector: Detector) -> None:
         detector.advance((start + INDEXED) * MICROSECONDS)
 
 
-@contextmanager
-def _helped() -> Iterator[None]:
-    """Have another process compile some of the kernels meanwhile, where none are kept.
+def _compile_elsewhere(*statements: str) -> None:
+    """Have a process execute each, and wait for the first, whose kernels are told of.
 
-    Each process waits for what the other is at, so nothing is compiled twice but what both are
-    made of. It is ended when it is not needed any more, wherever it is.
+    Each waits for what the other is at, so nothing is compiled twice but what both are made of. All
+    are ended when they are not needed any more, wherever they are.
     """
-    if is_kept(process) or (os.cpu_count() or 1) == 1 or not sys.executable:
-        yield
+    if not sys.executable:
         return
-    place = f"import sys; sys.path[:] = {sys.path!r}"  # where this process found what it runs
-    command = f"{place}; from rules.engine.loading import compile_others; compile_others()"
-    helper = subprocess.Popen(
-        [sys.executable, "-P", "-c", command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,  # what goes wrong there goes wrong here too, and is told
+    with ExitStack() as running:
+        first, *_ = [_started(one, running) for one in statements[: os.cpu_count() or 1]]
+        for line in first.stdout or ():
+            awaited.tell(line.strip() or None)
+
+
+def _started(statement: str, running: ExitStack) -> subprocess.Popen[str]:
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}",  # where this process found what it runs
+        "from broker import warmup",
+        "warmup.awaited.tell = lambda name: print(name or '', flush=True)",
+        f"warmup.{statement}",
     )
-    try:
-        yield
-    finally:
-        helper.terminate()
-        helper.wait()
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-c", "\n".join(program)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # what goes wrong there goes wrong here too, and is told
+        text=True,
+    )
+    running.enter_context(child)
+    running.callback(child.terminate)
+    return child
 
 
 def warm_up_matching(matching: Matching = ON_PROCESSOR) -> None:
@@ -158,8 +182,10 @@ def warm_up_matching(matching: Matching = ON_PROCESSOR) -> None:
         matcher.add(1, 1, Filter.of(("value", ">", 1.0), ("area", "prefix", "a")))
         for count in (1, 2):
             assert matcher.match(_readings(2, count), filters=True).filter_lists()[0] == [1]
-    elif not all(map(is_kept, (encode, index_insert_all, build_group, index_match))):
-        load_kernels()
+    elif not all(map(is_kept, _MATCHING)):
+        _compile_elsewhere("load_kernels()")
+        if not all(map(is_kept, _MATCHING)):
+            load_kernels()
 
 
 def _readings(start: int, count: int) -> EventBatch:

@@ -28,7 +28,7 @@ class Network:
     """Brokers in a line b1 - b2 - ..., whose centre is in the middle, and clients anywhere."""
 
     strategy = "centralized"
-    overlay: Mapping[str, int] = {}
+    overlay: Mapping[str, float] = {}
     """Choices of the overlay that are not as usual."""
 
     def __init__(self, count: int, **options: object) -> None:

@@ -17,7 +17,6 @@ from routing.messages import (
     Awaited,
     Awakening,
     Claimed,
-    CreateTree,
     Flow,
     Forward,
     Heartbeat,
@@ -31,8 +30,6 @@ from routing.messages import (
     Refused,
     RuleFacts,
     Shared,
-    TreeAck,
-    TreeNack,
     Want,
 )
 
@@ -78,6 +75,15 @@ def _marks(marks: Iterable[tuple[str, int]]) -> Iterator[str]:
 
 def _time(time: int) -> str:
     return f"{seconds_text(time)} s" if abs(time) < FAR else "any time"
+
+
+def _link_states(message: LinkStates) -> Iterator[str]:
+    for one in message.states:
+        linked = " and ".join(name for name, _ in one.neighbours) or "nobody"
+        yield f"{one.origin} is linked to {linked}"
+        if one.epoch:
+            yield f"{one.origin} is the root"
+            yield from (f"{name} has the father {father}" for name, father in one.fathers)
 
 
 def _known(message: Known) -> Iterator[str]:
@@ -172,20 +178,14 @@ _WORDS: Mapping[type, Callable[[Any], Iterable[str]]] = {
     Awaited: lambda message: _marks(message.types),
     Awakening: _awakening,
     Claimed: lambda message: [f"{message.name} at {message.home}"],
-    CreateTree: lambda message: [f"root {message.root}"],
     Flow: _flow,
     Forward: _forward,
     Hold: _hold,
     Known: _known,
-    LinkStates: lambda message: (
-        f"{one.origin} is linked to {' and '.join(name for name, _ in one.neighbours) or 'nobody'}"
-        for one in message.states
-    ),
+    LinkStates: _link_states,
     Need: lambda message: [message.what.value, *message.names],
     Opened: lambda message: (f"the tree of {root}" for root, _ in message.trees),
     Plan: _plan,
     Shared: _shared,
-    TreeAck: lambda message: [f"root {message.root}"],
-    TreeNack: lambda message: [f"root {message.root}"],
     Want: _want,
 }

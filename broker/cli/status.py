@@ -30,7 +30,7 @@ SECTIONS = {
 }
 NETWORK = {
     "brokers": ("name", "reachable", "neighbours"),
-    "trees": ("root", "epoch", "father", "children", "complete"),
+    "trees": ("root", "epoch", "father", "children"),
     "links": ("neighbour", "link", "buffered"),
 }
 SINK_TREES = ("root", "number", "father", "children", "wants", "rules")

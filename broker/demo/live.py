@@ -261,10 +261,9 @@ def _are_formed(networks: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _is_formed(network: Mapping[str, Any], brokers: int) -> bool:
-    trees = [tree for tree in network["trees"] if tree["root"] == network["centre"]]
+    has_tree = any(tree["root"] == network["centre"] for tree in network["trees"])
     reachable = sum(one["reachable"] for one in network["brokers"])
-    complete = bool(trees) and trees[0]["complete"]
-    return bool(network["settled"]) and reachable == brokers and complete
+    return bool(network["settled"]) and reachable == brokers and has_tree
 
 
 def edges_of(logs: Sequence[Log]) -> Int64s:

@@ -36,13 +36,10 @@ from routing.messages.clients import (
 )
 from routing.messages.events import Awakening, Flow, Forward, Opened, Part, Shared
 from routing.messages.links import (
-    CreateTree,
     LinkAck,
     LinkHello,
     LinkState,
     LinkStates,
-    TreeAck,
-    TreeNack,
 )
 from routing.messages.packets import Carried, FromNeighbour, Packet, Routed
 from routing.messages.plans import (
@@ -116,7 +113,6 @@ __all__ = [
     "Code",
     "Committed",
     "Confirmed",
-    "CreateTree",
     "Credit",
     "Delay",
     "Delivery",
@@ -170,8 +166,6 @@ __all__ = [
     "Tag",
     "Text",
     "Time",
-    "TreeAck",
-    "TreeNack",
     "Unadvertise",
     "Unsubscribe",
     "Want",

@@ -1,4 +1,4 @@
-"""Messages that keep the overlay: greetings, acknowledgements, link states, trees (7.3.1).
+"""Messages that keep the overlay: greetings, acknowledgements, link states with their trees.
 
 A link between brokers starts with ``LinkHello`` from both sides; everything else that the brokers
 tell one another is then numbered, in a ``Packet``.
@@ -15,12 +15,13 @@ from routing.messages.values import Delay, Name, Number, Seconds, Sequence, Tag
 
 @dataclass(frozen=True, slots=True)
 class LinkHello:
-    """A broker greets a neighbour, or answers its greeting (``answers``).
+    """A broker greets a neighbour, or answers its greeting.
 
-    ``life`` is a number that grows whenever the sender forgets what it knew of this link: its
-    starting time. ``knows`` is the neighbour's life that it has heard of (0: none), ``received``
-    the last packet that it has, in order, of those that this life sent to that one. ``terms``
-    name what all brokers of a network must share.
+    ``number`` counts greetings, from 1, and is 0 in an answer; ``answers`` is the number of what is
+    answered, and 0 in a greeting. ``life`` is a number that grows whenever the sender forgets what
+    it knew of this link: its starting time. ``knows`` is the neighbour's life that it has heard of
+    (0: none), ``received`` the last packet that it has, in order, of those that this life sent to
+    that one. ``terms`` name what all brokers of a network must share.
     """
 
     version: Number
@@ -28,9 +29,10 @@ class LinkHello:
     life: Sequence
     knows: Sequence
     received: Sequence
-    answers: bool
+    answers: Number
     heartbeat_s: Seconds
     terms: Name = ""
+    number: Number = 0
 
 
 class LinkAck(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -44,8 +46,9 @@ class LinkState(Struct, array_like=True, frozen=True, order=True):
     """One broker's word of itself to the whole network, by floods; the newest version counts.
 
     ``neighbours`` are pairs of name and delay, in order. ``epoch`` is that of the tree of which
-    the broker, taking itself for the centre, is the root (0: of none). ``broken`` are pairs of root
-    and epoch: trees of which the broker has lost a link.
+    the broker, taking itself for the centre, is the root (0: of none), ``fathers`` pairs of name
+    and father of all others in it. ``broken`` are pairs of root and epoch: trees of which the
+    broker has lost a link.
     """
 
     origin: Name
@@ -53,6 +56,7 @@ class LinkState(Struct, array_like=True, frozen=True, order=True):
     neighbours: tuple[tuple[Name, Delay], ...] = ()
     epoch: Sequence = 0
     broken: tuple[tuple[Name, Sequence], ...] = ()
+    fathers: tuple[tuple[Name, Name], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +64,3 @@ class LinkStates:
     """Link states that the sender thinks are news."""
 
     states: tuple[LinkState, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTree:
-    """The sender is in the tree of ``root`` and offers to be the receiver's father (7.3.1)."""
-
-    root: Name
-    epoch: Sequence
-
-
-@dataclass(frozen=True, slots=True)
-class TreeAck:
-    """The receiver is the sender's father in this tree."""
-
-    root: Name
-    epoch: Sequence
-
-
-@dataclass(frozen=True, slots=True)
-class TreeNack:
-    """The sender has another father in this tree, or knows a later one of the same root."""
-
-    root: Name
-    epoch: Sequence

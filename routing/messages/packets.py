@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from routing.messages.clients import Goodbye
 from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
-from routing.messages.links import CreateTree, LinkAck, LinkHello, LinkStates, TreeAck, TreeNack
+from routing.messages.links import LinkAck, LinkHello, LinkStates
 from routing.messages.plans import Committed, Need, Pause, Paused, Plan, Survey, Surveyed
 from routing.messages.telling import (
     Amended,
@@ -47,7 +47,7 @@ Carried: TypeAlias = (
     | Shared
 )
 """Messages between neighbours that are not the overlay's own business."""
-Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack | Carried
+Routed: TypeAlias = LinkStates | Carried
 """Messages that go in packets."""
 
 

@@ -58,6 +58,7 @@ from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import (
     CHANNEL_MOVES,
     ChannelState,
+    DelayKnown,
     Down,
     LinkResult,
     Piling,
@@ -137,7 +138,7 @@ class Channel:
 
     @property
     def delay_us(self) -> int | None:
-        """Half of what the last greeting took to be answered, in microseconds."""
+        """The link's delay in microseconds; None until it is measured."""
         return self._greeting.delay_us
 
     @property
@@ -193,6 +194,10 @@ class Channel:
         """Be carried by another link from now on, or by none."""
         self.peer = peer
 
+    def measure(self, now: float) -> None:
+        """Measure the link's delay (greeting)."""
+        self._greeting.measure(now)
+
     def close(self, now: float, reason: str = "") -> None:
         """Say Goodbye, for good."""
         self._now = now
@@ -217,6 +222,8 @@ class Channel:
         if now >= self._heard_at + self._silence_s:
             self._fall(f"nothing heard for {self._silence_s:g} s")
             return
+        if self._greeting.is_measuring and now >= self._greeting.due_at:
+            self._greet()
         if self._under_way and now >= self._under_way[0].at + self._retransmission.lasts_s:
             self._retransmission.double()
             self._send_again()
@@ -233,6 +240,8 @@ class Channel:
         due, heartbeat_at = self._heard_at + self._silence_s, self._sent_at + self._heartbeat_s
         if heartbeat_at < due:
             due = heartbeat_at
+        if self._greeting.is_measuring and self._greeting.due_at < due:
+            due = self._greeting.due_at
         if self._under_way:
             resend_at = self._under_way[0].at + self._retransmission.lasts_s
             if resend_at < due:
@@ -257,9 +266,9 @@ class Channel:
     def _greet(self) -> None:
         if self._greeting.send(self._now) and self.peer is not None:
             self._log("no broker answers yet", link=link_text(self.peer))
-        self._hello(answers=False)
+        self._hello(self._greeting.number)
 
-    def _hello(self, answers: bool) -> None:
+    def _hello(self, number: int, answers: int = 0) -> None:
         config = self._config
         hello = LinkHello(
             VERSION,
@@ -270,6 +279,7 @@ class Channel:
             answers,
             config.heartbeat_s,
             config.terms,
+            number,
         )
         self._send(hello)
 
@@ -287,9 +297,10 @@ class Channel:
             self._forget_up_to(hello.received)
         self._silence_s = hello.heartbeat_s * self._config.heartbeats_missed_max
         if hello.answers:
-            self._greeting.hear(self._now)
+            if self._greeting.hear(hello.answers, self._now):
+                self.results.append(DelayKnown())
         else:
-            self._hello(answers=True)
+            self._hello(0, answers=hello.number)
         if not self.is_up:
             self._enter(ChannelState.UP)
             self._retransmission.begin()

@@ -43,8 +43,8 @@ class OverlayConfig:
     settle_s: float = 0.5
     """Seconds from the first news of the network until centre and trees are looked at again."""
     link_delay_us: int = 1_000
-    """The delay of a link that has not been told or measured, in microseconds. Measured ones are
-    rounded up to multiples of it, so that chance does not choose the centre."""
+    """Measured delays of links are rounded up to multiples of it, in microseconds, so that chance
+    does not choose the centre."""
     forget_s: float = FORGET_S
     """Seconds out of reach after which a broker is forgotten. Neighbours notice one another's
     absence at different times: it is to be at least ``least_forget_s``."""

@@ -52,6 +52,11 @@ class Down:
 
 
 @dataclass(frozen=True, slots=True)
+class DelayKnown:
+    """The link's delay is known from now on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Piling:
     """Messages that wait for the neighbour, or are not acknowledged, begin to pile up, or no longer
     do.
@@ -76,8 +81,9 @@ class Heard(Struct, frozen=True, eq=False, gc=False):
     message: Carried
 
 
-LinkResult: TypeAlias = Up | Down | Piling | Routed
-"""Results of a link: the neighbour is up or down, messages pile up, or one has come."""
+LinkResult: TypeAlias = Up | Down | DelayKnown | Piling | Routed
+"""Results of a link: the neighbour is up or down, the delay is known, messages pile up, or one has
+come."""
 
 
 def tag_of(sender: int, receiver: int) -> int:

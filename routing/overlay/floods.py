@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from routing.messages import LinkState
 from routing.overlay.config import OverlayConfig
 
@@ -32,11 +34,9 @@ class Floods:
         self._news: dict[str, dict[str, None]] = {}
         self._missed: dict[str, float] = {}
         """Since when a broker has been out of reach, in seconds."""
-        self.revision = 0
-        """Counts up with everything that is news here."""
         self.refused = 0
         self.surpassed = 0
-        """The greatest version of this broker's own that it has met, of an earlier life (Law 2)."""
+        """The greatest version or epoch of its own that it has met, of an earlier life (Law 2)."""
         self.surpasses = 0
         """How often that was; again and again, and it is another broker that speaks."""
 
@@ -60,13 +60,16 @@ class Floods:
         """The state of a broker, if it is known."""
         return self._states.get(name)
 
+    def next_epoch(self) -> int:
+        """An epoch beyond all that this broker has heard of."""
+        return 1 + max(self.own.version, self.surpassed, *(one.epoch for one in self))
+
     def say(self, state: LinkState) -> bool:
         """Say something else of this broker, whatever the version; whether it is news."""
         own = self.own
-        fresh = LinkState(own.origin, own.version, state.neighbours, state.epoch, state.broken)
-        if fresh == own:
+        if replace(state, version=own.version) == own:
             return False
-        self._renew(fresh, own.version)
+        self._renew(state, own.version)
         return True
 
     def take(self, teller: str, states: Iterable[LinkState]) -> list[LinkState]:
@@ -80,7 +83,7 @@ class Floods:
                 elif teller in self._news:
                     self._news[teller].pop(state.origin, None)
             elif state.origin == self._config.name:
-                self.surpassed = state.version
+                self.surpassed = max(state.version, state.epoch)
                 self.surpasses += 1
                 self._renew(self.own, state.version)
             elif known is None and len(self._states) >= self._config.nodes_max:
@@ -104,7 +107,6 @@ class Floods:
         gone = {one: at for one, at in self._missed.items() if at + self._config.forget_s <= now}
         for name in gone:
             del self._states[name], self._missed[name]
-            self.revision += 1
         return list(gone)
 
     @property
@@ -137,13 +139,10 @@ class Floods:
                 yield neighbour, tuple(self._states[one] for one in names if one in self._states)
 
     def _renew(self, state: LinkState, above: int) -> None:
-        self._states[state.origin] = LinkState(
-            state.origin, above + 1, state.neighbours, state.epoch, state.broken
-        )
+        self._states[state.origin] = replace(state, version=above + 1)
         self._spread(state.origin)
 
     def _spread(self, origin: str, teller: str = "") -> None:
-        self.revision += 1
         for neighbour in self._news:
             if neighbour != teller:
                 self._news[neighbour][origin] = None

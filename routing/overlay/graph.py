@@ -1,4 +1,4 @@
-"""The network as its link states tell it, and its centre: functions of the link states alone.
+"""The network as its link states tell it, its centre and its ways: functions of these alone.
 
 Law 1: an edge is there while both of its ends say so; its delay is the greater of the two that they
 say. Whoever has the same link states has the same graph, and elects the same centre. Example: b1
@@ -8,6 +8,10 @@ none.
 Law 2: the centre of a connected part is the broker from which the sum of the shortest delays to all
 others is least, and the first by name among equals (brokers.md section 3). Example: in a chain b1 -
 b2 - b3 of equal delays that is b2.
+
+Law 3: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones
+that of fewer links, and then that over the neighbour that is the first by name. Example: b1 is 2 ms
+from the root, and 1 ms from b3, which is 1 ms from it: the father of b1 is the root.
 """
 
 from __future__ import annotations
@@ -15,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heappop, heappush
 from types import MappingProxyType
-
-import networkx as nx
 
 from routing.messages import LinkState
 
@@ -34,6 +37,40 @@ class Component:
     centre: str
 
 
+class Graph:
+    """Brokers and the edges between them."""
+
+    def __init__(self, nodes: Iterable[str], edges: Iterable[Edge]) -> None:
+        self._neighbours: dict[str, list[tuple[str, int]]] = {name: [] for name in nodes}
+        for one, other, delay in edges:
+            self._neighbours[one].append((other, delay))
+            self._neighbours[other].append((one, delay))
+
+    def ways_from(
+        self, root: str, kept: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Mapping[str, str], int]:
+        """The father of every broker within reach of a root, in order of their distance, and the
+        sum of these (Law 3). ``kept``: fathers that are as they are.
+        """
+        fathers: dict[str, str] = {}
+        total = 0
+        waiting = [(0, 0, root, "")]
+        while waiting:
+            distance, links, name, father = heappop(waiting)
+            if name not in fathers:
+                fathers[name] = father
+                total += distance
+                for other, delay in self._neighbours[name]:
+                    if kept.get(other, name) == name:
+                        heappush(waiting, (distance + delay, links + 1, other, name))
+        del fathers[root]
+        return fathers, total
+
+    def centre_of(self, nodes: Iterable[str]) -> str:
+        """The centre of a connected part (Law 2)."""
+        return min((self.ways_from(name)[1], name) for name in nodes)[1]
+
+
 def components_of(states: Iterable[LinkState]) -> Mapping[str, Component]:
     """The connected part that each broker is in, by name."""
     return _parts(tuple(sorted((one.origin, one.neighbours) for one in states)))
@@ -46,31 +83,31 @@ def _parts(
     # Remembered, since the same states are looked at again and again: after news that change no
     # link, and, in a simulation, by every broker of the network.
     said = {name: dict(neighbours) for name, neighbours in links}
-    graph = nx.Graph()
-    graph.add_nodes_from(said)
-    for name, neighbours in said.items():
-        for other, delay in neighbours.items():
-            if name < other and name in said.get(other, ()):
-                graph.add_edge(name, other, delay=max(delay, said[other][name]))
+    edges = [
+        (name, other, max(delay, said[other][name]))
+        for name, neighbours in said.items()
+        for other, delay in sorted(neighbours.items())
+        if name < other and name in said.get(other, ())
+    ]
+    graph = Graph(said, edges)
     found: dict[str, Component] = {}
-    for nodes in nx.connected_components(graph):
-        part = _part(graph.subgraph(nodes).copy())  # a mere view takes several times as long
-        found.update(dict.fromkeys(part.nodes, part))
+    for name in said:
+        if name not in found:
+            nodes = frozenset((name, *graph.ways_from(name)[0]))
+            own = tuple(edge for edge in edges if edge[0] in nodes)
+            found.update(dict.fromkeys(nodes, Component(nodes, own, graph.centre_of(nodes))))
     return MappingProxyType(found)
 
 
-def _part(graph: nx.Graph) -> Component:
-    edges = tuple(
-        sorted((*sorted((one, other)), delay) for one, other, delay in graph.edges(data="delay"))
-    )
-    return Component(frozenset(graph), edges, centre_of(graph))
+@lru_cache(maxsize=4_096)
+def fathers_of(
+    root: str,
+    nodes: frozenset[str],
+    links: tuple[Edge, ...],
+    kept: tuple[tuple[str, str], ...] = (),
+) -> Mapping[str, str]:
+    """The father of every broker but the root (Law 3). The links connect all of them.
 
-
-def centre_of(graph: nx.Graph) -> str:
-    """The centre of a connected graph whose edges have an int ``delay`` (Law 2)."""
-    totals = (
-        (sum(delays.values()), name)
-        for name, delays in nx.all_pairs_dijkstra_path_length(graph, weight="delay")
-    )
-    centre: str = min(totals)[1]
-    return centre
+    ``kept``: brokers that have fathers already, and keep them.
+    """
+    return MappingProxyType(Graph(nodes, links).ways_from(root, dict(kept))[0])

@@ -19,21 +19,18 @@ from routing.errors import ProtocolError, VersionMismatch, WireError
 from routing.messages import (
     Carried,
     Code,
-    CreateTree,
     FromNeighbour,
     Goodbye,
     LinkHello,
     LinkState,
     LinkStates,
-    TreeAck,
-    TreeNack,
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Heard, LinkResult, Piling, Up, link_text
+from routing.overlay.ends import DelayKnown, Down, Heard, LinkResult, Piling, Up, link_text
 from routing.overlay.graph import Component
 from routing.overlay.surroundings import Surroundings
-from routing.overlay.trees import LocalTree, TreeMessage, Trees
+from routing.overlay.trees import LocalTree, Trees
 from routing.overlay.wires import Wires
 
 NEIGHBOUR_DOWN = "neighbour down"
@@ -44,7 +41,7 @@ SAID_MAX = 1_024
 
 Change: TypeAlias = Up | Down | Piling | Heard
 
-_OWN_BUSINESS = frozenset({Up, Down, Piling, LinkStates, CreateTree, TreeAck, TreeNack})
+_OWN_BUSINESS = frozenset({Up, Down, DelayKnown, Piling, LinkStates})
 """Results of a channel that are not just passed on as heard."""
 
 
@@ -317,8 +314,8 @@ class Overlay:
             if self._surroundings.hear(channel.neighbour, result, self._now):
                 text = "another broker of the network bears this name"
                 self.effects.append(Log("error", text, {"via": channel.neighbour}))
-        elif isinstance(result, CreateTree | TreeAck | TreeNack):
-            self._surroundings.hear_of_tree(channel.neighbour, result)
+        elif isinstance(result, DelayKnown):
+            self._surroundings.say(self._now)
 
     def _take_up(self, channel: Channel, up: Up) -> None:
         self._neighbours[up.name] = channel
@@ -327,6 +324,9 @@ class Overlay:
         if channel.peer is not None:
             self._said.pop(link_text(channel.peer), None)
         self.effects.append(Log("info", "neighbour up", {"neighbour": up.name}))
+        if channel.peer not in self._delays and (up.fresh or channel.delay_us is None):
+            channel.measure(self._now)
+            self._collect(channel)
         self._surroundings.join(up.name, self._now)
 
     def _take_down(self, down: Down) -> None:
@@ -342,17 +342,18 @@ class Overlay:
     # --- what surroundings need ---
 
     def _linked(self) -> dict[str, int]:
-        """The neighbours whose links are up, and the delays of these in microseconds."""
-        return {name: self._delay(channel) for name, channel in self._neighbours.items()}
+        """The neighbours whose links are up and measured: their delays in microseconds."""
+        delays = {name: self._delay(channel) for name, channel in self._neighbours.items()}
+        return {name: delay for name, delay in delays.items() if delay is not None}
 
-    def _delay(self, channel: Channel) -> int:
+    def _delay(self, channel: Channel) -> int | None:
         told = None if channel.peer is None else self._delays.get(channel.peer)
         if told is not None:
             return max(told, 1)
-        step = self._config.link_delay_us
-        return step if channel.delay_us is None else step * max(1, -(-channel.delay_us // step))
+        step, delay_us = self._config.link_delay_us, channel.delay_us
+        return None if delay_us is None else step * max(1, -(-delay_us // step))
 
-    def _tell(self, neighbour: str, message: TreeMessage | LinkStates) -> None:
+    def _tell(self, neighbour: str, message: LinkStates) -> None:
         channel = self._neighbours.get(neighbour)
         if channel is not None:
             channel.send(message, self._now)

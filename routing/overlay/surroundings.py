@@ -1,18 +1,22 @@
 """One broker's view of the network around it, and its conclusions: its part, and its trees.
 
 Law 1: everything is told by link states (:mod:`routing.overlay.floods`): who is linked to whom, who
-is the root of a tree, and which trees have lost a link. Whoever has the same link states draws the
-same conclusions; ``settle_s`` after the first news they are drawn, all at once.
+is the root of a tree, which brokers are in it, and which trees have lost a link. Whoever has the
+same link states draws the same conclusions; ``settle_s`` after the first news they are drawn, all
+at once. Who is whose father is told on at once, so whoever hears something along a tree from a
+neighbour has heard of the tree before.
 
-Law 2: the centre of the own part of the network is the root of the single tree. Only a root starts
-an epoch: when it has no tree yet, or when some broker says that this epoch's tree has lost a link.
-While two brokers take themselves for the centre, as their link states still differ, the first by
-name counts.
+Law 2: the centre of the own part of the network is the root of the single tree. It gives everybody
+a father on the shortest way (graph, Law 3), and says so in its link state. Only a root starts an
+epoch: when it has no tree yet, when some broker says that this epoch's tree has lost a link, or
+when link states say that a link of it is gone. Brokers that join are added to the tree that stands.
+Example: b1, b2 and b3 are linked to one another, and b1 says that b1 is the father of both; b4
+joins at b3: b1 says in the same epoch that b3 is the father of b4.
 
-Law 3: an epoch is numbered by the version of the link state in which its root first told of it.
-So a broker knows whether what a root says is older than a tree that it heard of. A tree is
-forgotten when its root says later that it has none. A root that is out of reach leaves orphans;
-its tree is reported broken, since it may be that only this broker thought so.
+Law 3: an epoch is greater than all that its root has heard of. While two brokers take themselves
+for the centre, as their link states still differ, the later epoch counts: its root knows more, and
+all whom it knows are in its tree. A root that is out of reach leaves orphans; its tree is reported
+broken, since it may be that only this broker thought so.
 
 Law 4: a broker that has been out of reach for ``forget_s`` is forgotten, and its tree with it; it
 may do the same with this one (floods, Law 4).
@@ -20,26 +24,28 @@ may do the same with this one (floods, Law 4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
-from routing.messages import CreateTree, LinkState, LinkStates, TreeNack
+from routing.messages import LinkState, LinkStates
 from routing.overlay.config import OverlayConfig
 from routing.overlay.floods import Floods
-from routing.overlay.graph import Component, components_of
-from routing.overlay.trees import LocalTree, Told, TreeMessage, Trees
+from routing.overlay.graph import Component, components_of, fathers_of
+from routing.overlay.trees import LocalTree, Trees
 
 NAMESAKE_AFTER = 4
 """So many times a broker goes above what is told of it before it takes that for a namesake's."""
 BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
 
-Tell = Callable[[str, TreeMessage | LinkStates], None]
+Tell = Callable[[str, LinkStates], None]
 """Sends a message to a neighbour; nothing is sent to one that is not there."""
+Fathers = tuple[tuple[str, str], ...]
+"""The father of every broker in a tree but its root."""
 
 
 class Surroundings:
-    """Link states and trees. ``neighbours``: by the names of those whose links are up, the delays
-    of these in microseconds; ``tell`` sends. ``now`` is in seconds and never goes back.
+    """Link states and trees. ``neighbours``: by the names of those whose links are up and measured,
+    the delays of these in microseconds; ``tell`` sends. ``now`` is in seconds and never goes back.
     """
 
     def __init__(
@@ -55,9 +61,6 @@ class Surroundings:
         self._tell = tell
         self.floods = Floods(config)
         """The link states."""
-        self._revision = -1
-        self._roots: list[str] = []
-        """The brokers that take themselves for the centre, as of that revision."""
         self.trees = Trees(config.name)
         """The trees that this broker is in."""
         self._broken: dict[str, int] = {}
@@ -77,12 +80,9 @@ class Surroundings:
 
     @property
     def single_tree(self) -> LocalTree | None:
-        """The tree of the centre (Law 2)."""
-        if self._revision != self.floods.revision:
-            self._revision = self.floods.revision
-            self._roots = sorted(one.origin for one in self.floods if one.epoch)
-        trees = (self.trees.find(root) for root in self._roots)
-        return next((tree for tree in trees if tree is not None and not tree.orphan), None)
+        """The tree of the centre (Laws 2 and 3)."""
+        trees = [tree for tree in self.trees if not tree.orphan]
+        return max(trees, key=lambda tree: (tree.epoch, tree.root), default=None)
 
     @property
     def is_settled(self) -> bool:
@@ -95,15 +95,14 @@ class Surroundings:
         """A link is up."""
         self.floods.join(neighbour)
         self._flood_soon(now)
-        self._tell_all(self.trees.join(neighbour))
-        self._say(now)
+        self.say(now)
 
     def leave(self, neighbour: str, now: float) -> None:
         """A link is down."""
         self.floods.leave(neighbour)
         for root, epoch in self.trees.leave(neighbour):
             self._broken[root] = epoch
-        self._say(now)
+        self.say(now)
 
     def hear(self, neighbour: str, message: LinkStates, now: float) -> bool:
         """A neighbour tells link states; gives whether some of them must be those of a broker that
@@ -111,25 +110,20 @@ class Surroundings:
         """
         floods = self.floods
         version, surpasses = floods.own.version, floods.surpasses
+        before = {one.origin: floods.find(one.origin) for one in message.states}
         news = floods.take(neighbour, message.states)
         if news or floods.own.version != version:
             self._settle_soon(now)
-        if floods.has_news:
+        told = [one for one in news if _tells_of_tree(one, before[one.origin])]
+        for state in told:
+            if self.trees.hear(state, self._neighbours()):
+                self._broken[state.origin] = state.epoch
+        if told:
+            self.say(now)
+            self.flood()
+        elif floods.has_news:
             self._flood_soon(now)
         return surpasses < NAMESAKE_AFTER <= floods.surpasses
-
-    def hear_of_tree(self, neighbour: str, message: TreeMessage) -> None:
-        """A neighbour says something of a tree."""
-        full = len(self.trees) >= self._config.nodes_max and not self.trees.find(message.root)
-        past = self._is_past(message.root, message.epoch)
-        if isinstance(message, CreateTree) and (past or full):
-            self._tell(neighbour, TreeNack(message.root, message.epoch))
-        else:
-            self._tell_all(self.trees.receive(neighbour, message, self._neighbours().keys()))
-
-    def _tell_all(self, told: Iterable[Told]) -> None:
-        for neighbour, message in told:
-            self._tell(neighbour, message)
 
     # --- link states ---
 
@@ -147,17 +141,16 @@ class Surroundings:
         self._flood_soon(now)
         self.settle_at = now + self._config.settle_s + 2 * self._config.greeting_s
 
-    def _say(self, now: float) -> None:
+    def say(self, now: float) -> None:
         """Say of this broker what is true now, if it is news."""
         own = self.trees.find(self._name)
-        state = LinkState(
-            self._name,
-            0,
-            tuple(sorted(self._neighbours().items())),
-            0 if own is None else own.epoch,
-            tuple(sorted(self._broken.items())[:BROKEN_MAX]),
-        )
-        if self.floods.say(state):
+        self._say(now, *((0, ()) if own is None else (own.epoch, own.fathers)))
+
+    def _say(self, now: float, epoch: int, fathers: Fathers) -> None:
+        """Say it with this tree of its own."""
+        neighbours = tuple(sorted(self._neighbours().items()))
+        broken = tuple(sorted(self._broken.items())[:BROKEN_MAX])
+        if self.floods.say(LinkState(self._name, 0, neighbours, epoch, broken, fathers)):
             self._flood_soon(now)
             self._settle_soon(now)
 
@@ -182,51 +175,51 @@ class Surroundings:
         self.settle_at = None
         self.part = components_of(self.floods)[self._name]
         for name in self.floods.forget(self.part.nodes, now):
-            tree = self.trees.find(name)
-            if tree is not None and tree.orphan:  # else it is anew, and was faster than its words
-                self.trees.drop(name)
-            self._broken.pop(name, None)
+            self.trees.drop(name)
         self.forget_at = self.floods.forgets_at
         if self.floods.has_news:
             self._flood_soon(now)
-        for tree in list(self.trees):
-            if tree.root != self._name:
-                self._look_at(tree)
-        # A break is healed once the root has another tree; one not heard of yet will hear of it.
-        self._broken = {
-            root: epoch for root, epoch in self._broken.items() if not self._is_past(root, epoch)
+        for tree in self.trees:
+            if tree.root not in self.part.nodes and not tree.orphan:  # Law 3
+                self._broken[tree.root] = tree.epoch
+                self.trees.cut(tree)
+        self._broken = {  # a break is healed once the root has another tree, or none
+            root: epoch
+            for root, epoch in self._broken.items()
+            if (state := self.floods.find(root)) is not None and state.epoch == epoch
         }
-        self._keep_own_tree()
-        self._say(now)
+        self._keep_own_tree(now)
 
-    def _look_at(self, tree: LocalTree) -> None:
-        """Law 3. A root that is not heard of yet will be: its tree was faster than its words."""
-        state = self.floods.find(tree.root)
-        if state is None:
-            return
-        if tree.root not in self.part.nodes and not tree.orphan:
-            self._broken[tree.root] = tree.epoch
-            self.trees.cut(tree)
-        elif state.epoch == 0 and self._is_past(tree.root, tree.epoch):
-            self.trees.drop(tree.root)
-
-    def _is_past(self, root: str, epoch: int) -> bool:
-        """Whether a root has said since that it has another tree, or none."""
-        state = self.floods.find(root)
-        return state is not None and state.version >= epoch != state.epoch
-
-    def _keep_own_tree(self) -> None:
+    def _keep_own_tree(self, now: float) -> None:
         """Law 2."""
-        own = self.trees.find(self._name)
-        if self.part.centre != self._name:
+        part, own = self.part, self.trees.find(self._name)
+        if part.centre != self._name:
             self.trees.drop(self._name)
-        elif own is None or self._lost_a_link(own):
+            self.say(now)
+            return
+        epoch, kept = 0, Fathers()
+        if own is not None and not self._lost_a_link(own):
+            epoch, kept = own.epoch, own.fathers
+        fathers = fathers_of(self._name, part.nodes, part.edges, kept)
+        if not epoch or fathers.keys() != part.nodes - {self._name} or set(kept) - fathers.items():
             self._broken.pop(self._name, None)
-            epoch = self.floods.own.version + 1  # as which it is about to be told
-            self._tell_all(self.trees.start(epoch, self._neighbours()))
+            epoch = self.floods.next_epoch()
+            fathers = fathers_of(self._name, part.nodes, part.edges)
+        told = tuple(sorted(fathers.items()))
+        self._say(now, epoch, told)
+        if own is None or (own.epoch, own.fathers) != (epoch, told):
+            self.trees.hear(self.floods.own, self._neighbours())
+            self.flood()
 
     def _lost_a_link(self, own: LocalTree) -> bool:
         told = (own.root, own.epoch)
         if self._broken.get(own.root) == own.epoch or own.epoch <= self.floods.surpassed:
             return True
         return any(told in state.broken for state in self.floods)
+
+
+def _tells_of_tree(state: LinkState, before: LinkState | None) -> bool:
+    """Whether the tree of a root is another than it said before."""
+    if before is None:
+        return state.epoch != 0
+    return (state.epoch, state.fathers) != (before.epoch, before.fathers)

@@ -75,7 +75,7 @@ def test_garbage_and_namesakes_cost_their_own_link_alone(tmp_path, warnings) -> 
         hosts.add(Member("twin", ("b1",)), name="b2")
         with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
             stranger.connect(hosts.endpoint("b1"))
-            hello = LinkHello(VERSION, "stranger", 1, 0, 0, False, 1.0, "centralized, watermark")
+            hello = LinkHello(VERSION, "stranger", 1, 0, 0, 0, 1.0, "centralized, watermark")
             stranger.send_multipart(wire.encode(hello))
             stranger.send_multipart([b"RX\x01\x31garbage", b"more"])
             stranger.send_multipart([b"RX\x09\x30a version to come"])

@@ -16,7 +16,7 @@ def alone() -> Node:
 
 
 def greet(alone: Node, terms: str = "distributed-st, watermark") -> list[Effect]:
-    hello = LinkHello(VERSION, "b", 1, 0, 0, False, 1.0, terms)
+    hello = LinkHello(VERSION, "b", 1, 0, 0, 0, 1.0, terms)
     alone.receive_frames(b"b", wire.encode(hello), 1.0)
     return alone.take_effects()
 

@@ -103,7 +103,7 @@ def test_a_client_that_was_kept_from_its_work_does_not_blame_the_broker() -> Non
 def test_a_link_does_not_fall_while_its_end_was_kept_from_its_work() -> None:
     channel = Channel(b"to-b", OverlayConfig("a", 1), 0.0)
     channel.handle_timer(0.0)
-    channel.receive(LinkHello(VERSION, "b", 1, 1, 0, True, 1.0), 0.0)
+    channel.receive(LinkHello(VERSION, "b", 1, 1, 0, 1, 1.0), 0.0)
     channel.take_results()
     channel.handle_timer(100.0)
     assert channel.is_up

@@ -71,8 +71,8 @@ class Pausing:
         self._reasons = reasons
         self._round: Round | None = None
         self._to_pause: dict[str, Pause] = {}
-        """Brokers that asked this one to pause last: its father in some tree, which it may not know
-        yet. It will pause once it does, and knows all of its children."""
+        """Brokers that asked this one to pause last: its father in some tree by which it may not go
+        yet. It will pause once it does."""
         self._may_have_lost = True
         """Whether the last pause was in another tree than the plan before it, or with others."""
         self._needs_plan = False
@@ -92,12 +92,6 @@ class Pausing:
             if one.has_work:
                 return True
         return False
-
-    @property
-    def _has_whole_tree(self) -> bool:
-        """Whether all children are known."""
-        tree = self._ground.overlay.single_tree
-        return tree is not None and tree.is_complete
 
     def meet(self, need: Need) -> None:
         """At the root: somebody needs a plan, or says in a pause which rule has ended by itself."""
@@ -135,7 +129,7 @@ class Pausing:
                 self.begin()
         elif router.father is not None:
             pause = self._to_pause.get(router.father)
-            if pause is not None and self._is_meant(router.father, pause) and self._has_whole_tree:
+            if pause is not None and self._is_meant(router.father, pause):
                 del self._to_pause[router.father]
                 self._pause(pause)
         if agreed.is_planned and self._detection.is_at_work:
@@ -158,10 +152,10 @@ class Pausing:
     # --- rounds ---
 
     def begin(self) -> None:
-        """At the root: let the tree pause, unless it does already, or is not complete yet."""
+        """At the root: let the tree pause, unless it does already."""
         is_idle = self._round is None or self._needs_plan
         epoch = self._router.epoch
-        if is_idle and self._has_whole_tree and epoch is not None:
+        if is_idle and epoch is not None:
             introduce = self._needs_plan or not self._agreed.is_planned
             self._needs_plan = self._is_asked = False
             if self._trees is not None:

@@ -66,7 +66,6 @@ def network_facts(overlay: Overlay, router: Router, strategy: str) -> Facts:
                 "epoch": tree.epoch,
                 "father": tree.father,
                 "children": sorted(tree.children),
-                "complete": tree.is_complete,
             }
             for tree in sorted(overlay.trees, key=lambda tree: tree.root)
             if not tree.orphan

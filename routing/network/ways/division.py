@@ -22,8 +22,8 @@ from routing.network.strategy import (
     has_sink_trees_by,
 )
 from routing.network.ways.places import Division
-from routing.network.ways.sink_trees import below, fathers_of, kinds_of, rules_for
-from routing.overlay.graph import Edge
+from routing.network.ways.sink_trees import below, kinds_of, rules_for
+from routing.overlay.graph import Edge, fathers_of
 from routing.partition.placement import Partition, Tree, tree_of
 from routing.serving.deployment import Deployed
 from rules.pattern import Rule
@@ -78,7 +78,7 @@ def divided_for_sinks(
     """
     deployed = rules_for(filters, known)
     used = {one.name for rule in deployed for one in rule.rule.used_types}
-    nearer = fathers_of(root, tuple(name for name, _, _ in nodes), links)
+    nearer = fathers_of(root, frozenset(name for name, _, _ in nodes), links)
     fathers = _with_absent(nearer, root, absent)
     published = {
         node: names & used

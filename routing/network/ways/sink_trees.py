@@ -1,12 +1,9 @@
 """Rules that are evaluated on the trees of brokers with sinks, and these trees (7.3.2).
 
-Law 1: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
+Law: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
 sources publish events of the type, too. Its composite events come from one place, along the single
 tree (brokers.md section 6). All other defined types are *own*: who wants them finds them itself.
 Where no trees of sinks stand (``adaptive`` may choose so) all are routed.
-
-Law 2: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones,
-those over the neighbour that is the first by name.
 """
 
 from __future__ import annotations
@@ -14,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from heapq import heappop, heappush
-from types import MappingProxyType
 
 from matcher.model import EventType
 from routing.messages import Known, SinkTree
 from routing.network.agreement.knowledge import rules_of
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
-from routing.overlay.graph import Edge
 from routing.partition.placement import is_unbounded
 from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange
@@ -30,7 +24,7 @@ from rules.checking.dependencies import arrange
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The types that rules define, by the trees that their composite events come along (Law 1)."""
+    """The types that rules define, by the trees that their composite events come along."""
 
     routed: frozenset[str]
     own: frozenset[str]
@@ -95,22 +89,3 @@ def rules_for(filters: Iterable[str], known: Known) -> tuple[Deployed, ...]:
     """
     wanted = {name for text in filters if (name := type_named(text)) is not None}
     return below(wanted, rules_of(known))
-
-
-@lru_cache(maxsize=4_096)
-def fathers_of(root: str, nodes: tuple[str, ...], links: tuple[Edge, ...]) -> Mapping[str, str]:
-    """The father of every broker but the root (Law 2). The links must connect all of them."""
-    neighbours: dict[str, list[tuple[str, int]]] = {name: [] for name in nodes}
-    for one, other, delay in links:
-        neighbours[one].append((other, delay))
-        neighbours[other].append((one, delay))
-    fathers: dict[str, str] = {}
-    waiting = [(0, root, "")]
-    while waiting:
-        distance, name, father = heappop(waiting)
-        if name not in fathers:
-            fathers[name] = father
-            for other, delay in neighbours[name]:
-                heappush(waiting, (distance + delay, other, name))
-    del fathers[root]
-    return MappingProxyType(fathers)

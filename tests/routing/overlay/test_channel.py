@@ -13,7 +13,6 @@ from routing.messages import (
     VERSION,
     Asked,
     Code,
-    CreateTree,
     Flow,
     FromNeighbour,
     Goodbye,
@@ -24,10 +23,12 @@ from routing.messages import (
     LinkStates,
     ListRules,
     Packet,
+    Survey,
 )
 from routing.overlay.channel import PILED_EVENTS, Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import ChannelState, Down, Piling, Up, tag_of
+from routing.overlay.ends import ChannelState, DelayKnown, Down, Piling, Up, tag_of
+from routing.overlay.greeting import Greeting
 
 A, B = b"to-a", b"to-b"
 TEMP = EventType.of("Temp", value="float")
@@ -59,8 +60,8 @@ class Pair:
 
     def take(self, name: str) -> None:
         for result in self.ends[name].take_results():
-            if isinstance(result, CreateTree):
-                self.got[name].append(result.epoch)
+            if isinstance(result, Survey):
+                self.got[name].append(result.number)
                 assert self.ends[name].is_up
             else:
                 self.told[name].append(result)
@@ -69,7 +70,7 @@ class Pair:
 
     def send(self, name: str) -> None:
         self.sent[name] += 1
-        self.ends[name].send(CreateTree(name, self.sent[name]), self.mesh.now)
+        self.ends[name].send(Survey(self.sent[name]), self.mesh.now)
 
     def cut(self, cut: bool) -> None:
         for wire in self.mesh.wires.values():
@@ -283,10 +284,28 @@ def test_a_full_buffer_starts_the_link_anew() -> None:
     assert pair.got["b"][-1] == 67
 
 
-def test_the_delay_is_measured() -> None:
-    pair = Pair(Random(0), delay_s=0.05)
-    pair.mesh.run(2)
-    assert pair.ends["a"].delay_us == pytest.approx(50_000, abs=1)
+def test_the_delay_is_the_least_of_some() -> None:
+    pair = Pair(Random(0), delay_s=0.05, jitter_s=0.04)
+    pair.mesh.run(1)
+    before = len(pair.told["a"])
+    pair.ends["a"].measure(pair.mesh.now)
+    assert pair.ends["a"].delay_us is None
+    pair.mesh.run(3)
+    assert pair.told["a"][before:] == [DelayKnown()]
+    assert pair.ends["a"].delay_us == pytest.approx(55_000, abs=5_000)
+
+
+def test_an_answer_to_an_earlier_greeting_measures_nothing() -> None:
+    greeting = Greeting(0.5)
+    greeting.measure(0.0)
+    greeting.send(0.0)
+    greeting.send(0.5)
+    assert not greeting.hear(1, 0.6)
+    for place in range(5):
+        assert not greeting.hear(greeting.number - 1, 0.7)
+        assert greeting.hear(greeting.number, greeting.due_at) == (place == 4)
+        greeting.send(1.0)
+    assert greeting.delay_us is not None
 
 
 def test_goodbye_takes_a_link_down_at_once() -> None:
@@ -300,7 +319,7 @@ def test_goodbye_takes_a_link_down_at_once() -> None:
 
 
 def hello(life: int, knows: int = 0) -> LinkHello:
-    return LinkHello(VERSION, "b", life, knows, 0, False, 1.0)
+    return LinkHello(VERSION, "b", life, knows, 0, 0, 1.0)
 
 
 def test_a_broker_whose_clock_went_back_takes_a_life_of_its_own() -> None:
@@ -318,9 +337,9 @@ def test_a_broker_whose_clock_went_back_takes_a_life_of_its_own() -> None:
     ("message", "code"),
     [
         (Heartbeat(), Code.PROTOCOL),
-        (CreateTree("a", 1), Code.PROTOCOL),
+        (Survey(1), Code.PROTOCOL),
         (LinkAck(tag_of(3, 1), 7), Code.PROTOCOL),
-        (Packet(tag_of(3, 1), 1, 7, CreateTree("a", 1)), Code.PROTOCOL),
+        (Packet(tag_of(3, 1), 1, 7, Survey(1)), Code.PROTOCOL),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -338,7 +357,7 @@ def test_what_belongs_to_another_life_is_ignored() -> None:
     end.receive(hello(3), 0.0)
     end.take_effects()
     for stale in (
-        Packet(tag_of(2, 1), 1, 0, CreateTree("a", 1)),
+        Packet(tag_of(2, 1), 1, 0, Survey(1)),
         LinkAck(tag_of(2, 1), 5),
         hello(2),
     ):

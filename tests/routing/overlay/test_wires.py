@@ -7,7 +7,7 @@ from mesh import Mesh
 
 from routing import wire
 from routing.effects import Close, Log, Send
-from routing.messages import Answered, CreateTree, Goodbye, LinkHello, Message, Refused
+from routing.messages import Answered, Goodbye, LinkHello, LinkStates, Message, Refused
 from routing.messages import Code as Why
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Up
@@ -109,7 +109,6 @@ class Exchange:
             assert node.part.nodes == self.nodes.keys()
             tree = node.single_tree
             assert tree is not None
-            assert tree.is_complete
 
     def said(self, name: str) -> list[str]:
         """What warnings a broker's log has."""
@@ -261,7 +260,7 @@ def test_brokers_of_other_terms_are_refused() -> None:
 def test_another_version_is_refused_whatever_it_says() -> None:
     exchange = Exchange()
     node = exchange.start("a")
-    frames = [bytes(frame) for frame in wire.encode(LinkHello(1, "b", 1, 0, 0, False, 1.0))]
+    frames = [bytes(frame) for frame in wire.encode(LinkHello(1, "b", 1, 0, 0, 0, 1.0))]
     frames[0] = frames[0][:2] + b"\x07" + frames[0][3:]
     node.receive_frames(b"x", frames, 0.0)
     goodbye, close, log = node.take_effects()
@@ -330,9 +329,9 @@ def test_a_neighbour_without_a_link_makes_room_for_another() -> None:
     exchange.agree()
 
 
-def test_who_knows_no_greeting_is_no_tree_either() -> None:
+def test_who_knows_no_greeting_is_sent_away() -> None:
     exchange = Exchange()
     node = exchange.start("a")
-    node.receive(b"x", CreateTree("x", 1), 0.0)  # type: ignore[arg-type]
+    node.receive(b"x", LinkStates(()), 0.0)  # type: ignore[arg-type]
     assert [type(one) for one in node.take_effects()] == [Send, Close]
     assert b"x" not in node.links
