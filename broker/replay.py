@@ -19,12 +19,10 @@ import numpy as np
 
 from broker.client.publisher import Publisher
 from broker.errors import BrokerError
-from broker.pace import Pace
+from broker.pace import Pace, cuts_of
 from broker.recorded import RecordedEvents
 from matcher.model import TIME_MAX, EventBatch, EventIds, Int64s, StringColumn
 
-SLICE_EVENTS_MAX = 4_096
-"""Events published before all sources promise anew."""
 SOURCES_MAX = 100
 """Sources of a file that are publishers of their own."""
 
@@ -109,7 +107,7 @@ def replay(
 def slices(
     events: RecordedEvents, span: int | None, *, is_renamed: bool = False
 ) -> Iterator[Slice]:
-    """The events in order of time, in slices of at most SLICE_EVENTS_MAX, or ``span`` us.
+    """The events in order of time, in slices of at most so many, or ``span`` us (``cuts_of``).
 
     Where they are to be of another source (``is_renamed``), the numbers of those without ids say
     which file they are of, as they do where a file names sources (matcher.formats.intake.Place).
@@ -131,23 +129,6 @@ def slices(
             chosen = _select(waiting, rows, is_renamed=is_renamed)
             yield Slice(chosen, int(times[rows[0]]), int(following))
         waiting = [batch.take(batch.time >= step.mark) for batch in waiting]
-
-
-def cuts_of(times: Int64s, span: int | None) -> list[int]:
-    """Where sorted times are cut: never between equal ones, after ``span`` microseconds at most, or
-    after SLICE_EVENTS_MAX events where there is none.
-    """
-    cuts = [0]
-    while cuts[-1] < len(times):
-        first = cuts[-1]
-        if span is None:
-            last = min(first + SLICE_EVENTS_MAX, len(times)) - 1
-            end = int(np.searchsorted(times, times[last], side="right"))
-        else:
-            end = int(np.searchsorted(times, times[first] + span, side="left"))
-            end = max(end, int(np.searchsorted(times, times[first], side="right")))
-        cuts.append(end)
-    return cuts
 
 
 def _select(batches: Sequence[EventBatch], rows: Int64s, *, is_renamed: bool) -> list[EventBatch]:

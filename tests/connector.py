@@ -3,6 +3,8 @@
 import random
 
 from broker import RuleManager
+from broker.spark.options import WriteOptions
+from broker.spark.target import Target
 
 PAIR = """
 rule {0}pair: define {0}Pair(area: string, first: float, second: float)
@@ -19,9 +21,18 @@ def readings(spark, count=60, seed=1):
     return spark.createDataFrame(rows, "ts double, area string, value double")
 
 
+def options_of(endpoint, name, **options):
+    return {"broker": endpoint, "type": name, "time": "ts", "source": f"by {name}", **options}
+
+
 def written(frame, endpoint, name, **options):
-    given = {"broker": endpoint, "type": name, "time": "ts", "source": f"by {name}"}
-    frame.write.format("rexmq").options(**{**given, **options}).mode("append").save()
+    writer = frame.write.format("rexmq").options(**options_of(endpoint, name, **options))
+    writer.mode("append").save()
+
+
+def looked_at(frame, endpoint, name, **options):
+    """All that Spark has the data source do before it writes."""
+    return Target.of(WriteOptions.of(options_of(endpoint, name, **options)), frame.schema)
 
 
 def received(subscriber, count, seconds=60.0):

@@ -14,9 +14,11 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any
 
 TESTS = Path(__file__).parent
@@ -38,6 +40,20 @@ class Forked(subprocess.Popen[str]):
         self.pid = _server().fork(asked, given)
         self._child_created = True
         self._close_pipe_fds(*pipes)
+
+
+@contextlib.contextmanager
+def forked_brokers() -> Iterator[None]:
+    """Have brokers that tests start be forks; those that commands start which are processes are
+    not, nor any where all combinations are asked for.
+    """
+    from unittest.mock import patch
+
+    from pairs import WHOLE
+
+    words = vars(subprocess) | ({} if WHOLE else {"Popen": Forked})
+    with patch("broker.process.subprocess", SimpleNamespace(**words)):
+        yield
 
 
 class Server:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,7 +38,9 @@ from broker.spark.packing import DROPPED, EVENTS
 from broker.spark.task import Task
 from broker.spark.telling import in_a_sentence
 from matcher.model import TIME_MAX, TIME_MIN
-from rules.engine.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from rules.engine.snapshots import Snapshot
 
 FOUND = "found binary, composites long, events long, late long, dropped long"
 """The columns of what comes out: composite events as Arrow's bytes, and counts: of these, and of

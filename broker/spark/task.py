@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -44,9 +44,10 @@ from matcher.model import (
 )
 from rules.cutting.splitting import Pass
 from rules.engine import Detections, Detector, make
-from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import refuse
-from rules.engine.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from rules.engine.snapshots import Snapshot
 
 DIGEST = "digest"
 """The column that holds what a row is named after when it has no name."""
@@ -137,6 +138,9 @@ class Task:
         """Run the rules over rows before ``end``, all that came since the engine's state was kept
         (None: it is new); gives what they find, and the state to be kept.
         """
+        # Spark asks a process of its own what the state of a stream is like, which needs no engine.
+        from rules.engine.cdp import CdpEngine
+
         engine = CdpEngine()
         engine.deploy(self.part.rules)
         if kept is not None:

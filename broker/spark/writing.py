@@ -36,8 +36,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from broker.errors import LateEvents
-from broker.pace import Pace
-from broker.replay import cuts_of
+from broker.pace import Pace, cuts_of
 from broker.spark.delivery import Delivery
 from broker.spark.options import WriteOptions
 from broker.spark.outgoing import Rows

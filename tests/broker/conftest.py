@@ -1,13 +1,10 @@
 """A real broker, in a process of its own, for the tests of clients and commands."""
 
 import itertools
-import subprocess
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
-from forked import Forked
-from pairs import WHOLE
+from forked import forked_brokers
 
 from broker.process import BrokerProcess
 from matcher.model import EventType
@@ -17,13 +14,8 @@ TEMP = EventType.of("Temp", area="string", value="float")
 
 @pytest.fixture(scope="package", autouse=True)
 def forks() -> Iterator[None]:
-    """Brokers that tests start are forks, which need not import everything anew; those that
-    commands start which are processes are not.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        if not WHOLE:
-            words = vars(subprocess) | {"Popen": Forked}
-            patch.setattr("broker.process.subprocess", SimpleNamespace(**words))
+    """Brokers need not import everything anew."""
+    with forked_brokers():
         yield
 
 

@@ -1,6 +1,9 @@
 """One Spark session for all tests of Spark, on two cores; they are skipped where it cannot run."""
 
+from collections.abc import Iterator
+
 import pytest
+from forked import forked_brokers
 
 from broker.spark.environment import local_session, missing
 
@@ -9,8 +12,12 @@ collect_ignore_glob = ["test_[!e]*.py"] if REASON else []
 """All but test_environment.py, which says why."""
 SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
-    # No test runs for so long that Java's second compiler would gain more time than it takes.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # No test runs for so long that Java's second compiler would gain more time than it takes, and
+    # verifying the twenty thousand classes of Spark takes as long as a test.
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m "
+        "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    ),
 }
 
 
@@ -20,6 +27,13 @@ def spark():
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def forks() -> Iterator[None]:
+    """Brokers need not import everything anew."""
+    with forked_brokers():
+        yield
 
 
 LONG = ("test_pipeline.py", "test_streaming.py")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from broker.spark import SparkFailed, detect, of_type, readable_errors, register, rejected
+from broker.spark import SparkFailed, detect, of_type, readable_errors, rejected
 from matcher.errors import BadEvent, SchemaError
 from matcher.times import RFC_3339_MAX, time_of
 
@@ -187,16 +187,3 @@ def test_what_is_no_frame_and_what_is_no_type_is_told(spark):
     found = detect(rows_of(spark, f"timestamp_seconds(id) as time, {NAMED}"), RULE)
     with pytest.raises(ValueError, match="no type 'Coppy' is among the composite events: Copy"):
         of_type(found, "Coppy")
-
-
-def test_sessions_know_the_format_each(spark):
-    """A second one, and the first one again: Spark looks in the one that is active."""
-    register(spark)
-    second = spark.newSession()
-    register(second)
-    options = {"type": "R", "broker": "tcp://127.0.0.1:9", "timeout": "100 ms"}
-    for session in (second, spark):
-        register(session)
-        frame = session.sql("select timestamp_seconds(id) as time, 1d as value from range(2)")
-        with pytest.raises(Exception, match="no broker is left"):
-            frame.write.format("rexmq").options(**options).mode("append").save()

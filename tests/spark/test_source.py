@@ -5,7 +5,16 @@ import threading
 import time
 
 import pytest
-from connector import PAIR, declared, none_follows, readings, received, streamed, written
+from connector import (
+    PAIR,
+    declared,
+    looked_at,
+    none_follows,
+    readings,
+    received,
+    streamed,
+    written,
+)
 from pyspark import TaskContext
 from two_brokers import two_brokers
 
@@ -17,6 +26,7 @@ from broker.spark.options import WriteOptions
 from broker.spark.source import RexmqDataSource
 from broker.spark.target import Target
 from broker.spark.writing import StreamWriter
+from matcher.errors import SchemaError
 from matcher.formats.layout import Layout
 from matcher.formats.timeform import TimeForm
 from matcher.model import EventType
@@ -155,12 +165,12 @@ def test_a_schema_that_does_not_fit_is_refused_before_anything_is_sent(spark, en
     }
     with Subscriber(endpoint, "Fitting()") as subscriber:
         for said, wrong in mistakes.items():
-            with pytest.raises(Exception, match=said):
-                written(wrong, endpoint, "Fitting", onBad="drop")
-        with pytest.raises(Exception, match="no column name, which option id names"):
-            written(frame, endpoint, "Fitting", id="area, name")
-        with pytest.raises(Exception, match="no option is called 'brokr'"):
-            written(frame, endpoint, "Fitting", brokr="x")
+            with pytest.raises(SchemaError, match=said):
+                looked_at(wrong, endpoint, "Fitting", onBad="drop")
+        with pytest.raises(Exception, match=r"no column area .string., which event Fitting has"):
+            written(frame.drop("area"), endpoint, "Fitting", onBad="drop")
+        with pytest.raises(SchemaError, match="no column name, which option id names"):
+            looked_at(frame, endpoint, "Fitting", id="area, name")
         with pytest.raises(Exception, match="are not in order of time: publish the frame with"):
             written(frame.coalesce(1), endpoint, "Fitting", order="time")
         assert none_follows(subscriber)
@@ -204,6 +214,19 @@ def test_threads_write_once_they_have_made_the_session_theirs(spark, endpoint):
         thread.join()
         assert told == []
         assert len(received(subscriber, 10)) == 10
+
+
+def test_sessions_know_the_format_each(spark):
+    """A second one, and the first one again: Spark looks in the one that is active."""
+    register(spark)
+    second = spark.newSession()
+    register(second)
+    options = {"type": "R", "broker": NOBODY, "timeout": "100 ms"}
+    for session in (second, spark):
+        register(session)
+        frame = session.sql("select timestamp_seconds(id) as time, 1d as value from range(2)")
+        with pytest.raises(Exception, match="no broker is left"):
+            frame.write.format("rexmq").options(**options).mode("append").save()
 
 
 def test_a_lost_broker_is_passed_over_and_none_left_is_told(spark, endpoint):
@@ -294,10 +317,10 @@ def test_rows_name_their_types_and_each_is_checked(spark, endpoint):
             "no column value .float., which event TypedB has": frame.drop("value"),
         }
         for said, wrong in mistakes.items():
-            with pytest.raises(Exception, match=said):
-                written(wrong, endpoint, "TypedA, TypedB", **both)
-        with pytest.raises(Exception, match="the broker knows no event TypedC"):
-            written(frame, endpoint, "TypedA, TypedC", **both)
+            with pytest.raises(SchemaError, match=said):
+                looked_at(wrong, endpoint, "TypedA, TypedB", **both)
+        with pytest.raises(SchemaError, match="the broker knows no event TypedC"):
+            looked_at(frame, endpoint, "TypedA, TypedC", **both)
         with pytest.raises(Exception, match="type 'TypedC' in column kind: expected TypedA, Typed"):
             written(frame.where("kind = 'TypedC'"), endpoint, "TypedA, TypedB", **both)
         written(frame, endpoint, "TypedA, TypedB", onBad="drop", **both)
