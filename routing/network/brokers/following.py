@@ -40,7 +40,7 @@ class Following:
         knowing: Knowing,
         passing: Passing,
         surveying: Surveying,
-        trees: SinkTrees | None,
+        trees: SinkTrees,
         measuring: Measuring | None,
     ) -> None:
         self._ground = ground
@@ -101,7 +101,7 @@ class Following:
         """Do as the plan says; gives, by source, from when on composite events come again."""
         detection = self._ground.detection
         division = self._agreed.divided(plan)
-        again = {} if self._trees is None else dict(self._trees.follow(plan, division))
+        again = dict(self._trees.follow(plan, division))
         if plan.anew:
             self._passing.begin_anew()
             self._warn_of_what_was_given_up()

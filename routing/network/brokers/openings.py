@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 from routing.messages import Awakening, Forward, Opened, Shared
 from routing.network.brokers.ground import Ground
-from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
 from routing.network.tables.moved import Moved
 from routing.network.tables.sharing import ForTree, messages_of, share
@@ -21,10 +20,10 @@ from routing.partition.asking import AskedSpans
 class Openings:
     """Both directions of each link, for all trees together."""
 
-    def __init__(self, ground: Ground, moved: Moved, grove: Grove | None = None) -> None:
+    def __init__(self, ground: Ground, moved: Moved) -> None:
         self._ground = ground
         self._moved = moved
-        self._grove = Grove() if grove is None else grove
+        self._grove = ground.detection.grove
         self.fathers: tuple[str, ...] = ()
         """The neighbours that events of local sources are sent to, to be evaluated."""
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}

@@ -111,11 +111,6 @@ class Passing:
             self._router.tell_closed(source.name, source.last_sequence)
         self._ground.send_flows()
 
-    def ask_below(self) -> None:
-        """Ask for what waits below."""
-        for child, asked in self.take_asked().items():
-            self._ground.send(child, Awakening(asked))
-
     def take_asked(self) -> dict[str, AskedSpans]:
         """Questions to ask along the single tree, by child; a child that is out of reach will send
         what waits there when all begins anew.

@@ -54,7 +54,7 @@ class Pausing:
         surveying: Surveying,
         planning: Planning,
         following: Following,
-        trees: SinkTrees | None,
+        trees: SinkTrees,
         reasons: Sequence[Reason],
     ) -> None:
         self._ground = ground
@@ -164,8 +164,7 @@ class Pausing:
         if is_idle and self._has_whole_tree and epoch is not None:
             introduce = self._needs_plan or not self._agreed.is_planned
             self._needs_plan = self._is_asked = False
-            if self._trees is not None:
-                self._trees.begin_round()
+            self._trees.begin_round()
             number, digest = self._agreed.next_number(), digest_of(self._agreed.known)
             self._pause(Pause(*epoch, number, digest, introduce))
             self._ground.desk.settle()
@@ -234,8 +233,7 @@ class Pausing:
             open_here = detection.publishers.tell_open()
             found.sources += [(one, name, types) for one, types in open_here]
             found.known = distinct((*found.known, *self._else_known(found)))
-        if self._trees is not None:
-            self._trees.answer(found)
+        self._trees.answer(found)
 
     def _else_known(self, found: Round) -> tuple[Known, ...]:
         """Knowledge of this broker that the root has not; also who is out of reach, of whom the

@@ -69,7 +69,7 @@ class Planning:
         visiting: Visiting,
         knowing: Knowing,
         requests: Requests,
-        trees: SinkTrees | None,
+        trees: SinkTrees,
         measuring: Measuring | None,
     ) -> None:
         self._ground = ground
@@ -91,8 +91,7 @@ class Planning:
         self._learn(found, homes, waited_for)
         overdue = self._inputs.overdue(waited_for)
         away = {name: types for name, types in waited_for.items() if name not in {*homes, *overdue}}
-        if self._trees is not None:
-            self._trees.hold_dues(found, away.items())
+        self._trees.hold_dues(found, away.items())
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
         for rule, until in sorted(found.ended.items()):
@@ -109,13 +108,10 @@ class Planning:
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
-        rerouted = () if self._trees is None else self._trees.rerouted
-        is_moved = has_moved(known, before, after, rerouted)
+        is_moved = has_moved(known, before, after, self._trees.rerouted)
         if found.pause.introduce or found.is_anew or is_moved:
             plan = replace(plan, anew=True, due=dues)
-        if self._trees is not None:
-            plan = self._trees.plan(plan, found, dues)
-        return plan
+        return self._trees.plan(plan, found, dues)
 
     def _plan_of(self, found: Round, homes: Homes, absent: Absent, reopened: Iterable[str]) -> Plan:
         """The plan by which rules go on as they are, on the single tree."""
@@ -261,11 +257,9 @@ class Planning:
             self._detection.drop(over(self._ground.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
-        if self._trees is not None:
-            self._trees.note_publishing()
+        self._trees.note_publishing()
         self._requests.do_due(homes)
-        if self._trees is not None:
-            self._trees.note_returned()
+        self._trees.note_returned()
         if self._measuring is not None:
             self._measuring.begin_plan()
 

@@ -25,7 +25,7 @@ These then begin anew (planning, Law 2), though rules above them may have had th
 evaluated there all the time: what that found nobody was told, and trees of sinks may be behind it.
 
 Law 6: a rule that no tree has is due from where those who publish for it have promised to be
-(stations.detecting, Law 3). What those out of reach have promised nobody knows, and they may think
+(stations.divided, Law 3). What those out of reach have promised nobody knows, and they may think
 that some tree has the rule; so until they are back it stays due from where it last was.
 """
 
@@ -44,8 +44,9 @@ from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
-from routing.network.stations.detecting import Planned, SinkTreesDetection
+from routing.network.stations.divided import Planned
 from routing.network.stations.processing import Generation
+from routing.network.strategy import has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
@@ -66,7 +67,6 @@ class SinkTrees:
         visiting: Visiting,
         wanting: Wanting,
         openings: Openings,
-        detection: SinkTreesDetection,
     ) -> None:
         self._ground = ground
         self._router = ground.router
@@ -76,7 +76,7 @@ class SinkTrees:
         self._visiting = visiting
         self._wanting = wanting
         self._openings = openings
-        self._detection = detection
+        self._detection = ground.detection
         self.has_work = False
         """At the root: whether somebody has asked for a plan because of trees."""
         self._lost: set[frozenset[str]] = set()
@@ -137,7 +137,11 @@ class SinkTrees:
 
     @property
     def _all_wanted(self) -> tuple[str, ...]:
-        """The filters of this broker's sinks, whatever way the events come."""
+        """The filters of this broker's sinks, whatever way the events come; none where the strategy
+        has no trees for sinks, and nobody asks.
+        """
+        if not has_sink_trees(self._agreed.strategy):
+            return ()
         return maximal(self._ground.filters, self._ground.advertisements.schemas)
 
     def _confirm_planned(self) -> None:
@@ -244,7 +248,11 @@ class SinkTrees:
         return self._kinds.routed & before
 
     def plan(self, plan: Plan, found: Round, due: tuple[tuple[str, int], ...]) -> Plan:
-        """At the root: a plan with the trees of brokers with sinks."""
+        """At the root: a plan with the trees of brokers with sinks, where any types come along such
+        ones.
+        """
+        if not self._kinds.own:
+            return plan
         before = None if found.pause.introduce else self._agreed.plan
         links = self.standing_links(plan)
         if before is not None and _pairs(links) == _pairs(before.links):

@@ -1,10 +1,23 @@
-"""Rules and events of a broker that evaluates its part of the rules (7.3.5, 7.3.6).
+"""Rules and events of a broker that evaluates its part of the rules, on the single tree and on each
+tree for sinks (7.3.2, 7.3.5, 7.3.6).
 
-Law 1: what comes from local sources is kept in the ledger, and goes to the station and to those
-below that want it. While there is no plan for the tree as it is, it waits; so do the sources'
-promises.
+Law 1: what comes from local sources is kept in the ledger, and goes to each tree whose rules use it
+and to those below that want it. While there is no plan for the tree as it is, it waits; so do the
+sources' promises. A tree that begins is sent all that is kept and may still matter to it, one that
+goes on what was held: both have all that matters, and nothing twice.
 
-Law 2: where somebody is out of reach who publishes what a rule needs, or what those above it need,
+Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
+others from the single one. So of rules of own types this broker has what its own tree has given,
+however far the single one, which may evaluate them for the sake of others, has come. When such a
+type is routed they are to be found once more from there on (brokers.trees, Law 5).
+
+Law 3: a rule that is evaluated nowhere is due from where the sources of this broker have promised
+to be: who subscribes later gets its composite events from there on. Types whose sources have closed
+count only where nobody publishes any of the others, since rules go on without them. But if it waits
+for a type that nobody publishes or has published, it is due from the beginning: it has not come
+anywhere. One that goes by the clock alone is due from where that is, at the root.
+
+Law 4: where somebody is out of reach who publishes what a rule needs, or what those above it need,
 nobody here can say how far that has been evaluated there, so neither from which instant on the rule
 would hold nor up to which it does: it is neither deployed nor removed. By arrival there is no such
 instant, and nothing is refused; a rule ends as soon as it is removed.
@@ -12,18 +25,21 @@ instant, and nothing is refused; a rule ends as soon as it is removed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
-from routing.messages import Code
-from routing.network.recovery.dues import horizons
+from routing.messages import Code, Plan, SinkTree
+from routing.network.recovery.dues import chosen, closed_at, horizons
 from routing.network.recovery.ledger import Ledger
 from routing.network.stations.arrival import ArrivalStation
+from routing.network.stations.grove import Grove
 from routing.network.stations.lagging import Lags
+from routing.network.stations.processing import Generation, Processing
 from routing.network.stations.publishers import Publishers
 from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
@@ -31,6 +47,7 @@ from routing.network.tables.branch import Branch
 from routing.network.tables.outbox import message_sized
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
+from routing.network.ways.sink_trees import Kinds
 from routing.order import in_sequence
 from routing.serving.deployment import Deployed
 from routing.serving.detection import Basis, Detection
@@ -41,13 +58,17 @@ from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
-"""Words of a refusal by Law 2 for a broker; nothing has been done then."""
+"""Words of a refusal by Law 4 for a broker; nothing has been done then."""
 PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
+Planned = tuple[SinkTree, Generation, Division]
+"""A tree for sinks, its generation, and how its rules are divided."""
 
 
 class DividedDetection(Detection):
-    """A Detection that evaluates the rules that its broker's station has."""
+    """A Detection that evaluates the rules that its broker has on the single tree, and on those for
+    sinks.
+    """
 
     def __init__(self, name: str, router: DividedRouter, basis: Basis) -> None:
         super().__init__(basis)
@@ -80,6 +101,25 @@ class DividedDetection(Detection):
         """By rule, up to where composite events have arrived everywhere (surveying)."""
         self._outdated: set[str] = set()
         """The rules of the station that are there no more, until the next plan."""
+        self.grove = Grove()
+        """The trees for sinks, and which of them have news."""
+        self._clock: int | None = None
+        """The mark of Timer when these were last told it."""
+        self._now = 0.0
+        """When it last advanced, in seconds."""
+        self._begun: frozenset[str] = frozenset()
+        """The roots of the trees that have begun with the last plan."""
+        self._kinds = Kinds(frozenset(), frozenset())
+        self._single: frozenset[str] = frozenset()
+        """The rules that are evaluated on the single tree."""
+        self._routed: frozenset[str] = frozenset()
+        """Rules of them whose composite events come along it."""
+        self._mixed: tuple[str, ...] = ()
+        """The roots of trees for sinks whose sinks get composite events of the single one, too."""
+        self.idle: tuple[str, ...] = ()
+        """The rules that no tree evaluates."""
+        self._waiting: frozenset[str] = frozenset()
+        """Rules of them that wait for a type."""
 
     def _new_station(self) -> Station:
         kind = ArrivalStation if self._by_arrival else Station
@@ -92,14 +132,24 @@ class DividedDetection(Detection):
         return self._router.branches
 
     @property
-    def stations(self) -> Sequence[Station]:
-        """The broker's part in each tree."""
-        return (self.station,)
+    def trees(self) -> Mapping[str, Processing]:
+        """The trees for sinks that stand, by root."""
+        return self.grove.trees
 
     @property
-    def _fed(self) -> Iterable[Station]:
+    def own(self) -> Processing | None:
+        """The tree of this broker's own sinks."""
+        return self.trees.get(self._name)
+
+    @property
+    def stations(self) -> Sequence[Station]:
+        """The broker's part in each tree."""
+        return (self.station, *[tree.station for tree in self.trees.values()])
+
+    @property
+    def _fed(self) -> Sequence[Station]:
         """The stations that something may have come for with this input."""
-        return (self.station,)
+        return (self.station, *[tree.station for tree in self.grove.news])
 
     @property
     def is_held(self) -> bool:
@@ -137,18 +187,36 @@ class DividedDetection(Detection):
         return [sum(counts) for counts in zip(*(one.parts for one in self.stations), strict=True)]
 
     def due_mark(self, deployed: Deployed) -> int:
-        """Up to where a rule's composite events have come, and are complete."""
+        """Up to where a rule's composite events have come, and are complete (Law 2)."""
         if self._by_arrival:
             return CLOSED  # nothing waits
         name = deployed.rule.name
+        tree = self._own_tree_of(name)
+        if tree is not None:
+            return tree.due_mark(name)
         here = self._has(name)
         if self.station.has_ended(name) if here else name in self._router.ended:
             return CLOSED
         return self._mark_of(name)
 
     def _mark_of(self, name: str) -> int:
+        tree = self._own_tree_of(name)
+        return self._single_mark_of(name) if tree is None else tree.mark_of(name)
+
+    def _single_mark_of(self, name: str) -> int:
         before = self._router.marks.get(name, TIME_MIN)
         return max(before, self.station.outlook(name)) if self._has(name) else before
+
+    def _own_tree_of(self, name: str) -> Processing | None:
+        """The own tree, if this broker's sinks get the rule's composite events from there."""
+        tree = self.grove.trees.get(self._name)
+        if tree is None:
+            return None
+        deployed = self._deployments.find(name)
+        if deployed is None or deployed.rule.defines.name not in self._kinds.own:
+            return None
+        found = tree.rules.get(name)  # mostly the same object, which compares in no time
+        return tree if found is deployed or found == deployed else None
 
     def _has(self, name: str) -> bool:
         """Whether a rule is evaluated here, on the single tree."""
@@ -156,12 +224,52 @@ class DividedDetection(Detection):
 
     def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
-        here; of those that it was told something about, and that may still give some.
+        here; of those that it was told something about, and that may still give some (Law 3).
         """
-        names = {name for name in wanted if name in self._router.marks}
+        wanted = set(wanted)
+        names = {name for name in wanted & self._routed if name in self._router.marks}
         names -= self._router.ended
         names |= self.station.rules.keys()
-        return {name: self._mark_of(name) for name in sorted(names)}
+        found = {name: self._single_mark_of(name) for name in sorted(names)}
+        for name, mark in (*self._dues_of_trees(wanted), *self._dues_of_idle()):
+            found[name] = min(mark, found.get(name, CLOSED))
+        return found
+
+    def _dues_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
+        for tree in self.trees.values():
+            for name in tree.station.rules:
+                yield name, tree.station.outlook(name)
+        own = self.own
+        if own is not None:
+            for name in sorted(wanted & own.wanted):
+                if not own.has_ended(name):
+                    yield name, own.mark_of(name)
+
+    def _dues_of_idle(self) -> Iterator[tuple[str, int]]:
+        """Law 3."""
+        published = self.publishers.types
+        clock = self._time(self._now) if self._router.is_root else None
+        for name in self.idle:
+            if self._deployments.find(name) is None:
+                continue
+            if name in self._waiting:
+                yield name, TIME_MIN
+            elif clock is not None and self._deployments.needs(name) == {TIMER.name}:
+                yield name, clock
+            else:
+                for needed in self._deployments.needs(name).intersection(published):
+                    mark = self.publishers.marks.get(needed, TIME_MIN)
+                    if mark == CLOSED:
+                        yield closed_at(name, self._beyond_closed(needed))
+                    else:
+                        yield name, mark
+
+    def _beyond_closed(self, name: str) -> int:
+        """Where sources begin that come back to a type whose own sources have closed, unless others
+        have come further: beyond its last event here.
+        """
+        mark, front = self.station.type_marks.get(name, TIME_MIN), self._advertisements.front(name)
+        return mark if front is None else max(mark, front + 1)
 
     def reached(self, rule: str) -> int:
         """Up to where this broker has a rule's composite events."""
@@ -247,6 +355,10 @@ class DividedDetection(Detection):
 
     def _emit(self, batches: Sequence[EventBatch]) -> None:
         self._send_along(batches)
+        if self.grove.trees:
+            self.grove.touch_users([batch.type.name for batch in batches])
+            for tree in self.grove.news:
+                tree.push(batches)
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
         """Send events of local sources along the single tree."""
@@ -262,6 +374,7 @@ class DividedDetection(Detection):
         """Events that are kept elsewhere wait for these types, up to these times."""
         for station in self.stations:
             station.hear_awaited(types)
+        self.grove.touch_users([name for name, _ in types])
 
     def forget_far(self, horizon: int) -> bool:
         """Forget what a replay has brought from beyond the horizon, far ahead of the clock: it
@@ -318,26 +431,79 @@ class DividedDetection(Detection):
         if self._held is None:
             self._held = []
 
+    def follow_trees(
+        self, plan: Plan, trees: Sequence[Planned], kinds: Kinds, division: Division
+    ) -> Mapping[str, int]:
+        """Set the trees for sinks that stand from now on, beside the single one with its division.
+
+        ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
+        events come again that this broker's sinks want.
+        """
+        before, reached, due = self.trees, self._reached(), dict(plan.due)
+        standing: dict[str, Processing] = {}
+        for planned, generation, divided in trees:
+            root, filters, mixed = planned.root, planned.filters, planned.mixed
+            old = before.get(root)
+            if old is None or old.generation != generation:
+                station = self._station_of(old)
+                parts = (filters, mixed, divided, station, due, plan.front, self._router.matching)
+                old = Processing(self._name, root, generation, *parts)
+            standing[root] = old
+        self.grove.plant(standing)
+        self._begun = frozenset(
+            root for root, tree in self.trees.items() if before.get(root) is not tree
+        )
+        self._kinds = kinds
+        self._mixed = tuple(tree.root for tree in plan.trees if tree.mixed)
+        self._single = frozenset(one.rule.name for one in division.rules)
+        self._routed = frozenset(
+            one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
+        )
+        evaluated = self._single.union(*(tree.rules for tree in self.trees.values()))
+        names = [one.rule.name for one in self._deployments.rules]
+        self.idle = tuple(name for name in names if name not in evaluated)
+        self._waiting = self._waiting_in(division)
+        for name in self._routed.intersection(reached):
+            self._router.reach(name, reached[name])
+        self._router.aside = self._single - self._routed
+        own = self.own
+        return own.resume(reached) if own is not None and self._name in self._begun else {}
+
+    def _waiting_in(self, division: Division) -> frozenset[str]:
+        known = frozenset({TIMER.name}).union(*division.published.values())
+        return frozenset(name for name in self.idle if not self._deployments.needs(name) <= known)
+
+    def _station_of(self, old: Processing | None) -> Station:
+        """A station for a tree; by arrival, what goes on goes on (arrival, Law 3)."""
+        if self._by_arrival and old is not None:
+            return old.station
+        station = self._new_station()
+        if old is not None:
+            station.lagging = old.station.lagging
+        return station
+
+    def _reached(self) -> Mapping[str, int]:
+        """How far this broker has the composite events of the rules that its sinks want."""
+        rules = self._deployments.rules
+        marks = {one.rule.name: self._mark_of(one.rule.name) for one in rules}
+        return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
+
     def follow(self, division: Division) -> None:
-        """Evaluate what this broker has to from now on; what was held goes on."""
+        """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
+        self._feed_trees()
         self._follow(division)
         self._release(packed_parts(self._held or ()))
 
     def _follow(self, division: Division) -> None:
         self.lags.keep(station.lagging for station in self.stations)
-        self._router.follow_division(division, self._company)
+        self._router.follow_division(division, self._mixed)
         self.station.follow(division)
         self._outdated.clear()
-
-    @property
-    def _company(self) -> Collection[str]:
-        """The brokers whose sinks get composite events along other trees, too."""
-        return ()
 
     def begin_anew(
         self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
     ) -> Mapping[str, int]:
-        """The same, but all that is kept is sent and evaluated once more.
+        """The same, but on the single tree all that is kept is sent and evaluated once more.
 
         ``front`` as in Plan. ``is_lost``: what was under way may be; else what is sent again is
         for rules alone, since whoever wanted it has got it. Gives, by source, from when on
@@ -346,10 +512,10 @@ class DividedDetection(Detection):
         if self._by_arrival:
             self.follow(division)
             return {}
-        self._keep_reached()
+        self._feed_trees()
+        self._due = {name: time for name, time in due.items() if name in self._single}
         rules = [one.rule.name for one in division.rules]
-        again = self._router.begin_anew(rules, due, front)
-        self._due = dict(due)
+        again = self._router.begin_anew(rules, self._due, front)
         self.station.begin_anew()
         self._follow(division)
         self.ledger.begin_anew()
@@ -359,12 +525,22 @@ class DividedDetection(Detection):
         for part in packed_parts(kept[:came]):
             self.station.push(part, fresh=False)
         self._release(packed_parts(kept[came:]))
-        return again
+        routed = {RULE_SOURCE + name for name in self._routed}
+        return {source: time for source, time in again.items() if source in routed}
 
-    def _keep_reached(self) -> None:
-        """Note that this broker has what was found here of rules that begin anew."""
-        for name in filter(self._has, self.station.rules):
-            self._router.reach(name, self.station.outlook(name))
+    def _feed_trees(self) -> None:
+        """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
+        self.grove.touch_all()
+        begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
+        kept = packed_parts(self.ledger.fitting(self._advertisements.schemas)) if begun else ()
+        held = packed_parts(self._held or ()) if self.trees else ()
+        for root, tree in self.trees.items():
+            if root in begun:
+                tree.begin(kept)
+                continue
+            for batches in held:
+                tree.push(batches)
+        self._begun = frozenset()
 
     def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
         self._held, self.is_at_work = None, True
@@ -416,7 +592,7 @@ class DividedDetection(Detection):
 
     def _mark_at_end(self, name: str) -> int:
         """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
-        what it needs was promised by those who publish it, who are all here (Law 2).
+        what it needs was promised by those who publish it, who are all here (Law 4).
         """
         mark = self.rule_marks.get(name, TIME_MIN)
         if not self.out_of_reach:
@@ -434,10 +610,10 @@ class DividedDetection(Detection):
             return dict.fromkeys(gone, TIME_MIN)
         return super()._ends(gone, now)
 
-    # --- who is out of reach (Law 2) ---
+    # --- who is out of reach (Law 4) ---
 
     def remove(self, name: str, now: float) -> Deployed:
-        """Remove a rule; Refusal when there is none of that name, and where Law 2 forbids it."""
+        """Remove a rule; Refusal when there is none of that name, and where Law 4 forbids it."""
         deployed = self._deployments.find_in_force(name)
         if deployed is not None:
             self._check_reach((), [deployed])
@@ -473,20 +649,50 @@ class DividedDetection(Detection):
     # --- evaluation ---
 
     def advance(self, now: float) -> Detections | None:
-        """Advance; gives detections from here, and what has come from elsewhere."""
-        if not self.is_at_work:
-            return self._router.take_detected()
-        if self._held is None:
-            self._hear_publishers()
-        own = self.publishers.marks
-        detected = self.station.advance(own, self._time(now), round(now * MICROSECONDS))
-        if detected is not None:
-            marked = not self._by_arrival
-            detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
-        elsewhere = self._router.take_detected() if self._router.has_news else None
-        if detected is None or elsewhere is None:
-            return elsewhere if detected is None else detected
-        return joined((detected, elsewhere))
+        """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 2)."""
+        self._now = now
+        found = self._advance_single(now)
+        if self.grove.trees:
+            if self._kinds.own:
+                found = [self._only_routed(one) for one in found]
+            found += self._advance_trees(now)
+        if len(found) < 2:  # common
+            return found[0] if found else None
+        return joined(found)
+
+    def _advance_single(self, now: float) -> list[Detections]:
+        found = []
+        if self.is_at_work:
+            if self._held is None:
+                self._hear_publishers()
+            own = self.publishers.marks
+            detected = self.station.advance(own, self._time(now), round(now * MICROSECONDS))
+            if detected is not None:
+                marked = not self._by_arrival
+                detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
+            if detected is not None:
+                found.append(detected)
+        if self._router.has_news:
+            elsewhere = self._router.take_detected()
+            if elsewhere is not None:
+                found.append(elsewhere)
+        return found
+
+    def _advance_trees(self, now: float) -> Iterator[Detections]:
+        before, self._clock = self._clock, self._time(now)
+        if self._clock is not None or before is not None:
+            self.grove.touch_all()
+        for tree in self.grove.news:
+            if self.is_at_work:
+                own = tree.advance(self.publishers.marks, self._clock, round(now * MICROSECONDS))
+            else:
+                own = tree.relay()
+            if own is not None:
+                yield own
+
+    def _only_routed(self, detections: Detections) -> Detections:
+        own = self._kinds.own
+        return chosen(detections, lambda batch: batch.type.name not in own)
 
     def _time(self, now: float) -> int | None:
         """The mark of Timer; None where the clock does not count."""
@@ -494,17 +700,26 @@ class DividedDetection(Detection):
 
     def _hear_publishers(self) -> None:
         """Local sources may say something else by now."""
-        self.publishers.say()
+        before, marks = self.publishers.marks, self.publishers.say()
+        if marks is not None and self.grove.trees:
+            names = marks.keys() | before.keys()
+            self.grove.touch_users([one for one in names if marks.get(one) != before.get(one)])
 
     @property
     def front(self) -> int:
         """The greatest mark of a rule that is evaluated, or was told of, here."""
         evaluated = (one.outlook(name) for one in self.stations for name in one.rules)
-        return max([TIME_MIN, *evaluated, *self._router.marks.values()])
+        own = self.own
+        told = [] if own is None else [own.mark_of(name) for name in own.wanted]
+        front: int = max([TIME_MIN, *evaluated, *self._router.marks.values(), *told])
+        return front
 
     def tell_all_marks(self) -> None:
         """Tell all marks, whether anybody waits for them or not."""
         self._router.tell_all()
+        for tree in self.trees.values():
+            tree.tell_all_marks()
+        self.grove.touch_all()
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""

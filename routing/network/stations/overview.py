@@ -13,7 +13,6 @@ from typing import Any
 
 from matcher.model import TIME_MIN
 from routing.network.agreement.visitors import Visitors
-from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.origins import Names, Origins, visiting
 from routing.network.stations.processing import Processing
@@ -101,26 +100,27 @@ def broker_facts(
 ) -> Facts:
     """The network, and what this broker does in it for which rules."""
     network = network_facts(overlay, router, strategy) | division_facts(division)
+    trees = sorted(detection.trees.items())
+    network["sink_trees"] = [tree_facts(tree) for _, tree in trees]
     facts: dict[str, Any] = {
         "root": router.root,
         "father": router.father,
         "evaluates": sorted({name for station in detection.stations for name in station.rules}),
         "forwards": detection.station.forwards,
+        "forwards_for": {
+            root: tree.station.forwards for root, tree in trees if tree.station.forwards
+        },
         "kept": len(detection.ledger),
         "kept_below": sum(station.kept for station in detection.stations),
         "given_up": detection.ledger.given_up,
     }
-    if isinstance(detection, SinkTreesDetection):
-        trees = sorted(detection.trees.items())
-        network["sink_trees"] = [tree_facts(tree) for _, tree in trees]
-        facts["forwards_for"] = {
-            root: tree.station.forwards for root, tree in trees if tree.station.forwards
-        }
     return {"network": network, **facts}
 
 
-class DividedOverview(Overview):
-    """An Overview of a broker that evaluates its part of the rules.
+class NetworkOverview(Overview):
+    """An Overview of a broker that evaluates its part of the rules, in several trees. Of a rule it
+    tells what it is on the single tree, if that has it; else in the tree of this broker's own
+    sinks; else in one in which it is evaluated here; else in the first that has it.
 
     ``division`` gives how they are divided, ``moved`` when each neighbour below has last moved a
     type's mark, in seconds. ``visitors``: the sources at other brokers, at the root.
@@ -181,7 +181,28 @@ class DividedOverview(Overview):
 
     def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
         """The broker's part in the tree that is told of, and how the rules there are divided."""
-        return self._detection.station, self._division()
+        single, name = self._division(), deployed.rule.name
+        if single is None or name in single.partition.places:
+            return self._detection.station, single
+        trees = [tree for _, tree in sorted(self._detection.trees.items()) if name in tree.rules]
+        if not trees:
+            return self._detection.station, None if name in self._detection.idle else single
+        here = [tree for tree in trees if name in tree.station.rules]
+        own = [tree for tree in trees if tree.is_root]
+        tree = (*own, *here, *trees)[0]
+        return tree.station, tree.division
+
+    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
+        """One rule; one that no tree has waits for types, or is idle."""
+        facts = super().rule(deployed, mark, now)
+        single = self._division()
+        if single is None or deployed.rule.name not in self._detection.idle:
+            return facts
+        published = frozenset[str]().union(*single.published.values())
+        needs = self._deployments.needs(deployed.rule.name)
+        absent = sorted(needs - published - {TIMER.name})
+        state = "waiting" if absent else "idle"
+        return self.said({**facts, "place": None, "waits_for": absent, "state": state})
 
     @property
     def given(self) -> Mapping[str, int]:
@@ -245,44 +266,6 @@ class DividedOverview(Overview):
                         if one.rule.name in station.rules
                     ]
         return sorted(found)
-
-
-class SinkTreesOverview(DividedOverview):
-    """A DividedOverview of a broker in many trees.
-
-    Of a rule it tells what it is in the tree of this broker's own sinks; else in one in which it is
-    evaluated here; else in the first that has it.
-    """
-
-    _detection: SinkTreesDetection
-
-    def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
-        single = self._division()
-        if single is None or deployed.rule.name in single.partition.places:
-            return self._detection.station, single
-        trees = [
-            tree
-            for _, tree in sorted(self._detection.trees.items())
-            if deployed.rule.name in tree.rules
-        ]
-        if not trees:
-            return self._detection.station, None
-        here = [tree for tree in trees if deployed.rule.name in tree.station.rules]
-        own = [tree for tree in trees if tree.is_root]
-        tree = (*own, *here, *trees)[0]
-        return tree.station, tree.division
-
-    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
-        """One rule; one that no tree has waits for types, or is idle."""
-        facts = super().rule(deployed, mark, now)
-        single = self._division()
-        if single is None or facts["place"] != UNKNOWN:
-            return facts
-        published = frozenset[str]().union(*single.published.values())
-        needs = self._deployments.needs(deployed.rule.name)
-        absent = sorted(needs - published - {TIMER.name})
-        state = "waiting" if absent else "idle"
-        return self.said({**facts, "place": None, "waits_for": absent, "state": state})
 
 
 def tree_facts(tree: Processing) -> Facts:

@@ -8,8 +8,8 @@ Law 1: a broker remembers up to where it has every rule's composite events. When
 what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
 dropped, too (brokers.md section 5).
 
-Law 2: of rules that are *aside*, sinks here get composite events another way (detecting). What is
-told of them is passed on as ever, but says nothing of what this broker has.
+Law 2: of rules that are *aside*, sinks here get composite events from a tree of their own (divided,
+Law 2). What is told of them is passed on as ever, but says nothing of what this broker has.
 """
 
 from __future__ import annotations
