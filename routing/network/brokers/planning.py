@@ -259,7 +259,7 @@ class Planning:
     def _do_what_was_asked(self, homes: Homes) -> None:
         self._trees.note_publishing()
         self._requests.do_due(homes)
-        self._trees.note_returned()
+        self._trees.note_joined()
         if self._measuring is not None:
             self._measuring.begin_plan()
 

@@ -12,9 +12,9 @@ Law 2: a broker whose sinks want something else asks for a plan; so does one at 
 that is lost, or is back, and belongs to a tree: what was under way there may be lost. A link that
 is not there according to the link states belongs to no tree.
 
-Law 3: a tree that uses a type begins anew when a source of it joins at a broker where nobody
-published it any more: others there have been told that nothing more would come, and may be beyond
-where that source begins. So may they be where a source is back that had closed.
+Law 3: a tree that uses a type begins anew when a source of it joins: where nobody published it any
+more others have been told that nothing more would come, and may be beyond where that source begins.
+The last source of Temp at b3 has closed, and the tree of b1 has gone on; another one comes to b3.
 
 Law 4: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
 and no plan that may be without it is on its way.
@@ -91,9 +91,7 @@ class SinkTrees:
         """The subscriptions that wait for a plan (Law 4)."""
         self._published: set[tuple[str, str, str]] = set()
         """At the root: which source published where and what when the tree last paused."""
-        self._parted: set[tuple[str, str]] = set()
-        """At the root: the names and homes of those that had closed since the plan before."""
-        self._returned: set[str] = set()
+        self._joined: set[str] = set()
         """At the root: the types that Law 3 speaks of, since the last plan."""
 
     # --- what sinks want ---
@@ -226,16 +224,11 @@ class SinkTrees:
 
     def note_publishing(self) -> None:
         """At the root: the tree pauses, and nothing of what was asked is done yet."""
-        self._published, self._parted = self._visiting.published, self._visiting.parted
+        self._published = self._visiting.published
 
-    def note_returned(self) -> None:
+    def note_joined(self) -> None:
         """At the root: all of that is done."""
-        publishing = {(home, type_name) for _, home, type_name in self._published}
-        self._returned = {
-            type_name
-            for name, home, type_name in self._visiting.published - self._published
-            if (home, type_name) not in publishing or (name, home) in self._parted
-        }
+        self._joined = {name for _, _, name in self._visiting.published - self._published}
 
     @property
     def rerouted(self) -> frozenset[str]:
@@ -275,7 +268,7 @@ class SinkTrees:
             and (old.generation.centre, old.generation.epoch) == (plan.root, plan.epoch)
             and (old.filters, old.mixed) == (tree.filters, tree.mixed)
             and not any(old.has_link(*link) for link in self._lost)
-            and old.used.isdisjoint(self._returned)
+            and old.used.isdisjoint(self._joined)
             and old.division == (new := self._agreed.divided_for(tree, plan))
             and old.division.ends == new.ends
         )

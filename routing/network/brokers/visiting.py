@@ -185,11 +185,6 @@ class Visiting:
         self._visitors.clear()
         self.closed.clear()
 
-    @property
-    def parted(self) -> set[tuple[str, str]]:
-        """The names and homes of sources that have closed, and may be back."""
-        return {one for one, goodbyes in self._goodbyes.items() if goodbyes}
-
     def may_be_lost(self, home: str, names: Iterable[str]) -> set[str]:
         """The types that were published at a broker of which nobody is known to publish
         them there now, or to have closed.
@@ -206,7 +201,7 @@ class Visiting:
 
     @property
     def published(self) -> set[tuple[str, str, str]]:
-        """The same of each open source, with its name before."""
+        """The name, the home and a type of each open source."""
         return {
             (source.name, self._visitors.home(source.name) or self._ground.name, type_name)
             for source in self._ground.sources
