@@ -3,8 +3,8 @@
 It is made of parts, each with one responsibility and the state that belongs to it (the package's
 page names them). This file says in which order they are asked; nothing is decided here.
 
-Law: a single broker is the root of a tree of one, and then does just what a Node does. b1 without
-neighbours follows a plan of its own, and its clients hear the same as those of a Node.
+A single broker is the root of a tree of one, and does just what a Node does: b1 without neighbours
+follows a plan of its own, and its clients hear the same as those of a Node.
 
 A broker is composed as its strategy needs it: with Measuring if the root goes by what it measures.
 """
@@ -39,7 +39,7 @@ from routing.network.brokers.holding import Holding
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.overview import NetworkOverview, broker_facts
-from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.router import Router
 from routing.network.strategy import Strategy
 from routing.network.tables.moved import Moved
 from routing.node import Node
@@ -79,7 +79,7 @@ class Broker(Node):
         self._strategy_name = strategy.name
         self._moved = Moved()
         self._visitors = Visitors()
-        self._router = DividedRouter(overlay.name, config.matching)
+        self._router = Router(overlay.name, config.matching)
         self._agreed = Agreed(type(strategy), config.ordering, self._router)
         super().__init__(config, engine, now)
         self._agenda = Agenda(self._moment, overlay.flood_s)
@@ -294,7 +294,7 @@ class Broker(Node):
 
     def _awake(self, now: float) -> None:
         """Where others may have closed this broker's inputs, sources have to advertise again before
-        anything more is taken of them: the plan that comes first says so (following, Law 2).
+        anything more is taken of them: the plan that comes first says so (planning, Law 4).
         """
         if self.overlay.awake(now):
             self._moment.now = now

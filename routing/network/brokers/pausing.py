@@ -28,7 +28,6 @@ from routing.network.brokers.planning import Planning
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
-from routing.network.recovery.dues import let_go
 from routing.serving.ahead import horizon_of
 
 
@@ -227,8 +226,9 @@ class Pausing:
         found.front = max(found.front, detection.front)
         found.ended.update(detection.ended)
         found.need(tuple(detection.due_of(ground.wanted_rules).items()))
+        found.promise(detection.promises.items())
         if found.pause.introduce:  # of whoever was the root before, and is it no longer
-            found.need(let_go(detection.committed))
+            raise_all(found.committed, detection.committed.items())
             raise_all(found.rules, detection.evaluated.items())
             open_here = detection.publishers.tell_open()
             found.sources += [(one, name, types) for one, types in open_here]

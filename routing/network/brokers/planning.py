@@ -9,16 +9,16 @@ but all events that may still matter are kept where they entered, are sent again
 where it is but a rule that moves: everybody else has what he wanted before the pause is over), and
 what sinks have not yet got is found once more (routing.network.recovery.dues).
 
-Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves
-moves no rule. One that joins may; then rules begin anew, and nothing is lost.
+Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves moves
+no rule. One that joins may; then rules begin anew, and nothing is lost.
 
 Law 4: an input, a type at a broker, is open while somebody publishes it there or may come back to
 do so: while its broker is out of reach, or is back without its memory. Rules wait for it, at the
 root or at its broker. When nobody has spoken for it for ``forget_s`` the root closes it, and rules
-go on without. What is open again later begins beyond all marks (following, Law 2). A closed type
-that no broker of the tree publishes is published by the root, which says that nothing comes of it.
-b3 with T is out of reach from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3 is back, and
-what its sources bring of before is late.
+go on without. What is open again later begins beyond all marks, and what is earlier is late. A
+closed type that no broker of the tree publishes is published by the root, which says that nothing
+comes of it. b3 with T is out of reach from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3
+is back, and what its sources bring of before is late.
 
 Law 5: rules go on without sources that have closed. How far they have come without a type is known
 where they are evaluated, which may be out of reach by the time that a source brings it again; no
@@ -47,8 +47,8 @@ from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
-from routing.network.recovery.dues import Times, concluded, over
-from routing.network.tables.router import CLOSED
+from routing.network.recovery.dues import Times, over
+from routing.network.tables.ends import CLOSED
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
 
@@ -91,12 +91,11 @@ class Planning:
         self._learn(found, homes, waited_for)
         overdue = self._inputs.overdue(waited_for)
         away = {name: types for name, types in waited_for.items() if name not in {*homes, *overdue}}
-        self._trees.hold_dues(found, away.items())
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
         for rule, until in sorted(found.ended.items()):
             self._detection.end(rule, until)
-        due = self._due_in(found)
+        due = self._due_in(found, away)
         self._close(overdue, waited_for, homes, due)
         self._drop_over(due, away)
         self._detection.out_of_reach = away
@@ -252,7 +251,7 @@ class Planning:
         return tuple((name, mark) for name, mark in given if TIME_MIN < mark < CLOSED)
 
     def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
-        """Law 6: before anything is done that was asked, and where that has ended some."""
+        """Law 6, before anything is done that was asked, and where that has ended some."""
         if not absent:
             self._detection.drop(over(self._ground.deployments.rules, due))
 
@@ -263,12 +262,16 @@ class Planning:
         if self._measuring is not None:
             self._measuring.begin_plan()
 
-    def _due_in(self, found: Round) -> dict[str, int]:
-        """From when on rules have to give their composite events once more."""
-        due, said = {}, concluded(found.due)
+    def _due_in(self, found: Round, away: Homes) -> dict[str, int]:
+        """From when on rules have to give their composite events once more: not before what has
+        been committed, here or where another part of the network has let go of what it would see.
+        """
+        named = tuple((name, tuple(types)) for name, types in away.items())
+        due, detection = {}, self._detection
+        said = self._agreed.dues(detection, found, named, self._ground.moment.now)
         for one in self._ground.deployments.rules:
             name = one.rule.name
-            tables = said, self._detection.committed
+            tables = said, detection.committed, found.committed
             bounds = [table[name] for table in tables if name in table]
             if bounds:
                 due[name] = max(bounds)

@@ -20,7 +20,7 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
-from routing.network.recovery.dues import concluded, over
+from routing.network.recovery.dues import over
 
 ENDING_S, ENDING_MAX_S = 1.0, 60.0
 """Seconds (Law 2)."""
@@ -90,7 +90,7 @@ class Surveying:
         children = [branch.neighbour for branch in self._router.children]
         ground.tell_all_marks()
         due = detection.due_of(ground.wanted_rules)
-        self._tally = Tally(survey.number, set(children), due)
+        self._tally = Tally(survey.number, set(children), due, detection.promises)
         if self._measuring is not None:
             self._measuring.add_to(self._tally)
         for child in children:
@@ -111,8 +111,8 @@ class Surveying:
         self._tally = None
         said = tally.said()
         if self._router.is_root:
-            due = tuple(sorted(concluded(dict(said.due)).items()))
-            self._commit(Committed(said.number, due))
+            due = self._agreed.dues(self._detection, tally, (), self._ground.moment.now)
+            self._commit(Committed(said.number, tuple(sorted(due.items()))))
             if over(self._ground.deployments.rules, self._detection.committed):
                 self.has_work = True
                 self._agenda.tell_soon()

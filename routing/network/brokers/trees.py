@@ -23,10 +23,6 @@ Law 5: every broker's wants are told along the single tree, whatever way they ar
 in force there when the rules of a type come back to it, because of another rule or another source.
 These then begin anew (planning, Law 2), though rules above them may have had them
 evaluated there all the time: what that found nobody was told, and trees of sinks may be behind it.
-
-Law 6: a rule that no tree has is due from where those who publish for it have promised to be
-(stations.divided, Law 3). What those out of reach have promised nobody knows, and they may think
-that some tree has the rule; so until they are back it stays due from where it last was.
 """
 
 from __future__ import annotations
@@ -34,7 +30,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from matcher.model import TIME_MIN
 from routing.messages import Confirmed, Need, Needed, Plan, SinkTree
 from routing.network.agreement.rounds import Round
 from routing.network.brokers.agenda import Agenda
@@ -198,29 +193,6 @@ class SinkTrees:
         self._answered = self._all_wanted
         if self._answered:
             found.wants.append((self._ground.name, self._answered))
-        reachable = self._ground.overlay.part.nodes
-        known = self._agreed.known.homes
-        self.hold_dues(found, [one for one in known if one[0] not in reachable])
-
-    def hold_dues(self, found: Round, absent: Iterable[tuple[str, Iterable[str]]]) -> None:
-        """Rules that no tree has, and that need what is published out of reach, or was so when the
-        last plan was made, are due from no later than by that plan, or by what was committed since:
-        whoever is the next to want one must not begin where only those have promised to be who are
-        here, or know that no tree has it (Law 6).
-        """
-        plan = self._agreed.plan
-        if plan is None:
-            return  # nor is any rule known to be in no tree
-        apart = {one for _, types in (*absent, *plan.absent) for one in types}
-        deployments = self._ground.deployments
-        planned, committed = dict(plan.due), self._detection.committed
-        found.need(
-            tuple(
-                (name, max(planned.get(name, TIME_MIN), committed.get(name, TIME_MIN)))
-                for name in self._detection.idle
-                if deployments.find(name) and not apart.isdisjoint(deployments.needs(name))
-            )
-        )
 
     def note_publishing(self) -> None:
         """At the root: the tree pauses, and nothing of what was asked is done yet."""

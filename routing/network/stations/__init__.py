@@ -7,6 +7,6 @@ A ``station`` has the engine and the fragments of one tree (``duties``: what a d
 ``arrival``: where events are stamped as they come). ``processing`` gives it what it needs on the
 tree of one broker with sinks, ``divided`` on the single one, and has all of them (``grove``: which
 have news; ``publishers``: who publishes here, and has promised what);
-``relaying`` brings results, and the marks that they wait for, to who wants them, and ``overview``
+``router`` takes events, results and the marks that these wait for along a tree, and ``overview``
 tells of it all (``origins``: who may hold what a broker below forwards).
 """

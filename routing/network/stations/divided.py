@@ -11,11 +11,13 @@ others from the single one. So of rules of own types this broker has what its ow
 however far the single one, which may evaluate them for the sake of others, has come. When such a
 type is routed they are to be found once more from there on (brokers.trees, Law 5).
 
-Law 3: a rule that is evaluated nowhere is due from where the sources of this broker have promised
-to be: who subscribes later gets its composite events from there on. Types whose sources have closed
-count only where nobody publishes any of the others, since rules go on without them. But if it waits
-for a type that nobody publishes or has published, it is due from the beginning: it has not come
-anywhere. One that goes by the clock alone is due from where that is, at the root.
+Law 3: a rule of which nobody says up to where he has it is evaluated nowhere. It is due from where
+the sources of what it needs have promised to be: who subscribes later gets its composite events
+from there on. Where all of them have closed that is beyond their last event, and the beginning
+while it waits for a type that nobody publishes or has published; by the clock alone, now. What
+those out of reach have promised nobody knows, and they may have the rule in some tree: until they
+are back it stays due from where it last was. Nobody has subscribed to fire, and Temp and Smoke are
+promised up to 40 s and 45 s: who subscribes now gets the Fires from 40 s on.
 
 Law 4: where somebody is out of reach who publishes what a rule needs, or what those above it need,
 nobody here can say how far that has been evaluated there, so neither from which instant on the rule
@@ -34,18 +36,18 @@ from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
 from routing.messages import Code, Plan, SinkTree
-from routing.network.recovery.dues import chosen, closed_at, horizons
+from routing.network.recovery.dues import chosen, horizons
 from routing.network.recovery.ledger import Ledger
 from routing.network.stations.arrival import ArrivalStation
 from routing.network.stations.grove import Grove
 from routing.network.stations.lagging import Lags
 from routing.network.stations.processing import Generation, Processing
 from routing.network.stations.publishers import Publishers
-from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.router import Router
 from routing.network.stations.station import Station
 from routing.network.tables.branch import Branch
+from routing.network.tables.ends import CLOSED
 from routing.network.tables.outbox import message_sized
-from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds
 from routing.order import in_sequence
@@ -70,7 +72,7 @@ class DividedDetection(Detection):
     sinks.
     """
 
-    def __init__(self, name: str, router: DividedRouter, basis: Basis) -> None:
+    def __init__(self, name: str, router: Router, basis: Basis) -> None:
         super().__init__(basis)
         self._name = name
         self._by_arrival = self._config.ordering is Ordering.ARRIVAL
@@ -105,21 +107,18 @@ class DividedDetection(Detection):
         """The trees for sinks, and which of them have news."""
         self._clock: int | None = None
         """The mark of Timer when these were last told it."""
-        self._now = 0.0
-        """When it last advanced, in seconds."""
         self._begun: frozenset[str] = frozenset()
         """The roots of the trees that have begun with the last plan."""
-        self._kinds = Kinds(frozenset(), frozenset())
+        self.kinds = Kinds(frozenset(), frozenset())
+        """The types that rules define, by the trees that they come along."""
         self._single: frozenset[str] = frozenset()
         """The rules that are evaluated on the single tree."""
         self._routed: frozenset[str] = frozenset()
         """Rules of them whose composite events come along it."""
         self._mixed: tuple[str, ...] = ()
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
-        self.idle: tuple[str, ...] = ()
-        """The rules that no tree evaluates."""
-        self._waiting: frozenset[str] = frozenset()
-        """Rules of them that wait for a type."""
+        self._published_types: frozenset[str] = frozenset()
+        """The types that somebody publishes or has published, Timer too."""
 
     def _new_station(self) -> Station:
         kind = ArrivalStation if self._by_arrival else Station
@@ -213,7 +212,7 @@ class DividedDetection(Detection):
         if tree is None:
             return None
         deployed = self._deployments.find(name)
-        if deployed is None or deployed.rule.defines.name not in self._kinds.own:
+        if deployed is None or deployed.rule.defines.name not in self.kinds.own:
             return None
         found = tree.rules.get(name)  # mostly the same object, which compares in no time
         return tree if found is deployed or found == deployed else None
@@ -224,14 +223,14 @@ class DividedDetection(Detection):
 
     def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
-        here; of those that it was told something about, and that may still give some (Law 3).
+        here; of those that it was told something about, and that may still give some.
         """
         wanted = set(wanted)
         names = {name for name in wanted & self._routed if name in self._router.marks}
         names -= self._router.ended
         names |= self.station.rules.keys()
         found = {name: self._single_mark_of(name) for name in sorted(names)}
-        for name, mark in (*self._dues_of_trees(wanted), *self._dues_of_idle()):
+        for name, mark in self._dues_of_trees(wanted):
             found[name] = min(mark, found.get(name, CLOSED))
         return found
 
@@ -245,31 +244,45 @@ class DividedDetection(Detection):
                 if not own.has_ended(name):
                     yield name, own.mark_of(name)
 
-    def _dues_of_idle(self) -> Iterator[tuple[str, int]]:
-        """Law 3."""
-        published = self.publishers.types
-        clock = self._time(self._now) if self._router.is_root else None
-        for name in self.idle:
-            if self._deployments.find(name) is None:
-                continue
-            if name in self._waiting:
-                yield name, TIME_MIN
-            elif clock is not None and self._deployments.needs(name) == {TIMER.name}:
-                yield name, clock
-            else:
-                for needed in self._deployments.needs(name).intersection(published):
-                    mark = self.publishers.marks.get(needed, TIME_MIN)
-                    if mark == CLOSED:
-                        yield closed_at(name, self._beyond_closed(needed))
-                    else:
-                        yield name, mark
+    @property
+    def promises(self) -> dict[str, int]:
+        """The promises of local sources, by type, but for types that they have closed."""
+        marks = self.publishers.marks
+        found = {name: marks.get(name, TIME_MIN) for name in self.publishers.types}
+        return {name: mark for name, mark in found.items() if mark != CLOSED}
 
-    def _beyond_closed(self, name: str) -> int:
-        """Where sources begin that come back to a type whose own sources have closed, unless others
-        have come further: beyond its last event here.
+    def with_unsaid(
+        self,
+        said: Mapping[str, int],
+        promises: Mapping[str, int],
+        apart: Collection[str],
+        planned: Mapping[str, int],
+        now: float,
+    ) -> dict[str, int]:
+        """At the root: the dues that were said, and those by Law 3. ``promises``: the least that
+        there are of types; ``apart``: the types that are published out of reach; ``planned``: the
+        dues of the last plan.
         """
-        mark, front = self.station.type_marks.get(name, TIME_MIN), self._advertisements.front(name)
-        return mark if front is None else max(mark, front + 1)
+        found = dict(said)
+        for one in self._deployments.rules:
+            name, needs = one.rule.name, self._deployments.needs(one.rule.name)
+            if name in said:
+                continue
+            if not needs.isdisjoint(apart):
+                found[name] = max(table.get(name, TIME_MIN) for table in (planned, self.committed))
+            elif not needs <= self._published_types.union(promises):
+                found[name] = TIME_MIN
+            elif (due := self._promised(needs, promises, now)) is not None:
+                found[name] = due
+        return found
+
+    def _promised(
+        self, needs: Collection[str], promises: Mapping[str, int], now: float
+    ) -> int | None:
+        if needs == {TIMER.name}:
+            return self._time(now)
+        still_open = [promises[name] for name in needs if name in promises]
+        return min(still_open) if still_open else self._beyond(needs)
 
     def reached(self, rule: str) -> int:
         """Up to where this broker has a rule's composite events."""
@@ -453,25 +466,18 @@ class DividedDetection(Detection):
         self._begun = frozenset(
             root for root, tree in self.trees.items() if before.get(root) is not tree
         )
-        self._kinds = kinds
+        self.kinds = kinds
         self._mixed = tuple(tree.root for tree in plan.trees if tree.mixed)
         self._single = frozenset(one.rule.name for one in division.rules)
         self._routed = frozenset(
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
         )
-        evaluated = self._single.union(*(tree.rules for tree in self.trees.values()))
-        names = [one.rule.name for one in self._deployments.rules]
-        self.idle = tuple(name for name in names if name not in evaluated)
-        self._waiting = self._waiting_in(division)
+        self._published_types = frozenset({TIMER.name}).union(*division.published.values())
         for name in self._routed.intersection(reached):
             self._router.reach(name, reached[name])
         self._router.aside = self._single - self._routed
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
-
-    def _waiting_in(self, division: Division) -> frozenset[str]:
-        known = frozenset({TIMER.name}).union(*division.published.values())
-        return frozenset(name for name in self.idle if not self._deployments.needs(name) <= known)
 
     def _station_of(self, old: Processing | None) -> Station:
         """A station for a tree; by arrival, what goes on goes on (arrival, Law 3)."""
@@ -650,10 +656,9 @@ class DividedDetection(Detection):
 
     def advance(self, now: float) -> Detections | None:
         """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 2)."""
-        self._now = now
         found = self._advance_single(now)
         if self.grove.trees:
-            if self._kinds.own:
+            if self.kinds.own:
                 found = [self._only_routed(one) for one in found]
             found += self._advance_trees(now)
         if len(found) < 2:  # common
@@ -691,7 +696,7 @@ class DividedDetection(Detection):
                 yield own
 
     def _only_routed(self, detections: Detections) -> Detections:
-        own = self._kinds.own
+        own = self.kinds.own
         return chosen(detections, lambda batch: batch.type.name not in own)
 
     def _time(self, now: float) -> int | None:

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from matcher.model import TIME_MIN
 from routing.network.stations.progress import Progress
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 from routing.partition.gate import Gate
 from routing.partition.pulling import Pull
 

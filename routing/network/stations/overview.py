@@ -16,9 +16,10 @@ from routing.network.agreement.visitors import Visitors
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.origins import Names, Origins, visiting
 from routing.network.stations.processing import Processing
+from routing.network.stations.router import Router
 from routing.network.stations.station import Station
+from routing.network.tables.ends import CLOSED
 from routing.network.tables.moved import Moved
-from routing.network.tables.router import CLOSED, Router
 from routing.network.ways.places import Division
 from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
@@ -186,17 +187,24 @@ class NetworkOverview(Overview):
             return self._detection.station, single
         trees = [tree for _, tree in sorted(self._detection.trees.items()) if name in tree.rules]
         if not trees:
-            return self._detection.station, None if name in self._detection.idle else single
+            return self._detection.station, None if self._is_idle(deployed) else single
         here = [tree for tree in trees if name in tree.station.rules]
         own = [tree for tree in trees if tree.is_root]
         tree = (*own, *here, *trees)[0]
         return tree.station, tree.division
 
+    def _is_idle(self, deployed: Deployed) -> bool:
+        """Whether no tree has a rule, since nobody wants it: it is for trees of sinks alone."""
+        found = self._detection
+        return deployed.rule.defines.name in found.kinds.own and not any(
+            deployed.rule.name in tree.rules for tree in found.trees.values()
+        )
+
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule; one that no tree has waits for types, or is idle."""
         facts = super().rule(deployed, mark, now)
         single = self._division()
-        if single is None or deployed.rule.name not in self._detection.idle:
+        if single is None or facts["place"] != UNKNOWN or not self._is_idle(deployed):
             return facts
         published = frozenset[str]().union(*single.published.values())
         needs = self._deployments.needs(deployed.rule.name)

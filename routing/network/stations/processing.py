@@ -30,10 +30,10 @@ from matcher.model import TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import Flow, Forward, Want
 from routing.network.recovery.dues import horizons, needed
-from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.router import Router
 from routing.network.stations.station import Station
+from routing.network.tables.ends import CLOSED
 from routing.network.tables.filters import type_named
-from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
 from routing.partition.asking import AskedSpans
@@ -107,8 +107,8 @@ class Processing:
         self._router = self._make_router(name, matching)
         station.follow(division)
 
-    def _make_router(self, name: str, matching: Matching) -> DividedRouter:
-        router = DividedRouter(name, matching)
+    def _make_router(self, name: str, matching: Matching) -> Router:
+        router = Router(name, matching)
         router.follow(LocalTree(self.root, 1, self.father, children=set(self.children)))
         router.join(router.branches)
         router.follow_division(self.division, [self.root] if self.mixed else [])

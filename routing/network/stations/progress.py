@@ -24,9 +24,8 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.network.stations.duties import NO_DUTIES, Duties
 from routing.network.stations.said import Said
 from routing.network.stations.standing import UNSAID, Evaluated, Kin, Standings, TypeProgress
-from routing.network.tables.ends import Ends
+from routing.network.tables.ends import CLOSED, Ends
 from routing.network.tables.outlook import Outlook
-from routing.network.tables.router import CLOSED
 from routing.order import greatest_time, least_time
 from routing.partition.forwarder import Forwarder
 from routing.partition.pulls import Pulls
@@ -59,7 +58,7 @@ class Progress:
         """The kins of which events have come that are further than all before."""
         self._outlook = Outlook()
         self._over: frozenset[str] = frozenset()
-        """The rules here that have been evaluated up to their ends (station, Law 3)."""
+        """The rules here that have been evaluated up to their ends (station, Law 2)."""
         self._duties = NO_DUTIES
 
     @property

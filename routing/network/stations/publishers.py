@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 from routing.serving.sources import Source
 
 

@@ -1,13 +1,12 @@
 """Up to where each type has come to one broker, as those say who bring it (progress, Law 1).
 
-What a child is expected to forward and has not spoken of yet stands at the
-beginning. CLOSED: nobody brings anything of it any more.
+What a child is expected to forward and has not spoken of yet stands at the beginning. CLOSED:
+nobody brings anything of it any more. Of types that wait below until they are asked for it is also
+bounded by what was answered (station, Law 1).
 
-Law: of types that wait below until they are asked for it is also bounded by what was answered.
-
-What is given is what looking at everything would give, but only types of which somebody has
-said something else are looked at. Marks come with nearly every message, and a broker near the root
-of a large network hears of thousands of types.
+What is given is what looking at everything would give, but only types of which somebody has said
+something else are looked at. Marks come with nearly every message, and a broker near the root of a
+large network hears of thousands of types.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from matcher.model import TIME_MIN
 from routing.network.stations.standing import UNSAID, Kin, Sayer, Standings, TypeProgress
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 
 Table = dict[str, Sayer]
 """The words of one child, by type."""
@@ -132,7 +131,7 @@ class Said:
         return moved
 
     def bound(self, limits: Mapping[str, int], moved: set[TypeProgress]) -> None:
-        """Law: no mark is beyond these limits, and beyond those that were given before for other
+        """No mark is beyond these limits, and beyond those that were given before for other
         types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
         another than before.
         """

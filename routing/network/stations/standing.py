@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from matcher.model import TIME_MAX, TIME_MIN
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 
 UNSAID = TIME_MAX + 1
 """In place of a mark: nobody says anything."""

@@ -2,17 +2,15 @@
 
 How far types and rules are here follows from what sources and children say, and from the rules here
 (progress). That a type has ended is told to the father once all that is needed of it has gone up.
-Where rules begin anew, engine and forwarder are new: everything that is needed comes again.
+Where rules begin anew, engine and forwarder are new: everything that is needed comes again. A type
+that nobody publishes or has published is given nothing, and rules that need it wait (missing).
 
-Law 1: a type that nobody publishes or has published is given nothing; rules here that need it,
-perhaps through others, wait (missing).
-
-Law 2: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
+Law 1: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered, and says no more than that all has
 come that the rules need which ask here. So where a child has kept events for a rule, and sends them
 all from now on, what it has said before of their type counts no more.
 
-Law 3: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
+Law 2: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
 ended, and nothing waits for it. fire ends at 26 s; once it has been evaluated up to there, Temps of
 27 s wait for no Smoke.
 """
@@ -29,8 +27,8 @@ from routing.network.stations.lagging import Company, Kept, Lagging, Lags, Toget
 from routing.network.stations.missing import Missing
 from routing.network.stations.progress import Progress
 from routing.network.stations.standing import TypeProgress
+from routing.network.tables.ends import CLOSED
 from routing.network.tables.outbox import Outbox
-from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division as Division
 from routing.network.ways.sizes import batch_bytes
 from routing.partition.asking import Answers, AskedSpans
@@ -58,7 +56,7 @@ class Station:
         self._forwarder = Forwarder()
         self._pulls = Pulls()
         self.is_pulling = False
-        """Whether any rule is pulled (Law 2)."""
+        """Whether any rule is pulled (Law 1)."""
         self._begins_anew = True
         self._duties = NO_DUTIES
         """The duties by the division of the rules."""
@@ -162,7 +160,7 @@ class Station:
         return self.mark(rule) if outlook is None else outlook
 
     def said_of(self, name: str) -> Mapping[str, int]:
-        """The marks of a type, by the child that forwards it, or has yet to answer (Law 2)."""
+        """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
         return {**self._pulls.awaited(name), **self._progress.said.by_child(name)}
 
     def has_ended(self, rule: str) -> bool:
@@ -230,7 +228,7 @@ class Station:
             self._engine.deploy(RuleSet(own, division.schemas), since=since, version=version)
 
     def _follow_pulls(self, division: Division) -> None:
-        """Law 2; what has been evaluated does not depend any more on what is asked for."""
+        """Law 1; what has been evaluated does not depend any more on what is asked for."""
         since = {one.rule.name: one.since for one in division.rules}
         fragments, marks = self._forwarder.fragments, self._progress.types
 
@@ -298,7 +296,7 @@ class Station:
             self.has_news = True
 
     def awake(self, asked: AskedSpans) -> None:
-        """The father asks (Law 2)."""
+        """The father asks (Law 1)."""
         self._take_come()
         self._pulls.hear(asked)
         for rule, spans, horizon in asked:
@@ -306,7 +304,7 @@ class Station:
         self.has_news = True
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
-        """Hear how far that has come which waits for masters of these types (Law 2)."""
+        """Hear how far that has come which waits for masters of these types (Law 1)."""
         for name, until in types:
             if self._pulls.want_horizons(name):
                 self._progress.hear_kept(name, until)
@@ -368,7 +366,7 @@ class Station:
 
     @property
     def _over(self) -> frozenset[str]:
-        """The rules here that are over (Law 3)."""
+        """The rules here that are over (Law 2)."""
         mark = self._engine.mark
         return frozenset(rule for rule, until in self._until.items() if mark(rule) >= until)
 
@@ -392,7 +390,7 @@ class Station:
         return self._engine.advance(marks)
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """Give the questions to ask (Law 2), by child."""
+        """Give the questions to ask (Law 1), by child."""
         return self._pulls.take_asked()
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:

@@ -7,8 +7,7 @@ import pytest
 from matcher.model import TIME_MIN
 from routing.network.stations.said import Said
 from routing.network.stations.standing import UNSAID, Kin, Standings
-from routing.network.tables.ends import ended, users_of
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED, ended, users_of
 
 NAMES = "ABCDEF"
 
