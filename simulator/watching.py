@@ -43,7 +43,8 @@ from simulator.due import Due
 from simulator.hosts import BrokerHost
 from simulator.network import Network
 
-EVERY_S = 0.5
+EVERY_S = 0.47
+"""Seconds between looks: no part of a heartbeat, at whose instants some broker is always busy."""
 LINES = 128
 RESTED_S = 5.0
 """So often it is noted that the network is at rest still."""
