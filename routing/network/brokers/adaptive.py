@@ -5,7 +5,8 @@ divide the rules, as every broker would follow it, and what that costs (cost_mod
 
 Law: the first time the cheapest is taken; later on it has to save the share ``SAVING`` of what the
 present one costs. For a change is a pause, and what rules reach back is sent once more, which is
-little in the beginning. The plan says which it is, so all change at one instant.
+little in the beginning. The plan says which it is, so all change at one instant. Now 100 bytes a
+second: 91 elsewhere change nothing, 89 do.
 
 No trees of sinks are weighed in networks where they have more than ``PATHS_MAX`` brokers together,
 which is so with 250 brokers with sinks.

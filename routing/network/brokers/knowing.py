@@ -1,13 +1,15 @@
 """The root's knowledge of types and rules, and how all others come to know it.
 
 Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
-of them can be the next root: what it was told is what it knows then.
+of them can be the next root: what it was told is what it knows then. b1 fails, and b2 is the root:
+the rules that it was told are those that there are.
 
 Law 2: it is told while there is a plan for the tree as it is, to who is in that plan. Before that
 the root may have more to learn, from parts of the network that were apart (knowledge), and they
 would take over what it knows in place of that. What it learns of types that nobody here mentions is
-lent: known until the next plan, when those who publish them have been heard; and
-so is what events are of that are held here, whose sources may have closed.
+lent: known until the next plan, when those who publish them have been heard; and so is what events
+are of that are held here, whose sources may have closed. b3 comes back and knows Temp, which nobody
+mentions: Temp is known until the next plan.
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
 Law 1: a published event crosses a link once: upwards as a Forward, for those above that want it and
 for rules alike, downwards as a Flow, for those below that want it. Each broker offers what it has
-not seen to its own sinks (arrivals).
+not seen to its own sinks (arrivals). A Temp of b1 goes to b2 once, though a rule at b2 and a sink
+at b3 beyond want it.
 
 Law 2: what a father has sent before it answered a pause may come to a child that has answered it.
-It passes at once: every broker has it before the plan, and whatever rules may end with that.
+It passes at once: every broker has it before the plan, and whatever rules may end with that. b3 has
+answered, and a Fire comes that b2 sent before: sinks at b3 get it.
 
 Law 3: what a neighbour sent before it took part in the plan as it is comes before its answer to the
-pause, and is void.
+pause, and is void. b3 has a new father b2: what it sent before it answered the pause b2 drops.
 """
 
 from __future__ import annotations

@@ -2,13 +2,16 @@
 
 Law 1: before the root changes what the division of the rules follows from it lets the whole tree
 pause: all brokers hold their local sources, and say how far they are once all that came before has
-gone up. Then it tells Known and Plan, and every broker works out the same division. From its
-answer to the plan a broker does nothing, so nothing is under way when the division changes.
+gone up. Then it tells Known and Plan, and every broker works out the same division. From its answer
+to the plan a broker does nothing, so nothing is under way when the division changes. A rule is
+deployed: b1 to b3 hold their Temps for two round trips, then send them by the plan.
 
 Law 2: while there is no plan for the tree as it is a broker evaluates, sends and believes nothing.
+The link from b2 to b3 breaks: b3 holds its Temps until b2 or another has planned.
 
 Law 3: whoever joins the tree, or has been away from it, asks for a plan; a pause that somebody has
-not taken part in from its beginning is begun again.
+not taken part in from its beginning is begun again. b4 is linked to b3 while the tree pauses: b3
+asks for a plan, and all pause once more.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """Plans: what the root makes of a pause (brokers.md section 5).
 
 Law 1: the root does what was asked, and says in its plan who is in the tree and what is published
-where; every broker works out the same division from that and from what is known (agreed).
+where; every broker works out the same division from that and from what is known (agreed). The plan
+says: b1, and b2 with Temp and b3 with Smoke below it; all find fire at b1.
 
 Law 2: when the tree is another than that of the last plan, or a rule has to be evaluated elsewhere,
 or for sinks that had it from trees of their own, rules begin anew. What was under way may be lost;
 but all events that may still matter are kept where they entered, are sent again (for rules alone,
 where it is but a rule that moves: everybody else has what he wanted before the pause is over), and
-what sinks have not yet got is found once more (routing.network.recovery.dues).
+what sinks have not yet got is found once more (routing.network.recovery.dues). b2 has gone, fire
+moves to b1: b3 sends its Temps again from where fire is due.
 
 Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves moves
-no rule. One that joins may; then rules begin anew, and nothing is lost.
+no rule. One that joins may; then rules begin anew, and nothing is lost. The last source of Temp at
+b3 closes: fire stays at b2, and b3 still counts for Temp.
 
 Law 4: an input, a type at a broker, is open while somebody publishes it there or may come back to
 do so: while its broker is out of reach, or is back without its memory. Rules wait for it, at the
@@ -22,7 +25,8 @@ is back, and what its sources bring of before is late.
 
 Law 5: rules go on without sources that have closed. How far they have come without a type is known
 where they are evaluated, which may be out of reach by the time that a source brings it again; no
-further, in any case, than what the others that they need have promised. So that is its mark.
+further, in any case, than what the others that they need have promised. So that is its mark. Temp
+has closed, Smoke is promised up to 40 s: a source of Temp begins at 40 s.
 
 Law 6: a rule that ends is dropped with the first plan by which everybody has what it found before
 its end. fire ends at 26 s: the dues of the pause say 26 s or more, and no rule above it may have to

@@ -6,23 +6,27 @@ what its sinks want; the root's plan names the brokers that have trees, with wha
 and the links that count.
 
 Law 1: a tree goes on under its number while its plan is the same for all of its brokers, whatever
-else a plan changes. Otherwise it begins anew, under the number of the plan.
+else a plan changes. Otherwise it begins anew, under the number of the plan. The tree of b1 began
+with plan 3; plan 4 only adds a sink at b2: it is still number 3.
 
 Law 2: a broker whose sinks want something else asks for a plan; so does one at the end of a link
 that is lost, or is back, and belongs to a tree: what was under way there may be lost. A link that
-is not there according to the link states belongs to no tree.
+is not there according to the link states belongs to no tree. The link of b2 and b3 was lost: the
+trees over it begin anew, others go on.
 
 Law 3: a tree that uses a type begins anew when a source of it joins: where nobody published it any
 more others have been told that nothing more would come, and may be beyond where that source begins.
 The last source of Temp at b3 has closed, and the tree of b1 has gone on; another one comes to b3.
 
 Law 4: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
-and no plan that may be without it is on its way.
+and no plan that may be without it is on its way. A client subscribes to Fire while the tree pauses
+for another: it hears after the plan for Fire.
 
 Law 5: every broker's wants are told along the single tree, whatever way they are met. So they are
 in force there when the rules of a type come back to it, because of another rule or another source.
-These then begin anew (planning, Law 2), though rules above them may have had them
-evaluated there all the time: what that found nobody was told, and trees of sinks may be behind it.
+These then begin anew (planning, Law 2), though rules above them may have had them evaluated there
+all the time: what that found nobody was told, and trees of sinks may be behind it. Somebody
+publishes Fire, too: sinks get all Fires along the single tree, from where they were.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 
 Law 1: a source's events enter the network at its own broker, which checks, counts and acknowledges
 them. The root knows the source, as a visitor, so that its name is its own and that its types have
-somebody who publishes them; that it has closed comes along the tree.
+somebody who publishes them; that it has closed comes along the tree. Station s of b3 is a visitor
+at b1: its Temps go to b3, and no other s may publish.
 
 Law 2: only a source's own broker knows whether its client is still there. So when a name is refused
 that a source elsewhere bears, the root tells that broker that it is claimed. If that has lost the
 link to the client it takes the source for closed, and if there is none it says so once more; the
-name is free when the root has heard that.
+name is free when the root has heard that. s comes to b2 while b3 has lost it: b1 refuses it, b3
+hears and closes s, s tries again.
 """
 
 from __future__ import annotations

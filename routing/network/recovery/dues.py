@@ -5,10 +5,12 @@ what comes from there on has to be found once more when the tree is rebuilt.
 
 Law 1: a rule has to be right from its due on, and as far back as the rules above it reach from
 where they have to be right. From there it sees as far as it reaches itself; earlier events cannot
-matter. So every type that rules use has a *horizon*.
+matter. So every type that rules use has a *horizon*. fire is due from 40 s and reaches 5 min: Temps
+and Smokes before -260 s do not matter.
 
-Law 2: what no window bounds (consumption, cycles, and all that such rules use) has to be right
-from the beginning, and has no horizon but that.
+Law 2: what no window bounds (consumption, cycles, and all that such rules use) has to be right from
+the beginning, and has no horizon but that. A rule consumes its Temps: which are left at 40 s
+follows from all before.
 
 Law 3: nothing before the instant from which a rule holds matters to it; and nothing at all to one
 that ends before it has to be right. Such a rule can be dropped: fire ends at 26 s, all sinks have

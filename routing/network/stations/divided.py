@@ -4,12 +4,14 @@ tree for sinks (7.3.2, 7.3.5, 7.3.6).
 Law 1: what comes from local sources is kept in the ledger, and goes to each tree whose rules use it
 and to those below that want it. While there is no plan for the tree as it is, it waits; so do the
 sources' promises. A tree that begins is sent all that is kept and may still matter to it, one that
-goes on what was held: both have all that matters, and nothing twice.
+goes on what was held: both have all that matters, and nothing twice. A Temp comes while the tree
+pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
 
 Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
 others from the single one. So of rules of own types this broker has what its own tree has given,
 however far the single one, which may evaluate them for the sake of others, has come. When such a
-type is routed they are to be found once more from there on (brokers.trees, Law 5).
+type is routed they are to be found once more from there on (brokers.trees, Law 5). b3 has Fires of
+its own tree up to 40 s, the single one is at 50 s: b3 has them up to 40 s.
 
 Law 3: a rule of which nobody says up to where he has it is evaluated nowhere. It is due from where
 the sources of what it needs have promised to be: who subscribes later gets its composite events
@@ -22,7 +24,8 @@ promised up to 40 s and 45 s: who subscribes now gets the Fires from 40 s on.
 Law 4: where somebody is out of reach who publishes what a rule needs, or what those above it need,
 nobody here can say how far that has been evaluated there, so neither from which instant on the rule
 would hold nor up to which it does: it is neither deployed nor removed. By arrival there is no such
-instant, and nothing is refused; a rule ends as soon as it is removed.
+instant, and nothing is refused; a rule ends as soon as it is removed. b3 has published Temp, and is
+out of reach: fire over Temp cannot be removed.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ from routing.network.stations.processing import Generation, Processing
 from routing.network.stations.publishers import Publishers
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
+from routing.network.stations.tree_part import TreePart
 from routing.network.tables.branch import Branch
 from routing.network.tables.ends import CLOSED
 from routing.network.tables.outbox import message_sized
@@ -56,7 +60,7 @@ from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, SourceState
 from routing.wire.extent import fitting
 from rules.engine.conflict import Conflict
-from rules.engine.engine import NOTHING, Detections, kept_by_all
+from rules.engine.engine import Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
@@ -83,15 +87,14 @@ class DividedDetection(Detection):
         """The types that lag here, in all trees."""
         self.ended: dict[str, int] = {}
         """The rules that have ended by themselves in some tree here, and up to when they hold."""
-        self.station = self._new_station()
+        self.part = TreePart(self._new_station(), router)
+        """The broker's part in the single tree."""
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
         self._held: list[Sequence[EventBatch]] | None = []
         """Batches that wait for the rules to be divided; None while they are."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
-        self._due: dict[str, int] = {}
-        """From when on composite events of rules have to be found, since they began anew."""
         self.fronts: dict[str, int] = {}
         self.type_marks: dict[str, int] = {}
         self.rule_marks: dict[str, int] = {}
@@ -101,8 +104,6 @@ class DividedDetection(Detection):
         begun anew since, and the root may be another."""
         self.committed: dict[str, int] = {}
         """By rule, up to where composite events have arrived everywhere (surveying)."""
-        self._outdated: set[str] = set()
-        """The rules of the station that are there no more, until the next plan."""
         self.grove = Grove()
         """The trees for sinks, and which of them have news."""
         self._clock: int | None = None
@@ -124,6 +125,11 @@ class DividedDetection(Detection):
         kind = ArrivalStation if self._by_arrival else Station
         engine, most = self._engine.fresh(), self._config.waiting_events_max
         return kind(self._name, engine, most, self.lags)
+
+    @property
+    def station(self) -> Station:
+        """The station of the single tree."""
+        return self.part.station
 
     @property
     def branches(self) -> Mapping[str, Branch]:
@@ -189,47 +195,28 @@ class DividedDetection(Detection):
         """Up to where a rule's composite events have come, and are complete (Law 2)."""
         if self._by_arrival:
             return CLOSED  # nothing waits
-        name = deployed.rule.name
-        tree = self._own_tree_of(name)
-        if tree is not None:
-            return tree.due_mark(name)
-        here = self._has(name)
-        if self.station.has_ended(name) if here else name in self._router.ended:
-            return CLOSED
-        return self._mark_of(name)
+        return self._part_of(deployed.rule.name).due_mark(deployed.rule.name)
 
     def _mark_of(self, name: str) -> int:
-        tree = self._own_tree_of(name)
-        return self._single_mark_of(name) if tree is None else tree.mark_of(name)
+        return self._part_of(name).mark_of(name)
 
-    def _single_mark_of(self, name: str) -> int:
-        before = self._router.marks.get(name, TIME_MIN)
-        return max(before, self.station.outlook(name)) if self._has(name) else before
-
-    def _own_tree_of(self, name: str) -> Processing | None:
-        """The own tree, if this broker's sinks get the rule's composite events from there."""
+    def _part_of(self, name: str) -> TreePart:
+        """The part in the tree from which this broker's sinks get a rule's composite events."""
         tree = self.grove.trees.get(self._name)
         if tree is None:
-            return None
+            return self.part
         deployed = self._deployments.find(name)
         if deployed is None or deployed.rule.defines.name not in self.kinds.own:
-            return None
+            return self.part
         found = tree.rules.get(name)  # mostly the same object, which compares in no time
-        return tree if found is deployed or found == deployed else None
-
-    def _has(self, name: str) -> bool:
-        """Whether a rule is evaluated here, on the single tree."""
-        return name in self.station.rules and name not in self._outdated
+        return tree.part if found is deployed or found == deployed else self.part
 
     def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
         here; of those that it was told something about, and that may still give some.
         """
         wanted = set(wanted)
-        names = {name for name in wanted & self._routed if name in self._router.marks}
-        names -= self._router.ended
-        names |= self.station.rules.keys()
-        found = {name: self._single_mark_of(name) for name in sorted(names)}
+        found = self.part.dues(wanted & self._routed)
         for name, mark in self._dues_of_trees(wanted):
             found[name] = min(mark, found.get(name, CLOSED))
         return found
@@ -241,8 +228,8 @@ class DividedDetection(Detection):
         own = self.own
         if own is not None:
             for name in sorted(wanted & own.wanted):
-                if not own.has_ended(name):
-                    yield name, own.mark_of(name)
+                if not own.part.has_ended(name):
+                    yield name, own.part.mark_of(name)
 
     @property
     def promises(self) -> dict[str, int]:
@@ -295,11 +282,9 @@ class DividedDetection(Detection):
     def forget(self, names: Iterable[str]) -> None:
         """Forget rules that are gone: nothing that was said or found of them counts."""
         for name in names:
-            self._router.forget(name)
-            for known in (self._due, self.rule_marks, self.evaluated, self.committed, self.ended):
+            self.part.forget(name)
+            for known in (self.rule_marks, self.evaluated, self.committed, self.ended):
                 known.pop(name, None)
-            if name in self.station.rules:
-                self._outdated.add(name)
 
     def configure(self, config: NodeConfig) -> None:
         """Take over the limits of what waits and of what is kept."""
@@ -480,7 +465,7 @@ class DividedDetection(Detection):
         return own.resume(reached) if own is not None and self._name in self._begun else {}
 
     def _station_of(self, old: Processing | None) -> Station:
-        """A station for a tree; by arrival, what goes on goes on (arrival, Law 3)."""
+        """A station for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
         if self._by_arrival and old is not None:
             return old.station
         station = self._new_station()
@@ -504,7 +489,7 @@ class DividedDetection(Detection):
         self.lags.keep(station.lagging for station in self.stations)
         self._router.follow_division(division, self._mixed)
         self.station.follow(division)
-        self._outdated.clear()
+        self.part.settle()
 
     def begin_anew(
         self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
@@ -519,9 +504,9 @@ class DividedDetection(Detection):
             self.follow(division)
             return {}
         self._feed_trees()
-        self._due = {name: time for name, time in due.items() if name in self._single}
+        self.part.due = {name: time for name, time in due.items() if name in self._single}
         rules = [one.rule.name for one in division.rules]
-        again = self._router.begin_anew(rules, self._due, front)
+        again = self._router.begin_anew(rules, self.part.due, front)
         self.station.begin_anew()
         self._follow(division)
         self.ledger.begin_anew()
@@ -671,10 +656,7 @@ class DividedDetection(Detection):
             if self._held is None:
                 self._hear_publishers()
             own = self.publishers.marks
-            detected = self.station.advance(own, self._time(now), round(now * MICROSECONDS))
-            if detected is not None:
-                marked = not self._by_arrival
-                detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
+            detected = self.part.advance(own, self._time(now), round(now * MICROSECONDS))
             if detected is not None:
                 found.append(detected)
         if self._router.has_news:
@@ -715,7 +697,7 @@ class DividedDetection(Detection):
         """The greatest mark of a rule that is evaluated, or was told of, here."""
         evaluated = (one.outlook(name) for one in self.stations for name in one.rules)
         own = self.own
-        told = [] if own is None else [own.mark_of(name) for name in own.wanted]
+        told = [] if own is None else [own.part.mark_of(name) for name in own.wanted]
         front: int = max([TIME_MIN, *evaluated, *self._router.marks.values(), *told])
         return front
 
@@ -723,15 +705,13 @@ class DividedDetection(Detection):
         """Tell all marks, whether anybody waits for them or not."""
         self._router.tell_all()
         for tree in self.trees.values():
-            tree.tell_all_marks()
+            tree.part.router.tell_all()
         self.grove.touch_all()
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""
-        if self.is_at_work:
-            rules = () if self._by_arrival else self.station.rules
-            self._router.tell(self.station, NOTHING, rules, self._due)
-            self._router.repeat_marks()
+        if self.is_at_work and not self._by_arrival:
+            self.part.tell_marks()
 
 
 def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:

@@ -18,7 +18,8 @@ dropped, too (brokers.md section 5). b3 has fire up to 13 s: a Fire of 12 s that
 is not offered to sinks there.
 
 Law 4: of rules that are *aside*, sinks here get composite events from a tree of their own (divided,
-Law 2). What is told of them is passed on as ever, but says nothing of what this broker has.
+Law 2). What is told of them is passed on as ever, but says nothing of what this broker has. b3 has
+a tree of its own for Fire: what b2 tells of fire along the single one says nothing of it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from routing.delivery.joining import joined
 from routing.messages import Flow, Want
 from routing.network.recovery.dues import from_due_on
-from routing.network.stations.station import Station
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal_of_type
 from routing.network.tables.ends import CLOSED
@@ -290,27 +290,6 @@ class Router:
         """Send what was detected here to all who want it, with the marks of the rules here."""
         order = detections.order if len(detections) else None
         self._pass(detections.batches, order, marks, ended, None)
-
-    def tell(
-        self,
-        station: Station,
-        detections: Detections,
-        rules: Collection[str],
-        due: Mapping[str, int],
-    ) -> None:
-        """Send a station's composite events, and what marks they wait for, to who wants them."""
-        marks = {name: station.outlook(name) for name in rules}
-        ended = {name for name in rules if station.has_ended(name)}
-        self.route_found(from_due_on(detections, due), marks, ended)
-
-    def tell_found(
-        self, station: Station, detected: Detections, due: Mapping[str, int], *, marked: bool = True
-    ) -> Detections | None:
-        """Tell what a station has detected, or what marks have moved; gives what is news here."""
-        if not (detected.batches or station.news):
-            return None
-        self.tell(station, detected, station.news if marked else (), due)
-        return self.news(detected)
 
     def pass_detected(
         self, batches: tuple[EventBatch, ...], order: Int64s | None, sender: str

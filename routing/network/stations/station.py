@@ -8,7 +8,8 @@ that nobody publishes or has published is given nothing, and rules that need it 
 Law 1: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered, and says no more than that all has
 come that the rules need which ask here. So where a child has kept events for a rule, and sends them
-all from now on, what it has said before of their type counts no more.
+all from now on, what it has said before of their type counts no more. Smoke is master: Temps of b3
+are asked for up to 40 s, and Temp's mark is 40 s.
 
 Law 2: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
 ended, and nothing waits for it. fire ends at 26 s; once it has been evaluated up to there, Temps of

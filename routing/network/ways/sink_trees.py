@@ -3,10 +3,12 @@
 Law 1: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
 sources publish events of the type, too. Its composite events come from one place, along the single
 tree (brokers.md section 6). All other defined types are *own*: who wants them finds them itself.
-Where no trees of sinks stand (``adaptive`` may choose so) all are routed.
+Where no trees of sinks stand (``adaptive`` may choose so) all are routed. fire is own; once
+somebody publishes Fire, too, Fire is routed, and so is what uses it.
 
 Law 2: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones,
-those over the neighbour that is the first by name.
+those over the neighbour that is the first by name. b1 has links of 5 ms to b2 and b3, both 5 ms
+from b4: b4's father is b2.
 """
 
 from __future__ import annotations
