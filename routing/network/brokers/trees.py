@@ -43,8 +43,6 @@ from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
-from routing.network.stations.divided import Planned
-from routing.network.stations.processing import Generation
 from routing.network.strategy import has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
@@ -255,17 +253,13 @@ class SinkTrees:
         """
         detection = self._detection
         before = detection.trees
-        planned = [self._planned(tree, plan) for tree in plan.trees]
-        again = detection.follow_trees(plan, planned, self._kinds, division)
+        divisions = [self._agreed.divided_for(tree, plan) for tree in plan.trees]
+        again = detection.follow_trees(plan, divisions, self._kinds, division)
         self._openings.open(before)
         self._asked_for = self._answered = None
         self._agenda.look_again()  # what is wanted may be another than this plan has
         self._confirm_planned()
         return again
-
-    def _planned(self, tree: SinkTree, plan: Plan) -> Planned:
-        generation = Generation(plan.root, plan.epoch, tree.number)
-        return tree, generation, self._agreed.divided_for(tree, plan)
 
 
 def _pairs(links: Iterable[Edge]) -> set[frozenset[str]]:

@@ -38,13 +38,13 @@ from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
-from routing.messages import Code, Plan, SinkTree
+from routing.messages import Code, Plan
 from routing.network.recovery.dues import chosen, horizons
 from routing.network.recovery.ledger import Ledger
 from routing.network.stations.arrival import ArrivalStation
 from routing.network.stations.grove import Grove
 from routing.network.stations.lagging import Lags
-from routing.network.stations.processing import Generation, Processing
+from routing.network.stations.processing import Processing, generation_of
 from routing.network.stations.publishers import Publishers
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
@@ -67,8 +67,6 @@ OUT_OF_REACH = "is out of reach"
 """Words of a refusal by Law 4 for a broker; nothing has been done then."""
 PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
-Planned = tuple[SinkTree, Generation, Division]
-"""A tree for sinks, its generation, and how its rules are divided."""
 
 
 class DividedDetection(Detection):
@@ -430,23 +428,22 @@ class DividedDetection(Detection):
             self._held = []
 
     def follow_trees(
-        self, plan: Plan, trees: Sequence[Planned], kinds: Kinds, division: Division
+        self, plan: Plan, divisions: Sequence[Division], kinds: Kinds, division: Division
     ) -> Mapping[str, int]:
-        """Set the trees for sinks that stand from now on, beside the single one with its division.
+        """Set the trees for sinks that stand from now on, with their divisions, beside the single
+        one with its own.
 
         ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
         events come again that this broker's sinks want.
         """
-        before, reached, due = self.trees, self._reached(), dict(plan.due)
+        before, reached = self.trees, self._reached()
         standing: dict[str, Processing] = {}
-        for planned, generation, divided in trees:
-            root, filters, mixed = planned.root, planned.filters, planned.mixed
-            old = before.get(root)
-            if old is None or old.generation != generation:
-                station = self._station_of(old)
-                parts = (filters, mixed, divided, station, due, plan.front, self._router.matching)
-                old = Processing(self._name, root, generation, *parts)
-            standing[root] = old
+        for planned, divided in zip(plan.trees, divisions, strict=True):
+            tree = before.get(planned.root)
+            if tree is None or tree.generation != generation_of(planned, plan):
+                station, matching = self._station_of(tree), self._router.matching
+                tree = Processing(self._name, plan, planned, divided, station, matching)
+            standing[planned.root] = tree
         self.grove.plant(standing)
         self._begun = frozenset(
             root for root, tree in self.trees.items() if before.get(root) is not tree

@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from matcher.matching import ON_PROCESSOR, Matching
+from matcher.matching import Matching
 from matcher.model import EventBatch
 from routing.delivery.joining import joined
-from routing.messages import Flow, Forward, Want
+from routing.messages import Flow, Forward, Plan, SinkTree, Want
 from routing.network.recovery.dues import horizons, needed
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
@@ -53,34 +53,29 @@ class Generation:
     number: int
 
 
-class Processing:
-    """Owner of what one broker knows and does in one tree.
+def generation_of(planned: SinkTree, plan: Plan) -> Generation:
+    """The generation of a tree of a plan, which may have begun with an earlier one."""
+    return Generation(plan.root, plan.epoch, planned.number)
 
-    ``filters`` and ``mixed`` as in SinkTree. ``due``: from when on composite events of rules have
-    to be found, since they began anew; ``front`` as in Plan.
-    """
+
+class Processing:
+    """Owner of what one broker knows and does in one tree of a plan."""
 
     def __init__(
         self,
         name: str,
-        root: str,
-        generation: Generation,
-        filters: tuple[str, ...],
-        mixed: bool,
+        plan: Plan,
+        planned: SinkTree,
         division: Division,
         station: Station,
-        due: Mapping[str, int],
-        front: int,
-        matching: Matching = ON_PROCESSOR,
+        matching: Matching,
     ) -> None:
-        self.root = root
-        self.generation = generation
-        self.filters = filters
-        self.mixed = mixed
+        self.root, self.filters, self.mixed = planned.root, planned.filters, planned.mixed
+        self.generation = generation_of(planned, plan)
         self.division = division
         self.station = station
         self.rules = {one.rule.name: one for one in division.rules}
-        types = {type_named(text) for text in filters}
+        types = {type_named(text) for text in self.filters}
         self.wanted = frozenset(
             one.rule.name for one in division.rules if one.rule.defines.name in types
         )
@@ -105,9 +100,9 @@ class Processing:
         """Marks of local sources, as far as they concern the tree."""
         self._flows: list[tuple[str, Flow]] = []
         """Flows that children have sent since ``advance``."""
-        self._front = front
+        self._front = plan.front
         self.part = TreePart(station, self._make_router(name, matching))
-        self.part.due = {name: time for name, time in due.items() if name in self.rules}
+        self.part.due = {name: time for name, time in plan.due if name in self.rules}
         station.follow(division)
 
     def _make_router(self, name: str, matching: Matching) -> Router:

@@ -70,8 +70,6 @@ class Station:
         self._is_anew = True
         """Whether everything is to be looked at, after another plan."""
         self._progress = Progress()
-        self._until: Mapping[str, int] = {}
-        """Where rules here end, of those that do."""
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
         self.lagging = Lagging(lags)
@@ -206,9 +204,9 @@ class Station:
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
             self._engine.remove(gone)
         self._install([one for rule, one in here.items() if before.get(rule) != one], division)
-        self._until = {rule: one.end for rule, one in here.items() if one.until is not None}
-        for rule, until in self._until.items():
-            self._engine.end(rule, until)
+        for rule, one in here.items():
+            if one.until is not None:
+                self._engine.end(rule, one.until)
         self._ending = frozenset(one.rule.name for one in division.rules if one.until is not None)
         self._engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
@@ -216,7 +214,7 @@ class Station:
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
-        self._progress.arrange(duties, published, self._together, self._over)
+        self._progress.arrange(duties, published, self._together, self._engine.over)
         self._follow_pulls(division)
         self.lagging.begin_anew()
         self.outbox.begin_anew()
@@ -329,7 +327,7 @@ class Station:
         progress = self._progress
         moved = progress.hear(own, self._pulls if self.is_pulling else None, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
-        if self._until and progress.note_over(self._over):
+        if self._ending and progress.note_over(self._engine.over):
             is_anew, moved = True, set(progress.said.types)
         if detections is not NOTHING:
             self._take_found(detections)
@@ -364,12 +362,6 @@ class Station:
             pull = one.fragment.pull
             if pull is not None:
                 yield pull.slaves | {pull.master.type.name}
-
-    @property
-    def _over(self) -> frozenset[str]:
-        """The rules here that are over (Law 2)."""
-        mark = self._engine.mark
-        return frozenset(rule for rule, until in self._until.items() if mark(rule) >= until)
 
     def _take_found(self, detections: Detections) -> None:
         """Give what was found to whom it concerns here."""
