@@ -97,7 +97,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
     requests = Requests(ground, agenda, visiting)
     passing = Passing(ground, agreed, visiting, moved)
     openings = Openings(ground, moved)
-    trees = SinkTrees(ground, agreed, agenda, needs, visiting, wanting, openings)
+    trees = SinkTrees(ground, agreed, agenda, needs, wanting, openings)
     chooser = _chooser_of(ground, agreed, chosen, trees)
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
     surveying = Surveying(ground, agreed, agenda, needs, measuring)

@@ -260,9 +260,9 @@ class Planning:
             self._detection.drop(over(self._ground.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
-        self._trees.note_publishing()
+        before = self._visiting.published
         self._requests.do_due(homes)
-        self._trees.note_joined()
+        self._trees.joined = frozenset(name for _, _, name in self._visiting.published - before)
         if self._measuring is not None:
             self._measuring.begin_plan()
 

@@ -41,7 +41,6 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
-from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
 from routing.network.strategy import has_sink_trees
 from routing.network.tables.covering import maximal
@@ -61,7 +60,6 @@ class SinkTrees:
         agreed: Agreed,
         agenda: Agenda,
         needs: Needs,
-        visiting: Visiting,
         wanting: Wanting,
         openings: Openings,
     ) -> None:
@@ -70,7 +68,6 @@ class SinkTrees:
         self._agreed = agreed
         self._agenda = agenda
         self._needs = needs
-        self._visiting = visiting
         self._wanting = wanting
         self._openings = openings
         self._detection = ground.detection
@@ -86,10 +83,8 @@ class SinkTrees:
         """Filters that it has said its sinks want, for the plan that is on its way."""
         self._unplanned: list[tuple[Link, Confirmed]] = []
         """The subscriptions that wait for a plan (Law 4)."""
-        self._published: set[tuple[str, str, str]] = set()
-        """At the root: which source published where and what when the tree last paused."""
-        self._joined: set[str] = set()
-        """At the root: the types that Law 3 speaks of, since the last plan."""
+        self.joined: frozenset[str] = frozenset()
+        """At the root: the types of which sources join with the plan that is being made (Law 3)."""
 
     # --- what sinks want ---
 
@@ -196,14 +191,6 @@ class SinkTrees:
         if self._answered:
             found.wants.append((self._ground.name, self._answered))
 
-    def note_publishing(self) -> None:
-        """At the root: the tree pauses, and nothing of what was asked is done yet."""
-        self._published = self._visiting.published
-
-    def note_joined(self) -> None:
-        """At the root: all of that is done."""
-        self._joined = {name for _, _, name in self._visiting.published - self._published}
-
     @property
     def rerouted(self) -> frozenset[str]:
         """At the root: the types that come along the single tree with the plan that is being made,
@@ -242,7 +229,7 @@ class SinkTrees:
             and (old.generation.centre, old.generation.epoch) == (plan.root, plan.epoch)
             and (old.filters, old.mixed) == (tree.filters, tree.mixed)
             and not any(old.has_link(*link) for link in self._lost)
-            and old.used.isdisjoint(self._joined)
+            and old.used.isdisjoint(self.joined)
             and old.division == (new := self._agreed.divided_for(tree, plan))
             and old.division.ends == new.ends
         )
