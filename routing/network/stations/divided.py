@@ -670,7 +670,7 @@ class DividedDetection(Detection):
             if self.is_at_work:
                 own = tree.advance(self.publishers.marks, self._clock, round(now * MICROSECONDS))
             else:
-                own = tree.relay()
+                own = tree.take_relayed()
             if own is not None:
                 yield own
 

@@ -98,8 +98,6 @@ class Processing:
         self._clock: int | None = None
         self._own_used: Mapping[str, int] = {}
         """Marks of local sources, as far as they concern the tree."""
-        self._flows: list[tuple[str, Flow]] = []
-        """Flows that children have sent since ``advance``."""
         self._front = plan.front
         self.part = TreePart(station, self._make_router(name, matching))
         self.part.due = {name: time for name, time in plan.due if name in self.rules}
@@ -158,13 +156,17 @@ class Processing:
             self.push(tuple(needed(batches, since)))
 
     def take(self, child: str, message: Forward | Flow) -> None:
-        """Take in what a child has sent; nothing comes of it before ``advance``."""
+        """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
         if self._unheard:
             self._unheard -= {child}
+        router = self.part.router
         if isinstance(message, Forward):
             self.station.take(child, message)
-        else:
-            self._flows.append((child, message))
+            return
+        if message.batches:
+            router.pass_detected(message.batches, message.order, child)
+        if message.marks:
+            router.pass_marks(message.marks, child)
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
         """Evaluate what the marks allow; gives, at the root, what is for its sinks.
@@ -172,28 +174,21 @@ class Processing:
         As Station.advance; None also where only marks have come that nobody waits for.
         """
         is_same = own is self._own and clock is None and self._clock is None
-        if is_same and not (self.station.has_news or self._flows or self.part.router.has_news):
+        if is_same and not (self.station.has_news or self.part.router.has_news):
             return None  # a broker is in many trees, and most inputs concern few of them
         self._clock = clock
         if own is not self._own:
             self._own = own
             self._own_used = {name: mark for name, mark in own.items() if name in self.used}
         detected = self.part.advance(self._own_used, clock, now)
-        elsewhere = self.relay()
+        elsewhere = self.take_relayed()
         if detected is None or not self.is_root:
             return elsewhere
         return detected if elsewhere is None else joined((detected, elsewhere))
 
-    def relay(self) -> Detections | None:
-        """Pass on what others have found, and evaluate nothing (Law 4); gives as ``advance``."""
+    def take_relayed(self) -> Detections | None:
+        """Give what others have found, and evaluate nothing (Law 4); as ``advance``."""
         router = self.part.router
-        if self._flows:
-            flows, self._flows = self._flows, []
-            for child, flow in flows:
-                if flow.batches:
-                    router.pass_detected(flow.batches, flow.order, child)
-                if flow.marks:
-                    router.pass_marks(flow.marks, child)
         elsewhere = router.take_detected() if router.has_news else None
         return elsewhere if self.is_root else None
 
