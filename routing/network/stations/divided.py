@@ -638,7 +638,13 @@ class DividedDetection(Detection):
 
     def advance(self, now: float) -> Detections | None:
         """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 2)."""
-        found = self._advance_single(now)
+        if not self.is_at_work:
+            found = self.part.take_relayed()
+        else:
+            if self._held is None:
+                self._hear_publishers()
+            own = self.publishers.marks
+            found = self.part.advance(own, self._time(now), round(now * MICROSECONDS))
         if self.grove.trees:
             if self.kinds.own:
                 found = [self._only_routed(one) for one in found]
@@ -647,32 +653,16 @@ class DividedDetection(Detection):
             return found[0] if found else None
         return joined(found)
 
-    def _advance_single(self, now: float) -> list[Detections]:
-        found = []
-        if self.is_at_work:
-            if self._held is None:
-                self._hear_publishers()
-            own = self.publishers.marks
-            detected = self.part.advance(own, self._time(now), round(now * MICROSECONDS))
-            if detected is not None:
-                found.append(detected)
-        if self._router.has_news:
-            elsewhere = self._router.take_detected()
-            if elsewhere is not None:
-                found.append(elsewhere)
-        return found
-
     def _advance_trees(self, now: float) -> Iterator[Detections]:
         before, self._clock = self._clock, self._time(now)
         if self._clock is not None or before is not None:
             self.grove.touch_all()
         for tree in self.grove.news:
             if self.is_at_work:
-                own = tree.advance(self.publishers.marks, self._clock, round(now * MICROSECONDS))
+                own = self.publishers.marks
+                yield from tree.advance(own, self._clock, round(now * MICROSECONDS))
             else:
-                own = tree.take_relayed()
-            if own is not None:
-                yield own
+                yield from tree.take_relayed()
 
     def _only_routed(self, detections: Detections) -> Detections:
         own = self.kinds.own

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 
 from matcher.matching import Matching
 from matcher.model import EventBatch
-from routing.delivery.joining import joined
 from routing.messages import Flow, Forward, Plan, SinkTree, Want
 from routing.network.recovery.dues import horizons, needed
 from routing.network.stations.router import Router
@@ -168,29 +167,24 @@ class Processing:
         if message.marks:
             router.pass_marks(message.marks, child)
 
-    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
-        """Evaluate what the marks allow; gives, at the root, what is for its sinks.
-
-        As Station.advance; None also where only marks have come that nobody waits for.
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
+        """Evaluate what the marks allow, as TreePart.advance; gives, at the root, what is for its
+        sinks.
         """
         is_same = own is self._own and clock is None and self._clock is None
         if is_same and not (self.station.has_news or self.part.router.has_news):
-            return None  # a broker is in many trees, and most inputs concern few of them
+            return []  # a broker is in many trees, and most inputs concern few of them
         self._clock = clock
         if own is not self._own:
             self._own = own
             self._own_used = {name: mark for name, mark in own.items() if name in self.used}
-        detected = self.part.advance(self._own_used, clock, now)
-        elsewhere = self.take_relayed()
-        if detected is None or not self.is_root:
-            return elsewhere
-        return detected if elsewhere is None else joined((detected, elsewhere))
+        found = self.part.advance(self._own_used, clock, now)
+        return found if self.is_root else []
 
-    def take_relayed(self) -> Detections | None:
-        """Give what others have found, and evaluate nothing (Law 4); as ``advance``."""
-        router = self.part.router
-        elsewhere = router.take_detected() if router.has_news else None
-        return elsewhere if self.is_root else None
+    def take_relayed(self) -> list[Detections]:
+        """The same, where nothing is evaluated (Law 4)."""
+        found = self.part.take_relayed()
+        return found if self.is_root else []
 
     @property
     def has_messages(self) -> bool:

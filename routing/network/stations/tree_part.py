@@ -62,13 +62,18 @@ class TreePart:
         """The station follows another division."""
         self._outdated.clear()
 
-    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
         """Evaluate what the marks allow, as Station.advance, and tell of it; gives what is news."""
         detected = self.station.advance(own, clock, now)
         if detected is None or not (detected.batches or self.station.news):
-            return None
+            return self.take_relayed()
         self._tell(detected, self.station.news)
-        return self.router.news(detected)
+        return [self.router.news(detected), *self.take_relayed()]
+
+    def take_relayed(self) -> list[Detections]:
+        """Give what others have found, and evaluate nothing."""
+        elsewhere = self.router.take_detected() if self.router.has_news else None
+        return [] if elsewhere is None else [elsewhere]
 
     def tell_marks(self) -> None:
         """Tell the marks of all rules here, and what others have told, to who has not heard it."""
