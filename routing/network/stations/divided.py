@@ -167,7 +167,7 @@ class DividedDetection(Detection):
     @property
     def marks(self) -> Mapping[str, int]:
         """Each rule's mark, as far as it is known here."""
-        return {one.rule.name: self._mark_of(one.rule.name) for one in self._deployments.rules}
+        return {one.rule.name: self.reached(one.rule.name) for one in self._deployments.rules}
 
     @property
     def duplicates(self) -> int:
@@ -195,8 +195,9 @@ class DividedDetection(Detection):
             return CLOSED  # nothing waits
         return self._part_of(deployed.rule.name).due_mark(deployed.rule.name)
 
-    def _mark_of(self, name: str) -> int:
-        return self._part_of(name).mark_of(name)
+    def reached(self, rule: str) -> int:
+        """Up to where this broker has a rule's composite events."""
+        return self._part_of(rule).mark_of(rule)
 
     def _part_of(self, name: str) -> TreePart:
         """The part in the tree from which this broker's sinks get a rule's composite events."""
@@ -268,10 +269,6 @@ class DividedDetection(Detection):
             return self._time(now)
         still_open = [promises[name] for name in needs if name in promises]
         return min(still_open) if still_open else self._beyond(needs)
-
-    def reached(self, rule: str) -> int:
-        """Up to where this broker has a rule's composite events."""
-        return self._mark_of(rule)
 
     def count_on(self, names: Iterable[str]) -> None:
         """Count on these rules' composite events, from where they have come to."""
@@ -473,7 +470,7 @@ class DividedDetection(Detection):
     def _reached(self) -> Mapping[str, int]:
         """How far this broker has the composite events of the rules that its sinks want."""
         rules = self._deployments.rules
-        marks = {one.rule.name: self._mark_of(one.rule.name) for one in rules}
+        marks = {one.rule.name: self.reached(one.rule.name) for one in rules}
         return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
 
     def follow(self, division: Division) -> None:
@@ -548,11 +545,8 @@ class DividedDetection(Detection):
         self.committed = dict(due)
         self.ledger.commit(horizons(self._deployments.rules, due))
 
-    def beyond(self, names: Sequence[str]) -> int | None:
-        """An instant beyond all that was published of these types, and all of their marks."""
-        return self._beyond(names)
-
     def _beyond(self, names: Iterable[str]) -> int | None:
+        """An instant beyond all that was published of these types, and all of their marks."""
         if self._by_arrival:
             return None  # the broker that evaluates a rule says from when on it holds
         names = tuple(names)
