@@ -41,7 +41,6 @@ from routing.network.stations.divided import DividedDetection
 from routing.network.stations.overview import NetworkOverview, broker_facts
 from routing.network.stations.router import Router
 from routing.network.strategy import Strategy
-from routing.network.tables.moved import Moved
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
@@ -77,14 +76,13 @@ class Broker(Node):
         terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
         self.overlay = Overlay(replace(overlay, terms=terms), now)
         self._strategy_name = strategy.name
-        self._moved = Moved()
         self._visitors = Visitors()
         self._router = Router(overlay.name, config.matching)
         self._agreed = Agreed(type(strategy), config.ordering, self._router)
         super().__init__(config, engine, now)
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()
-        parts = parts_of(self._ground, self._agreed, self._agenda, self._moved)
+        parts = parts_of(self._ground, self._agreed, self._agenda)
         self._needs = parts.needs
         self._wanting = parts.wanting
         self._knowing = parts.knowing
@@ -108,7 +106,6 @@ class Broker(Node):
         return NetworkOverview(
             self.overlay.name,
             self._agreed.division,
-            self._moved,
             self._visitors,
             self._divided,
             self._deployments,

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from routing.messages import Awakening, Forward, Opened, Shared
+from routing.messages import Awakening, Opened, Shared
 from routing.network.brokers.ground import Ground
 from routing.network.stations.processing import Generation, Processing
-from routing.network.tables.moved import Moved
 from routing.network.tables.sharing import ForTree, messages_of, share
 from routing.partition.asking import AskedSpans
 
@@ -20,9 +19,8 @@ from routing.partition.asking import AskedSpans
 class Openings:
     """Both directions of each link, for all trees together."""
 
-    def __init__(self, ground: Ground, moved: Moved) -> None:
+    def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self._moved = moved
         self._grove = ground.detection.grove
         self.fathers: tuple[str, ...] = ()
         """The neighbours that events of local sources are sent to, to be evaluated."""
@@ -86,9 +84,7 @@ class Openings:
             tree = self._grove.trees.get(root)
             if tree is not None and neighbour in tree.children and mark == tree.mark:
                 self._grove.touch(root)
-                tree.take(neighbour, message)
-                if isinstance(message, Forward):
-                    self._moved.hear(neighbour, message.marks, now)
+                tree.take(neighbour, message, now)
 
     def hear_awakening(self, neighbour: str, message: Awakening) -> None:
         """A father asks for what waits here."""

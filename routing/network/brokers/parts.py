@@ -56,7 +56,6 @@ from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
 from routing.network.strategy import ChosenByRates, chosen_by
-from routing.network.tables.moved import Moved
 
 Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
@@ -88,15 +87,15 @@ class Parts:
         return (self.surveying, self.inputs, *measuring)
 
 
-def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Parts:
+def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
     """The parts of a broker with this strategy."""
     chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
     wanting = Wanting(ground, agenda)
     knowing = Knowing(ground, agreed, agenda, needs, visiting)
     requests = Requests(ground, agenda, visiting)
-    passing = Passing(ground, agreed, visiting, moved)
-    openings = Openings(ground, moved)
+    passing = Passing(ground, agreed, visiting)
+    openings = Openings(ground)
     trees = SinkTrees(ground, agreed, agenda, needs, wanting, openings)
     chooser = _chooser_of(ground, agreed, chosen, trees)
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)

@@ -23,7 +23,6 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.arrivals import Arrivals
-from routing.network.tables.moved import Moved
 from routing.order import in_sequence
 from routing.partition.asking import AskedSpans
 
@@ -36,7 +35,6 @@ class Passing:
         ground: Ground,
         agreed: Agreed,
         visiting: Visiting,
-        moved: Moved,
     ) -> None:
         self._ground = ground
         self._moment = ground.moment
@@ -44,7 +42,6 @@ class Passing:
         self._detection = ground.detection
         self._agreed = agreed
         self._visiting = visiting
-        self._moved = moved
         self._arrivals = Arrivals(ground.config.repeat_ids_max, ground.config.sources_max)
 
     def configure(self, repeat_ids_max: int) -> None:
@@ -84,8 +81,7 @@ class Passing:
             self._ground.check_schemas(message.batches)
             if message.fresh:
                 self._pass_published(message.batches[: message.fresh], neighbour)
-            self._detection.station.take(neighbour, message)
-            self._moved.hear(neighbour, message.marks, self._moment.now)
+            self._detection.station.take(neighbour, message, self._moment.now)
 
     def hear_awakening(self, neighbour: str, message: Awakening) -> None:
         """The father asks for what waits here."""

@@ -74,14 +74,14 @@ class ArrivalStation(Station):
             self._come.append((come, fresh, None))
             self.has_news = True
 
-    def take(self, child: str, message: Forward) -> None:
+    def take(self, child: str, message: Forward, now: float) -> None:
         """Take in what a child has sent, perhaps of what has waited there (Law 3)."""
         if message.came is not None:
             times = np.frombuffer(message.came, "<i8").astype(np.int64)
             self._come.append((message.batches, False, times))
             self.has_news = True
             message = Forward((), message.marks, 0, message.answers)
-        super().take(child, message)
+        super().take(child, message, now)
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
         """Evaluate what has come; None when nothing has."""

@@ -19,7 +19,6 @@ from routing.network.stations.processing import Processing
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
 from routing.network.tables.ends import CLOSED
-from routing.network.tables.moved import Moved
 from routing.network.ways.places import Division
 from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
@@ -123,8 +122,7 @@ class NetworkOverview(Overview):
     tells what it is on the single tree, if that has it; else in the tree of this broker's own
     sinks; else in one in which it is evaluated here; else in the first that has it.
 
-    ``division`` gives how they are divided, ``moved`` when each neighbour below has last moved a
-    type's mark, in seconds. ``visitors``: the sources at other brokers, at the root.
+    ``division`` says how they are divided; ``visitors``: the sources at other brokers, at the root.
     """
 
     _detection: DividedDetection
@@ -133,14 +131,12 @@ class NetworkOverview(Overview):
         self,
         name: str,
         division: Callable[[], Division | None],
-        moved: Moved,
         visitors: Visitors,
         *parts: Any,
     ) -> None:
         super().__init__(*parts)
         self._name = name
         self._division = division
-        self._moved = moved
         self._visitors = visitors
 
     @property
@@ -250,7 +246,7 @@ class NetworkOverview(Overview):
                 found.append(Holder("", (name,), "gone", TIME_MIN, stalls=True))
             for child, mark in station.said_of(name).items():
                 if mark != CLOSED:
-                    stalls = now - self._moved.last(child, name) >= STALLED_AFTER_S
+                    stalls = now - station.heard_at(child, name) >= STALLED_AFTER_S
                     found.append(Holder("", (name,), "linked", mark, stalls, child))
         least = min((one.promise for one in found), default=CLOSED)
         return _joined(one for one in found if one.promise == least)

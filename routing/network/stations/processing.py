@@ -154,13 +154,13 @@ class Processing:
         for batches in kept:
             self.push(tuple(needed(batches, since)))
 
-    def take(self, child: str, message: Forward | Flow) -> None:
+    def take(self, child: str, message: Forward | Flow, now: float) -> None:
         """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
         if self._unheard:
             self._unheard -= {child}
         router = self.part.router
         if isinstance(message, Forward):
-            self.station.take(child, message)
+            self.station.take(child, message, now)
             return
         if message.batches:
             router.pass_detected(message.batches, message.order, child)

@@ -162,6 +162,10 @@ class Station:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
         return {**self._pulls.awaited(name), **self._progress.said.by_child(name)}
 
+    def heard_at(self, child: str, name: str) -> float:
+        """When a child has last spoken of a type that it forwards; 0 for never."""
+        return self._progress.said.heard_at(child, name)
+
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
         return rule in self._progress.ends.rules
@@ -283,12 +287,12 @@ class Station:
         if self.is_pulling:
             self._pulls.see(batch)
 
-    def take(self, child: str, message: Forward) -> None:
-        """Take in what a child has sent."""
+    def take(self, child: str, message: Forward, now: float) -> None:
+        """Take in what a child has sent; ``now`` in seconds."""
         if message.batches:
             self.push(message.batches[: message.fresh])
             self.push(message.batches[message.fresh :], fresh=False)
-        if self._progress.said.take(child, message.marks):
+        if self._progress.said.take(child, message.marks, now):
             self.has_news = True
         if message.answers:
             self._pulls.take(child, message.answers)
