@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from routing.messages import Pause, Paused
+from routing.network.agreement.rounds import Round
 from routing.network.recovery.dues import least, over
 from routing.serving.deployment import Deployed
 from rules.language import load
@@ -26,3 +28,13 @@ def test_a_rule_is_dropped_once_it_has_been_found_everywhere() -> None:
     assert over([fire], {}) == [fire], "nobody has it, or wants it"
     assert over([fire, alarm], {"fire": 20_000_000, "alarm": 24_000_000}) == []
     assert over([fire, alarm], {"fire": 20_000_000, "alarm": 25_000_000}) == [fire]
+
+
+def test_of_promises_the_least_counts_and_of_what_is_committed_the_greatest() -> None:
+    pause = Pause("b1", 1, 1, "", True)
+    found = Round(pause, set())
+    for promised, committed in ((5, 3), (4, 8)):
+        said = Paused("b1", 1, 1, (), promises=(("Temp", promised),), committed=(("r", committed),))
+        found.add(said)
+    assert (found.promises, found.committed) == ({"Temp": 4}, {"r": 8})
+    assert found.said().promises == (("Temp", 4),)
