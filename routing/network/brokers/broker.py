@@ -414,13 +414,13 @@ class Broker(Node):
             agenda.seen = sinks.version
             self._know()
         self._ground.send_flows()
-        passing, is_at_work = self._passing, detection.is_at_work
+        is_at_work = detection.is_at_work
         if is_at_work:
-            self._openings.ask_below(passing.take_asked())
+            self._openings.ask_below()
         if not detection.is_held:
             self._requests.ask_behind_events()
             if detection.publishers.have_left:
-                passing.say_who_left()
+                self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
         if is_at_work:
             self._surveying.look_at_ledger()

@@ -2,7 +2,7 @@
 
 A father tells its children that a tree is open, under a mark that what they say of the tree has to
 bear (processing, Law 2). Events that go over a link for several trees at one moment cross it once
-(tables.sharing).
+(tables.sharing), and so does what is asked along them and the single one (7.3.7).
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ class Openings:
 
     def hear_awakening(self, neighbour: str, message: Awakening) -> None:
         """A father asks for what waits here."""
+        detection, router = self._ground.detection, self._ground.router
+        is_partner = neighbour == router.father and neighbour in router.partners
+        if message.asked and is_partner and detection.is_at_work:
+            detection.station.awake(message.asked)
         for root, mark, asked in message.trees:
             tree = self._grove.trees.get(root)
             if tree is not None and tree.father == neighbour and tree.opened == mark:
@@ -110,8 +114,11 @@ class Openings:
             for shared in share(up.get(father, ())):
                 overlay.send(father, shared, now)
 
-    def ask_below(self, single: Mapping[str, AskedSpans]) -> None:
-        """Ask for what waits below. ``single``: what is asked along the single tree, by child."""
+    def ask_below(self) -> None:
+        """Ask for what waits below, in all trees; who is out of reach sends it when all is anew."""
+        station, branches = self._ground.detection.station, self._ground.router.branches
+        found = station.take_asked() if station.is_pulling else {}
+        single = {child: of for child, of in found.items() if child in branches}
         others: dict[str, list[tuple[str, int, AskedSpans]]] = {}
         for tree in self._grove.news:
             for child, asked in tree.take_asked().items() if tree.station.is_pulling else ():

@@ -155,11 +155,6 @@ def _chooser_of(
 
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
     """Messages of neighbours, and the part that hears each."""
-
-    def hear_awakening(neighbour: str, message: Awakening) -> None:
-        parts.passing.hear_awakening(neighbour, message)
-        parts.openings.hear_awakening(neighbour, message)
-
     return {
         Want: parts.wanting.hear_want,
         Wanted: parts.wanting.hear_wanted,
@@ -169,7 +164,7 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Amended: parts.knowing.hear_amended,
         Flow: parts.passing.hear_flow,
         Forward: parts.passing.hear_forward,
-        Awakening: hear_awakening,
+        Awakening: parts.openings.hear_awakening,
         Shared: parts.openings.hear_shared,
         Opened: parts.openings.hear_opened,
         Pause: parts.pausing.hear_pause,

@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matcher.model import EventBatch
-from routing.messages import Awakening, Flow, Forward
+from routing.messages import Flow, Forward
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.arrivals import Arrivals
 from routing.order import in_sequence
-from routing.partition.asking import AskedSpans
 
 
 class Passing:
@@ -83,11 +82,6 @@ class Passing:
                 self._pass_published(message.batches[: message.fresh], neighbour)
             self._detection.station.take(neighbour, message, self._moment.now)
 
-    def hear_awakening(self, neighbour: str, message: Awakening) -> None:
-        """The father asks for what waits here."""
-        if message.asked and neighbour == self._router.father and self._works_with(neighbour):
-            self._detection.station.awake(message.asked)
-
     def _works_with(self, neighbour: str) -> bool:
         """Law 3."""
         return self._detection.is_at_work and neighbour in self._router.partners
@@ -108,14 +102,6 @@ class Passing:
         for source in self._detection.take_leaving():
             self._router.tell_closed(source.name, source.last_sequence)
         self._ground.send_flows()
-
-    def take_asked(self) -> dict[str, AskedSpans]:
-        """Questions to ask along the single tree, by child; a child that is out of reach will send
-        what waits there when all begins anew.
-        """
-        station = self._detection.station
-        asked = station.take_asked() if station.is_pulling else {}
-        return {child: of for child, of in asked.items() if child in self._router.branches}
 
 
 def _are_detected(batches: Sequence[EventBatch]) -> bool:
