@@ -71,12 +71,12 @@ class Agreed:
         return {name for name, _ in self.absent}.difference(name for name, _, _ in nodes)
 
     def dues(
-        self, detection: DividedDetection, found: Round | Tally, away: Absent, now: float
+        self, detection: DividedDetection, found: Round | Tally, apart: Collection[str], now: float
     ) -> dict[str, int]:
-        """The dues of all rules, by what was found in the whole tree; ``away``: who is out of reach
-        beside those of whom the plan says so.
+        """The dues of all rules by what was found in the whole tree; ``apart``: types published out
+        of reach, beside those of the plan.
         """
-        apart = {one for _, types in (*away, *self.absent) for one in types}
+        apart = {*apart, *(one for _, types in self.absent for one in types)}
         planned = {} if self.plan is None else dict(self.plan.due)
         return detection.with_unsaid(found.due, found.promises, apart, planned, now)
 

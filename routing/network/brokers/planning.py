@@ -270,9 +270,9 @@ class Planning:
         """From when on rules have to give their composite events once more: not before what has
         been committed, here or where another part of the network has let go of what it would see.
         """
-        named = tuple((name, tuple(types)) for name, types in away.items())
         due, detection = {}, self._detection
-        said = self._agreed.dues(detection, found, named, self._ground.moment.now)
+        apart = set[str]().union(*away.values())
+        said = self._agreed.dues(detection, found, apart, self._ground.moment.now)
         for one in self._ground.deployments.rules:
             name = one.rule.name
             tables = said, detection.committed, found.committed
