@@ -21,7 +21,6 @@ import networkx as nx
 
 from matcher.model import EventType
 from routing.network.brokers.broker import Broker
-from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.processing import Processing
 from routing.network.tables.covering import maximal_of_type
 from routing.network.tables.filters import type_of
@@ -267,9 +266,7 @@ def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters
 
 def trees_of(broker: Broker) -> Iterator[tuple[str, Processing]]:
     """A broker's parts in the trees of sinks, by the roots of these."""
-    detection = broker.ground.detection
-    if isinstance(detection, SinkTreesDetection):
-        yield from detection.trees.items()
+    yield from broker.ground.detection.trees.items()
 
 
 def check_trees(part: Part) -> Iterator[str]:

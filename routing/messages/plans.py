@@ -60,7 +60,9 @@ class Paused:
     them. ``sources``: names, homes and types of the open sources there. ``known``: what brokers
     there know otherwise than the root. ``wants``: brokers, and what their own sinks want.
     ``front``: the greatest mark of a rule that was given or told there. ``ended``: rules that have
-    ended there by themselves, and up to when they hold.
+    ended there by themselves, and up to when they hold. ``promises``: types, and the least that
+    sources there have promised of each. ``committed``, from brokers that join: rules, and up to
+    where nothing is kept for them any more where they were.
     """
 
     root: Name
@@ -76,6 +78,8 @@ class Paused:
     wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
     front: Time = TIME_MIN
     ended: tuple[tuple[Name, Time], ...] = ()
+    promises: tuple[tuple[Name, Time], ...] = ()
+    committed: tuple[tuple[Name, Time], ...] = ()
 
 
 class SinkTree(Struct, array_like=True, frozen=True):
@@ -136,7 +140,8 @@ class Surveyed:
     """For the sender and all below: ``due`` as in Paused. ``counts``: types, how many events of
     each were published there so far, and the greatest time of one; where masters are chosen by it.
     With ``adaptive``: ``found``: the sources of rules, and how many bytes of composite events were
-    found, in how many batches; of brokers that have a rule, the most. ``wants`` as in Paused.
+    found, in how many batches; of brokers that have a rule, the most. ``wants`` and ``promises`` as
+    in Paused.
     """
 
     number: Sequence
@@ -144,6 +149,7 @@ class Surveyed:
     counts: tuple[tuple[Name, Sequence, Time], ...] = ()
     found: tuple[tuple[Name, Sequence, Sequence], ...] = ()
     wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
+    promises: tuple[tuple[Name, Time], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ whole network; all of its brokers must have the same one. docs/strategies.md has
 
 Law: what a partition names is complete. Each rule has one place, every type that a rule needs is
 forwarded on the whole way from those who advertise it to that place, whole or by fragments that
-routing.partition.derivation made, and the rules that define one type have one place.
+routing.partition.derivation made, and the rules that define one type have one place. fire is at b2:
+b3 below it, which publishes Temp, has a fragment for Temp.
 
 A strategy that *chooses* goes by what the root has measured, too: the plan bears its Choice. One
 with ``sink_trees = True`` is asked for the single tree, and for each tree of a broker

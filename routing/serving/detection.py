@@ -197,7 +197,7 @@ class Detection:
 
     def _is_over(self, one: Deployed) -> bool:
         """Whether a rule has come to its end."""
-        return one.until is not None and self._engine.mark(one.rule.name) >= one.end
+        return one.rule.name in self._engine.over
 
     # --- rules ---
 

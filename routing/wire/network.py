@@ -83,6 +83,8 @@ class _Paused(msgspec.Struct, array_like=True, frozen=True):
     wants: tuple[tuple[Name, tuple[Text, ...]], ...]
     front: Time
     ended: tuple[tuple[Name, Time], ...] = ()
+    promises: tuple[tuple[Name, Time], ...] = ()
+    committed: tuple[tuple[Name, Time], ...] = ()
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):

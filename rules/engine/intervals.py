@@ -88,6 +88,11 @@ class Intervals:
                 self._over[name] = self._until.pop(name)
         return found
 
+    @property
+    def over(self) -> frozenset[str]:
+        """The rules that have been evaluated up to their ends (Law 2)."""
+        return frozenset(self._over)
+
     # --- the engine's ---
 
     @property

@@ -23,7 +23,6 @@ from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.network import strategy
 from routing.network.brokers import adaptive, measuring
 from routing.network.stations import station
-from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.station import Station
 from routing.network.strategy import WHOLE, Choice
 from routing.partition.forwarder import Forwarder
@@ -197,8 +196,7 @@ class Notes:
         for name, host in self._experiment.brokers.items():
             detection = host.broker._divided
             stations: dict[str, Station] = {"": detection.station}
-            if isinstance(detection, SinkTreesDetection):
-                stations |= {root: tree.station for root, tree in detection.trees.items()}
+            stations |= {root: tree.station for root, tree in detection.trees.items()}
             for root, one in stations.items():
                 engine = one._engine._engine  # within its intervals
                 found[root][name] = engine, one._forwarder  # type: ignore[assignment]

@@ -1,7 +1,8 @@
 """Changes of the root's knowledge, as a message and back (messages.Amended).
 
 Law: who has what was known before and is told the amendment has what is known now, every table in
-its order. A table whose order has changed is told whole, as gone and come.
+its order. A table whose order has changed is told whole, as gone and come. Rules r1, r2 were known,
+r3 comes and r1 goes: place 0 is gone, r3 comes to place 1.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ that it has told in turn. So a client hears that it has subscribed once every br
 sends it, or sends on to it, what is published from then on; and the root answers who wants to
 publish once its own wants are in force there. In another tree all of this starts anew. What was
 told to a neighbour that was not in the same tree yet is lost; it is not confirmed, and told again.
+A client of b3 subscribes to Temp: b3 tells b2, b2 tells b1; b1 confirms to b2, then b2 to b3.
 """
 
 from __future__ import annotations

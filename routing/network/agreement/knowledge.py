@@ -5,10 +5,12 @@ tree that joins them puts them together (``merged``).
 
 Law 1: of a rule's versions the last is in force, if any is, and a rule that is known to end ends,
 once and for all. What is only in one of them counts, unless the other knows that version, or a
-later one, and has dropped it.
+later one, and has dropped it. One part has fire@1, the other fire ending at 26 s: both stay, and
+fire@1 is in force.
 
 Law 2: where two differ otherwise (a type with two schemas, a name for two rules) the root's own
-counts. What of the others does not go with it is left out, and named.
+counts. What of the others does not go with it is left out, and named. Here Temp has a float, there
+an int: the rules over the int are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Requests of this broker's clients to the root that it has not answered.
 
-Law: a request is answered once, if only by the loss of the way to the root; at most
-PENDING_REQUESTS_MAX of them are open at a time.
+Each is answered once, if only by the loss of the way to the root.
 """
 
 from __future__ import annotations

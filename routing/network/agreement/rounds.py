@@ -32,6 +32,8 @@ class Round:
     wants: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     front: int = TIME_MIN
     ended: dict[str, int] = field(default_factory=dict)
+    promises: dict[str, int] = field(default_factory=dict)
+    committed: dict[str, int] = field(default_factory=dict)
     is_anew: bool = False
     """At the root: whether rules are to begin anew, whatever else there is."""
 
@@ -52,10 +54,16 @@ class Round:
         self.wants += said.wants
         self.front = max(self.front, said.front)
         self.ended.update(said.ended)
+        self.promise(said.promises)
+        raise_all(self.committed, said.committed)
 
     def need(self, due: Times) -> None:
         """Somebody has the composite events of rules up to these times."""
-        self.due = least((tuple(self.due.items()), due))
+        self.due = least((self.due.items(), due))
+
+    def promise(self, promises: Iterable[tuple[str, int]]) -> None:
+        """Sources somewhere promise as much of these types."""
+        self.promises = least((self.promises.items(), promises))
 
     def said(self) -> Paused:
         """All of it, for the father."""
@@ -73,6 +81,8 @@ class Round:
             tuple(self.wants),
             self.front,
             _table(self.ended),
+            _table(self.promises),
+            _table(self.committed),
         )
 
 
@@ -83,13 +93,15 @@ class Tally:
     number: int
     awaited: set[str]
     due: dict[str, int]
+    promises: dict[str, int]
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     found: dict[str, tuple[int, int]] = field(default_factory=dict)
     wants: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def add(self, said: Surveyed) -> None:
         """Take in what a child has said."""
-        self.due = least((tuple(self.due.items()), said.due))
+        self.due = least((self.due.items(), said.due))
+        self.promises = least((self.promises.items(), said.promises))
         self.count(said.counts)
         self.find(said.found)
         self.wants += said.wants
@@ -109,8 +121,9 @@ class Tally:
         """All of it, for the father."""
         counts = ((name, events, front) for name, (events, front) in sorted(self.counts.items()))
         found = ((name, size, batches) for name, (size, batches) in sorted(self.found.items()))
-        due = tuple(sorted(self.due.items()))
-        return Surveyed(self.number, due, tuple(counts), tuple(found), tuple(self.wants))
+        due, promises = _table(self.due), _table(self.promises)
+        wants = tuple(self.wants)
+        return Surveyed(self.number, due, tuple(counts), tuple(found), wants, promises)
 
 
 def raise_all(known: dict[str, int], said: Iterable[tuple[str, int]]) -> None:

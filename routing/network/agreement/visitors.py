@@ -1,7 +1,7 @@
 """At the root: the sources at other brokers, each as if it had a link here.
 
-Law: a name is one source's in the whole network. One that another broker's live source bears is
-refused; once that has closed, the name is free.
+A name is one source's in the whole network: one that another broker's source bears is refused,
+until that has closed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """When a broker tells others what has changed with it.
 
-Law: what changes at about the same time is told together, ``gather_s`` after the first of it. What
+What changes at about the same time is told together, ``gather_s`` after the first of it. What
 neighbours have not confirmed REPEAT_S later is told again: they were not in the same tree yet.
 """
 

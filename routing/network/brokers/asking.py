@@ -1,17 +1,20 @@
 """Requests of clients to the whole network: to the root with them, and back with the answers.
 
 Law 1: what concerns the whole network is decided at the root: which types are known, which rules
-are in force since when. A client's request goes there and its answer comes back the same way;
-while there is no way to the root, requests wait. So do those of a source that was here before and
-of which the root has yet to hear that it has closed.
+are in force since when. A client's request goes there and its answer comes back the same way; while
+there is no way to the root, requests wait. So do those of a source that was here before and of
+which the root has yet to hear that it has closed. A client of b3 deploys fire: b3 asks b2, b2 asks
+the root b1.
 
 Law 2: what changes the division of the rules is done while the tree pauses (pausing). So a rule
 holds from an instant beyond all that has been evaluated anywhere, and a source that joins begins
-beyond all marks. An answer is sent once the root has told what it is true of.
+beyond all marks. An answer is sent once the root has told what it is true of. All have come to 40 s
+or less: fire, deployed now, holds from 40 s on.
 
 Law 3: when the tree changes, what was asked may be lost: what can be asked twice is asked again,
 and so is what this broker has yet to do for its own clients. A request that waits at a link which
-is lost goes with it (routing.overlay.channel, Law 5), for the tree changes then.
+is lost goes with it (routing.overlay.channel, Law 5), for the tree changes then. b2 fails while b3
+waits for an answer: Advertise is asked again, Deploy is refused.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """How far that has come which is kept until it is asked for (7.3.7), told to who would ask.
 
-Law: what waits to be asked for, for masters, waits where nobody evaluates the rule. Who keeps it
-says so when it is far ahead of them (stations.lagging): to the root, and the root tells all. Who
-would ask says from when on it may still do so, and takes what is kept for having come if there are
-no masters any more. What is said counts until more is kept; nobody says
-anything while masters keep up.
+What waits to be asked for, for masters, waits where nobody evaluates the rule. Who keeps it says so
+when it is far ahead of them (stations.lagging): to the root, and the root tells all. Who would ask
+says from when on it may still do so, and takes what is kept for having come if there are no masters
+any more. What is said counts until more is kept; nobody says anything while masters keep up.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
 It is made of parts, each with one responsibility and the state that belongs to it (the package's
 page names them). This file says in which order they are asked; nothing is decided here.
 
-Law: a single broker is the root of a tree of one, and then does just what a Node does. b1 without
-neighbours follows a plan of its own, and its clients hear the same as those of a Node.
+A single broker is the root of a tree of one, and does just what a Node does: b1 without neighbours
+follows a plan of its own, and its clients hear the same as those of a Node.
 
-A broker is composed as its strategy needs it: with SinkTrees if brokers with sinks have trees of
-their own, with Measuring if the root goes by what it measures.
+A broker is composed as its strategy needs it: with Measuring if the root goes by what it measures.
 """
 
 from __future__ import annotations
@@ -38,12 +37,10 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Desk, Ground
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.parts import heard_by, parts_of
-from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection
-from routing.network.stations.overview import DividedOverview, SinkTreesOverview, broker_facts
-from routing.network.stations.relaying import DividedRouter
-from routing.network.strategy import Strategy, has_sink_trees
-from routing.network.tables.moved import Moved
+from routing.network.stations.overview import NetworkOverview, broker_facts
+from routing.network.stations.router import Router
+from routing.network.strategy import Strategy
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
@@ -79,15 +76,13 @@ class Broker(Node):
         terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
         self.overlay = Overlay(replace(overlay, terms=terms), now)
         self._strategy_name = strategy.name
-        self._has_trees = has_sink_trees(type(strategy))
-        self._moved = Moved()
         self._visitors = Visitors()
-        self._router = DividedRouter(overlay.name, config.matching)
+        self._router = Router(overlay.name, config.matching)
         self._agreed = Agreed(type(strategy), config.ordering, self._router)
         super().__init__(config, engine, now)
         self._agenda = Agenda(self._moment, overlay.flood_s)
         self._ground = self._make_ground()
-        parts = parts_of(self._ground, self._agreed, self._agenda, self._moved)
+        parts = parts_of(self._ground, self._agreed, self._agenda)
         self._needs = parts.needs
         self._wanting = parts.wanting
         self._knowing = parts.knowing
@@ -104,16 +99,13 @@ class Broker(Node):
         self._heard = heard_by(parts)
 
     def _make_detection(self, engine: Detector) -> DividedDetection:
-        kind = SinkTreesDetection if self._has_trees else DividedDetection
-        self._divided = kind(self.overlay.name, self._router, self._basis(engine))
+        self._divided = DividedDetection(self.overlay.name, self._router, self._basis(engine))
         return self._divided
 
     def _make_overview(self) -> Overview:
-        kind = SinkTreesOverview if self._has_trees else DividedOverview
-        return kind(
+        return NetworkOverview(
             self.overlay.name,
             self._agreed.division,
-            self._moved,
             self._visitors,
             self._divided,
             self._deployments,
@@ -299,7 +291,7 @@ class Broker(Node):
 
     def _awake(self, now: float) -> None:
         """Where others may have closed this broker's inputs, sources have to advertise again before
-        anything more is taken of them: the plan that comes first says so (following, Law 2).
+        anything more is taken of them: the plan that comes first says so (planning, Law 4).
         """
         if self.overlay.awake(now):
             self._moment.now = now
@@ -311,8 +303,7 @@ class Broker(Node):
     def _follow_overlay(self, now: float) -> None:
         self._moment.now = now
         overlay, trees = self.overlay, self._trees
-        if trees is not None:
-            trees.look_at_links()
+        trees.look_at_links()
         if overlay.has_moved:
             self._settle_gathered()
         is_anew = overlay.has_moved and overlay.take_moved() and self._follow_tree()
@@ -322,7 +313,7 @@ class Broker(Node):
                 self._hear(change)
             else:
                 self._holding.note(change)
-                if trees is not None and not isinstance(change, Piling):
+                if not isinstance(change, Piling):
                     trees.note_link(change.name)
         if is_anew or self._router.has_untold:
             self._agenda.look_again()
@@ -396,10 +387,7 @@ class Broker(Node):
         super()._offer(source, batches)
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
-        if self._trees is None:
-            self._wanting.confirm_subscription(link, answer)
-        else:
-            self._trees.confirm_subscription(link, answer)
+        self._trees.confirm_subscription(link, answer)
 
     def _deliver(self, sink: Sink) -> None:
         """A sink that blocks holds up the sources of other brokers, too, but these hear of it
@@ -426,27 +414,23 @@ class Broker(Node):
             agenda.seen = sinks.version
             self._know()
         self._ground.send_flows()
-        passing, trees, is_at_work = self._passing, self._trees, detection.is_at_work
+        is_at_work = detection.is_at_work
         if is_at_work:
-            if trees is None:
-                passing.ask_below()
-            else:
-                self._openings.ask_below(passing.take_asked())
+            self._openings.ask_below()
         if not detection.is_held:
             self._requests.ask_behind_events()
             if detection.publishers.have_left:
-                passing.say_who_left()
+                self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
         if is_at_work:
             self._surveying.look_at_ledger()
-        if trees is not None:
+        if detection.grove.trees:
             self._openings.settle()
 
     def _know(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
         self._wanting.index()  # what the root knows is told with all that comes at about this time
-        if self._trees is not None:
-            self._trees.ask_for_own()
+        self._trees.ask_for_own()
         self._agenda.tell_soon()
 
     def _end(self, overrun: Overrun) -> None:

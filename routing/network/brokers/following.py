@@ -3,12 +3,8 @@
 It works out the same division as all others (division), from what it was told before, and tells its
 children what is known and the plan before anything that follows from them.
 
-Law 1: where rules begin anew, sinks drop what they hold of that, since it comes again (planning,
-Law 2); not what is from before a rule holds, which is of an earlier version.
-
-Law 2: sources whose inputs were closed, since their broker was out of reach for too long, begin
-where the plan says: beyond all marks that were given without them. What they bring of before is
-late.
+Where rules begin anew (planning, Law 2), sinks drop what they hold of that, since it comes again;
+not what is from before a rule holds, which is of an earlier version.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ from routing.network.brokers.wanting import Wanting
 from routing.network.recovery.dues import Times
 
 REOPENED = "inputs that had been closed are open again"
-"""Words of their broker's log for them, and for where they begin (Law 2)."""
+"""Words of their broker's log for them, and for where they begin (planning, Law 4)."""
 
 
 class Following:
@@ -40,7 +36,7 @@ class Following:
         knowing: Knowing,
         passing: Passing,
         surveying: Surveying,
-        trees: SinkTrees | None,
+        trees: SinkTrees,
         measuring: Measuring | None,
     ) -> None:
         self._ground = ground
@@ -67,7 +63,7 @@ class Following:
             self._measuring.follow(plan)
 
     def _reopen(self, begins: Times) -> None:
-        """Law 2. ``begins``: by type, where it begins."""
+        """Begin where the plan says (planning, Law 4). ``begins``: by type, where it begins."""
         if begins:
             self._ground.desk.log("warning", REOPENED, begin=dict(begins))
             self._ground.detection.begin_at(dict(begins))
@@ -101,7 +97,7 @@ class Following:
         """Do as the plan says; gives, by source, from when on composite events come again."""
         detection = self._ground.detection
         division = self._agreed.divided(plan)
-        again = {} if self._trees is None else dict(self._trees.follow(plan, division))
+        again = dict(self._trees.follow(plan, division))
         if plan.anew:
             self._passing.begin_anew()
             self._warn_of_what_was_given_up()
@@ -112,7 +108,7 @@ class Following:
         return again
 
     def _withdraw(self, again: dict[str, int]) -> None:
-        """Law 1. ``again``: by source, from when on its composite events come again."""
+        """Drop what sinks hold and will get again; ``again``: by source, from when on it comes."""
         ground = self._ground
         for one in ground.deployments.rules:
             source = RULE_SOURCE + one.rule.name

@@ -16,7 +16,7 @@ from routing.effects import Peer
 from routing.messages import Asking, Carried, Code, FromClient, Message
 from routing.network.agreement.visitors import Visitors
 from routing.network.stations.divided import DividedDetection
-from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.router import Router
 from routing.overlay.overlay import Overlay
 from routing.serving.advertisements import Advertisements
 from routing.serving.credit import Held
@@ -65,7 +65,7 @@ class Ground:
     moment: Moment
     desk: Desk
     overlay: Overlay
-    router: DividedRouter
+    router: Router
     detection: DividedDetection
     visitors: Visitors
     links: Links

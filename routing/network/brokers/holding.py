@@ -2,20 +2,20 @@
 
 Law 1: each broker tells its neighbours in the single tree what is full here or beyond its other
 neighbours, by the types of the sources that feed it. A tree has one way between any two brokers, so
-nobody hears of what it has said itself, and what is over is over everywhere.
+nobody hears of what it has said itself, and what is over is over everywhere. A sink of Fire at b3
+is full: b3 tells b2 of Temp and Smoke, and b2 tells b1.
 
 Law 2: where messages for a neighbour pile up, what goes there is held up: all, if it goes on to be
 evaluated, else what is wanted there. It comes from the other neighbours, or, along trees of sinks,
-from anywhere. A link empties by itself, whoever publishes, so holding up cannot keep it full.
+from anywhere. A link empties by itself, whoever publishes, so holding up cannot keep it full. Too
+much waits at b2 for b3, which wants Temp: sources of Temp get no more credit.
 
-Law 3: a sink that is full and chose to block holds up what it feeds on, as at its own broker
-(serving.credit, Law 3).
+What else holds up: a sink that is full and chose to block, as at its own broker (serving.credit,
+Law 3), and what lags here, own sources too (stations.lagging).
 
-Law 4: sources of what lags here are to wait if they are too far ahead, own ones too
-(stations.lagging).
-
-Law 5: what was said holds for as long as the lives of both ends of a link. It is said again when it
-is another, and counts while the neighbour is one in the tree.
+Law 3: what was said holds for as long as the lives of both ends of a link. It is said again when it
+is another, and counts while the neighbour is one in the tree. The link is back, and b2 has started
+anew: what it said before counts no more.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Holding:
 
     def note(self, change: Up | Down | Piling) -> None:
         """A neighbour is there, or gone, or messages for it pile up, or do so no longer."""
-        if isinstance(change, Up) and change.fresh:  # Law 5
+        if isinstance(change, Up) and change.fresh:  # Law 3
             self._heard.pop(change.name, None)
             self._told.pop(change.name, None)
         self.follow_tree()
@@ -113,7 +113,7 @@ class Holding:
             self._agenda.tell_soon()
 
     def look_at_lags(self) -> None:
-        """Others may lag, or what they wait for has come further (Law 4)."""
+        """Others may lag, or what they wait for has come further."""
         by_lags = held_by_all(self._held_by_lags(self._ground.detection.lags))
         if by_lags != self._by_lags:
             self._by_lags = by_lags
@@ -184,5 +184,5 @@ def _put(said: dict[str, Held], neighbour: str, held: Held) -> None:
 
 
 def _held_by(since: int | None, feeds: frozenset[str]) -> Held:
-    """Law 3, of a sink that is full from then on."""
+    """Types that a sink holds up which is full from then on."""
     return NOTHING_HELD if since is None else dict.fromkeys(feeds, since)

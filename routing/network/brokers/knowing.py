@@ -1,13 +1,15 @@
 """The root's knowledge of types and rules, and how all others come to know it.
 
 Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
-of them can be the next root: what it was told is what it knows then.
+of them can be the next root: what it was told is what it knows then. b1 fails, and b2 is the root:
+the rules that it was told are those that there are.
 
 Law 2: it is told while there is a plan for the tree as it is, to who is in that plan. Before that
 the root may have more to learn, from parts of the network that were apart (knowledge), and they
 would take over what it knows in place of that. What it learns of types that nobody here mentions is
-lent: known until the next plan, when those who publish them have been heard; and
-so is what events are of that are held here, whose sources may have closed.
+lent: known until the next plan, when those who publish them have been heard; and so is what events
+are of that are held here, whose sources may have closed. b3 comes back and knows Temp, which nobody
+mentions: Temp is known until the next plan.
 """
 
 from __future__ import annotations
@@ -47,18 +49,17 @@ class Knowing:
         self._advertisements = ground.advertisements
         self._deployments = ground.deployments
         self._adopted: dict[str, EventType] = {}
-        """Elsewhere: the types that the root knows, by name, but for those that do not fit."""
+        """The types that are known by the word of others, by name: at the root those that are lent
+        (Law 2), elsewhere those that the root knows, but for those that do not fit."""
         self._named = frozenset[str]()
         """The types that rules in force speak of."""
-        self._lent: list[EventType] = []
-        """At the root: types that are lent (Law 2)."""
         self._reigns = False
         """Whether this broker was the root when it last looked."""
 
     @property
     def lent(self) -> frozenset[str]:
         """At the root: the types that are lent (Law 2)."""
-        return frozenset(one.name for one in self._lent)
+        return frozenset(self._adopted if self._reigns else ())
 
     # --- what is told ---
 
@@ -188,26 +189,23 @@ class Knowing:
         rules = rules_of(known)
         before = [schema for one in self._deployments.rules for schema in one.mentions]
         after = [schema for one in rules for schema in one.mentions]
-        lent = self._fitting(known.types)
-        self._advertisements.exchange(before, [*after, *lent])
-        self._lent += lent
+        self.lend(known.types)
+        self._advertisements.exchange(before, after)
         self._follow_rules(rules, [schema.name for schema in known.types], known)
         self._ground.desk.check_interests()
 
-    def lend(self, held: Iterable[EventType]) -> None:
-        """Events of these types wait here, of sources that may have closed."""
-        types = self._fitting(held)
-        self._advertisements.exchange((), types)
-        self._lent += types
+    def lend(self, types: Iterable[EventType]) -> None:
+        """Others know these types, or events of them wait here, of sources that may have closed."""
+        schemas, lent = self._advertisements.schemas, self._adopted
+        fitting = [one for one in types if schemas.get(one.name, one) == one]
+        new = {one.name: one for one in fitting if one.name not in lent}
+        self._advertisements.exchange((), new.values())
+        lent.update(new)
 
-    def take_lent(self) -> list[EventType]:
+    def take_lent(self) -> Iterable[EventType]:
         """Give the types lent until now; each stays known until ``advertisements`` let it go."""
-        lent, self._lent = self._lent, []
-        return lent
-
-    def _fitting(self, types: Iterable[EventType]) -> list[EventType]:
-        schemas = self._advertisements.schemas
-        return [one for one in types if schemas.get(one.name, one) == one]
+        lent, self._adopted = self._adopted, {}
+        return lent.values()
 
     def conclude(self, everywhere: Mapping[str, Iterable[str]], closed: Collection[str]) -> None:
         """Tell what is known. ``everywhere``: what brokers publish; ``closed`` as in Known."""
@@ -222,11 +220,10 @@ class Knowing:
         known = self._agreed.known
         if self._reigns:
             self._advertisements.exchange((), rules)
-            self._lent, self._adopted = [*self._adopted.values()], {}
         else:
             self._visiting.leave()
-            self._advertisements.exchange([*rules, *self._lent], known.types)
-            self._lent, self._adopted = [], {schema.name: schema for schema in known.types}
+            self._advertisements.exchange([*rules, *self._adopted.values()], known.types)
+            self._adopted = {schema.name: schema for schema in known.types}
         self._ground.desk.check_interests()
 
 

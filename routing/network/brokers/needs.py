@@ -1,6 +1,6 @@
 """Needs of a broker that the root meets: a plan, a survey, an end of waiting.
 
-Law: a need goes up from father to father; at the root the part does it that answers for such. While
+A need goes up from father to father; at the root the part does it that answers for such. While
 there is no way to the root it is forgotten, for with another tree comes another plan.
 """
 

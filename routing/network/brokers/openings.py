@@ -2,18 +2,16 @@
 
 A father tells its children that a tree is open, under a mark that what they say of the tree has to
 bear (processing, Law 2). Events that go over a link for several trees at one moment cross it once
-(tables.sharing).
+(tables.sharing), and so does what is asked along them and the single one (7.3.7).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from routing.messages import Awakening, Forward, Opened, Shared
+from routing.messages import Awakening, Opened, Shared
 from routing.network.brokers.ground import Ground
-from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
-from routing.network.tables.moved import Moved
 from routing.network.tables.sharing import ForTree, messages_of, share
 from routing.partition.asking import AskedSpans
 
@@ -21,10 +19,9 @@ from routing.partition.asking import AskedSpans
 class Openings:
     """Both directions of each link, for all trees together."""
 
-    def __init__(self, ground: Ground, moved: Moved, grove: Grove | None = None) -> None:
+    def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self._moved = moved
-        self._grove = Grove() if grove is None else grove
+        self._grove = ground.detection.grove
         self.fathers: tuple[str, ...] = ()
         """The neighbours that events of local sources are sent to, to be evaluated."""
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
@@ -87,12 +84,14 @@ class Openings:
             tree = self._grove.trees.get(root)
             if tree is not None and neighbour in tree.children and mark == tree.mark:
                 self._grove.touch(root)
-                tree.take(neighbour, message)
-                if isinstance(message, Forward):
-                    self._moved.hear(neighbour, message.marks, now)
+                tree.take(neighbour, message, now)
 
     def hear_awakening(self, neighbour: str, message: Awakening) -> None:
         """A father asks for what waits here."""
+        detection, router = self._ground.detection, self._ground.router
+        is_partner = neighbour == router.father and neighbour in router.partners
+        if message.asked and is_partner and detection.is_at_work:
+            detection.station.awake(message.asked)
         for root, mark, asked in message.trees:
             tree = self._grove.trees.get(root)
             if tree is not None and tree.father == neighbour and tree.opened == mark:
@@ -115,8 +114,11 @@ class Openings:
             for shared in share(up.get(father, ())):
                 overlay.send(father, shared, now)
 
-    def ask_below(self, single: Mapping[str, AskedSpans]) -> None:
-        """Ask for what waits below. ``single``: what is asked along the single tree, by child."""
+    def ask_below(self) -> None:
+        """Ask for what waits below, in all trees; who is out of reach sends it when all is anew."""
+        station, branches = self._ground.detection.station, self._ground.router.branches
+        found = station.take_asked() if station.is_pulling else {}
+        single = {child: of for child, of in found.items() if child in branches}
         others: dict[str, list[tuple[str, int, AskedSpans]]] = {}
         for tree in self._grove.news:
             for child, asked in tree.take_asked().items() if tree.station.is_pulling else ():

@@ -55,9 +55,7 @@ from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
-from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.strategy import ChosenByRates, chosen_by
-from routing.network.tables.moved import Moved
 
 Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
@@ -65,7 +63,7 @@ Hear = Callable[[str, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """One broker's; ``trees`` and ``measuring`` are None where the strategy needs none."""
+    """One broker's; ``measuring`` is None where the strategy needs none."""
 
     needs: Needs
     visiting: Visiting
@@ -74,7 +72,7 @@ class Parts:
     requests: Requests
     passing: Passing
     openings: Openings
-    trees: SinkTrees | None
+    trees: SinkTrees
     measuring: Measuring | None
     surveying: Surveying
     inputs: Inputs
@@ -89,26 +87,23 @@ class Parts:
         return (self.surveying, self.inputs, *measuring)
 
 
-def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Parts:
+def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
     """The parts of a broker with this strategy."""
     chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
     wanting = Wanting(ground, agenda)
     knowing = Knowing(ground, agreed, agenda, needs, visiting)
     requests = Requests(ground, agenda, visiting)
-    passing = Passing(ground, agreed, visiting, moved)
-    openings, trees, detection = Openings(ground, moved), None, ground.detection
-    if isinstance(detection, SinkTreesDetection):
-        openings = Openings(ground, moved, detection.grove)
-        trees = SinkTrees(ground, agreed, agenda, needs, visiting, wanting, openings, detection)
+    passing = Passing(ground, agreed, visiting)
+    openings = Openings(ground)
+    trees = SinkTrees(ground, agreed, agenda, needs, wanting, openings)
     chooser = _chooser_of(ground, agreed, chosen, trees)
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
     surveying = Surveying(ground, agreed, agenda, needs, measuring)
     inputs = Inputs(ground, agenda)
     planning = Planning(ground, agreed, inputs, visiting, knowing, requests, trees, measuring)
     following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
-    others = (one for one in (trees, measuring) if one is not None)
-    reasons = (requests, surveying, inputs, *others)
+    reasons = (requests, surveying, inputs, trees, *(() if measuring is None else (measuring,)))
     pausing = Pausing(
         ground,
         agreed,
@@ -127,7 +122,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
             Needed.SURVEY: pausing.meet_survey,
             Needed.RELEASE: inputs.meet,
             Needed.END: pausing.meet,
-            Needed.TREES: pausing.meet if trees is None else trees.meet,
+            Needed.TREES: trees.meet,
         }
     )
     return Parts(
@@ -149,23 +144,17 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
 
 
 def _chooser_of(
-    ground: Ground, agreed: Agreed, chosen: ChosenByRates | None, trees: SinkTrees | None
+    ground: Ground, agreed: Agreed, chosen: ChosenByRates | None, trees: SinkTrees
 ) -> Chooser | None:
     if chosen is ChosenByRates.MASTERS:
         return Masters(agreed)
     if chosen is ChosenByRates.STRATEGY:
-        assert trees is not None, "who chooses a strategy has trees for sinks"
         return CheapestStrategy(ground, agreed, trees)
     return None
 
 
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
     """Messages of neighbours, and the part that hears each."""
-
-    def hear_awakening(neighbour: str, message: Awakening) -> None:
-        parts.passing.hear_awakening(neighbour, message)
-        parts.openings.hear_awakening(neighbour, message)
-
     return {
         Want: parts.wanting.hear_want,
         Wanted: parts.wanting.hear_wanted,
@@ -175,7 +164,7 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Amended: parts.knowing.hear_amended,
         Flow: parts.passing.hear_flow,
         Forward: parts.passing.hear_forward,
-        Awakening: hear_awakening,
+        Awakening: parts.openings.hear_awakening,
         Shared: parts.openings.hear_shared,
         Opened: parts.openings.hear_opened,
         Pause: parts.pausing.hear_pause,

@@ -2,13 +2,15 @@
 
 Law 1: a published event crosses a link once: upwards as a Forward, for those above that want it and
 for rules alike, downwards as a Flow, for those below that want it. Each broker offers what it has
-not seen to its own sinks (arrivals).
+not seen to its own sinks (arrivals). A Temp of b1 goes to b2 once, though a rule at b2 and a sink
+at b3 beyond want it.
 
 Law 2: what a father has sent before it answered a pause may come to a child that has answered it.
-It passes at once: every broker has it before the plan, and whatever rules may end with that.
+It passes at once: every broker has it before the plan, and whatever rules may end with that. b3 has
+answered, and a Fire comes that b2 sent before: sinks at b3 get it.
 
 Law 3: what a neighbour sent before it took part in the plan as it is comes before its answer to the
-pause, and is void.
+pause, and is void. b3 has a new father b2: what it sent before it answered the pause b2 drops.
 """
 
 from __future__ import annotations
@@ -16,14 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matcher.model import EventBatch
-from routing.messages import Awakening, Flow, Forward
+from routing.messages import Flow, Forward
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.arrivals import Arrivals
-from routing.network.tables.moved import Moved
 from routing.order import in_sequence
-from routing.partition.asking import AskedSpans
 
 
 class Passing:
@@ -34,7 +34,6 @@ class Passing:
         ground: Ground,
         agreed: Agreed,
         visiting: Visiting,
-        moved: Moved,
     ) -> None:
         self._ground = ground
         self._moment = ground.moment
@@ -42,7 +41,6 @@ class Passing:
         self._detection = ground.detection
         self._agreed = agreed
         self._visiting = visiting
-        self._moved = moved
         self._arrivals = Arrivals(ground.config.repeat_ids_max, ground.config.sources_max)
 
     def configure(self, repeat_ids_max: int) -> None:
@@ -82,13 +80,7 @@ class Passing:
             self._ground.check_schemas(message.batches)
             if message.fresh:
                 self._pass_published(message.batches[: message.fresh], neighbour)
-            self._detection.station.take(neighbour, message)
-            self._moved.hear(neighbour, message.marks, self._moment.now)
-
-    def hear_awakening(self, neighbour: str, message: Awakening) -> None:
-        """The father asks for what waits here."""
-        if message.asked and neighbour == self._router.father and self._works_with(neighbour):
-            self._detection.station.awake(message.asked)
+            self._detection.station.take(neighbour, message, self._moment.now)
 
     def _works_with(self, neighbour: str) -> bool:
         """Law 3."""
@@ -110,19 +102,6 @@ class Passing:
         for source in self._detection.take_leaving():
             self._router.tell_closed(source.name, source.last_sequence)
         self._ground.send_flows()
-
-    def ask_below(self) -> None:
-        """Ask for what waits below."""
-        for child, asked in self.take_asked().items():
-            self._ground.send(child, Awakening(asked))
-
-    def take_asked(self) -> dict[str, AskedSpans]:
-        """Questions to ask along the single tree, by child; a child that is out of reach will send
-        what waits there when all begins anew.
-        """
-        station = self._detection.station
-        asked = station.take_asked() if station.is_pulling else {}
-        return {child: of for child, of in asked.items() if child in self._router.branches}
 
 
 def _are_detected(batches: Sequence[EventBatch]) -> bool:

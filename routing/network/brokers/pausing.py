@@ -2,13 +2,16 @@
 
 Law 1: before the root changes what the division of the rules follows from it lets the whole tree
 pause: all brokers hold their local sources, and say how far they are once all that came before has
-gone up. Then it tells Known and Plan, and every broker works out the same division. From its
-answer to the plan a broker does nothing, so nothing is under way when the division changes.
+gone up. Then it tells Known and Plan, and every broker works out the same division. From its answer
+to the plan a broker does nothing, so nothing is under way when the division changes. A rule is
+deployed: b1 to b3 hold their Temps for two round trips, then send them by the plan.
 
 Law 2: while there is no plan for the tree as it is a broker evaluates, sends and believes nothing.
+The link from b2 to b3 breaks: b3 holds its Temps until b2 or another has planned.
 
 Law 3: whoever joins the tree, or has been away from it, asks for a plan; a pause that somebody has
-not taken part in from its beginning is begun again.
+not taken part in from its beginning is begun again. b4 is linked to b3 while the tree pauses: b3
+asks for a plan, and all pause once more.
 """
 
 from __future__ import annotations
@@ -28,7 +31,6 @@ from routing.network.brokers.planning import Planning
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
-from routing.network.recovery.dues import let_go
 from routing.serving.ahead import horizon_of
 
 
@@ -54,7 +56,7 @@ class Pausing:
         surveying: Surveying,
         planning: Planning,
         following: Following,
-        trees: SinkTrees | None,
+        trees: SinkTrees,
         reasons: Sequence[Reason],
     ) -> None:
         self._ground = ground
@@ -158,8 +160,7 @@ class Pausing:
         if is_idle and epoch is not None:
             introduce = self._needs_plan or not self._agreed.is_planned
             self._needs_plan = self._is_asked = False
-            if self._trees is not None:
-                self._trees.begin_round()
+            self._trees.begin_round()
             number, digest = self._agreed.next_number(), digest_of(self._agreed.known)
             self._pause(Pause(*epoch, number, digest, introduce))
             self._ground.desk.settle()
@@ -222,14 +223,14 @@ class Pausing:
         found.front = max(found.front, detection.front)
         found.ended.update(detection.ended)
         found.need(tuple(detection.due_of(ground.wanted_rules).items()))
+        found.promise(detection.promises.items())
         if found.pause.introduce:  # of whoever was the root before, and is it no longer
-            found.need(let_go(detection.committed))
+            raise_all(found.committed, detection.committed.items())
             raise_all(found.rules, detection.evaluated.items())
             open_here = detection.publishers.tell_open()
             found.sources += [(one, name, types) for one, types in open_here]
             found.known = distinct((*found.known, *self._else_known(found)))
-        if self._trees is not None:
-            self._trees.answer(found)
+        self._trees.answer(found)
 
     def _else_known(self, found: Round) -> tuple[Known, ...]:
         """Knowledge of this broker that the root has not; also who is out of reach, of whom the

@@ -1,28 +1,32 @@
 """Plans: what the root makes of a pause (brokers.md section 5).
 
 Law 1: the root does what was asked, and says in its plan who is in the tree and what is published
-where; every broker works out the same division from that and from what is known (agreed).
+where; every broker works out the same division from that and from what is known (agreed). The plan
+says: b1, and b2 with Temp and b3 with Smoke below it; all find fire at b1.
 
 Law 2: when the tree is another than that of the last plan, or a rule has to be evaluated elsewhere,
 or for sinks that had it from trees of their own, rules begin anew. What was under way may be lost;
 but all events that may still matter are kept where they entered, are sent again (for rules alone,
 where it is but a rule that moves: everybody else has what he wanted before the pause is over), and
-what sinks have not yet got is found once more (routing.network.recovery.dues).
+what sinks have not yet got is found once more (routing.network.recovery.dues). b2 has gone, fire
+moves to b1: b3 sends its Temps again from where fire is due.
 
-Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves
-moves no rule. One that joins may; then rules begin anew, and nothing is lost.
+Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves moves
+no rule. One that joins may; then rules begin anew, and nothing is lost. The last source of Temp at
+b3 closes: fire stays at b2, and b3 still counts for Temp.
 
 Law 4: an input, a type at a broker, is open while somebody publishes it there or may come back to
 do so: while its broker is out of reach, or is back without its memory. Rules wait for it, at the
 root or at its broker. When nobody has spoken for it for ``forget_s`` the root closes it, and rules
-go on without. What is open again later begins beyond all marks (following, Law 2). A closed type
-that no broker of the tree publishes is published by the root, which says that nothing comes of it.
-b3 with T is out of reach from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3 is back, and
-what its sources bring of before is late.
+go on without. What is open again later begins beyond all marks, and what is earlier is late. A
+closed type that no broker of the tree publishes is published by the root, which says that nothing
+comes of it. b3 with T is out of reach from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3
+is back, and what its sources bring of before is late.
 
 Law 5: rules go on without sources that have closed. How far they have come without a type is known
 where they are evaluated, which may be out of reach by the time that a source brings it again; no
-further, in any case, than what the others that they need have promised. So that is its mark.
+further, in any case, than what the others that they need have promised. So that is its mark. Temp
+has closed, Smoke is promised up to 40 s: a source of Temp begins at 40 s.
 
 Law 6: a rule that ends is dropped with the first plan by which everybody has what it found before
 its end. fire ends at 26 s: the dues of the pause say 26 s or more, and no rule above it may have to
@@ -47,8 +51,8 @@ from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
-from routing.network.recovery.dues import Times, concluded, over
-from routing.network.tables.router import CLOSED
+from routing.network.recovery.dues import Times, over
+from routing.network.tables.ends import CLOSED
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
 
@@ -69,7 +73,7 @@ class Planning:
         visiting: Visiting,
         knowing: Knowing,
         requests: Requests,
-        trees: SinkTrees | None,
+        trees: SinkTrees,
         measuring: Measuring | None,
     ) -> None:
         self._ground = ground
@@ -91,13 +95,11 @@ class Planning:
         self._learn(found, homes, waited_for)
         overdue = self._inputs.overdue(waited_for)
         away = {name: types for name, types in waited_for.items() if name not in {*homes, *overdue}}
-        if self._trees is not None:
-            self._trees.hold_dues(found, away.items())
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
         for rule, until in sorted(found.ended.items()):
             self._detection.end(rule, until)
-        due = self._due_in(found)
+        due = self._due_in(found, away)
         self._close(overdue, waited_for, homes, due)
         self._drop_over(due, away)
         self._detection.out_of_reach = away
@@ -109,13 +111,10 @@ class Planning:
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
-        rerouted = () if self._trees is None else self._trees.rerouted
-        is_moved = has_moved(known, before, after, rerouted)
+        is_moved = has_moved(known, before, after, self._trees.rerouted)
         if found.pause.introduce or found.is_anew or is_moved:
             plan = replace(plan, anew=True, due=dues)
-        if self._trees is not None:
-            plan = self._trees.plan(plan, found, dues)
-        return plan
+        return self._trees.plan(plan, found, dues)
 
     def _plan_of(self, found: Round, homes: Homes, absent: Absent, reopened: Iterable[str]) -> Plan:
         """The plan by which rules go on as they are, on the single tree."""
@@ -256,25 +255,27 @@ class Planning:
         return tuple((name, mark) for name, mark in given if TIME_MIN < mark < CLOSED)
 
     def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
-        """Law 6: before anything is done that was asked, and where that has ended some."""
+        """Law 6, before anything is done that was asked, and where that has ended some."""
         if not absent:
             self._detection.drop(over(self._ground.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
-        if self._trees is not None:
-            self._trees.note_publishing()
+        before = self._visiting.published
         self._requests.do_due(homes)
-        if self._trees is not None:
-            self._trees.note_returned()
+        self._trees.joined = frozenset(name for _, _, name in self._visiting.published - before)
         if self._measuring is not None:
             self._measuring.begin_plan()
 
-    def _due_in(self, found: Round) -> dict[str, int]:
-        """From when on rules have to give their composite events once more."""
-        due, said = {}, concluded(found.due)
+    def _due_in(self, found: Round, away: Homes) -> dict[str, int]:
+        """From when on rules have to give their composite events once more: not before what has
+        been committed, here or where another part of the network has let go of what it would see.
+        """
+        due, detection = {}, self._detection
+        apart = set[str]().union(*away.values())
+        said = self._agreed.dues(detection, found, apart, self._ground.moment.now)
         for one in self._ground.deployments.rules:
             name = one.rule.name
-            tables = said, self._detection.committed
+            tables = said, detection.committed, found.committed
             bounds = [table[name] for table in tables if name in table]
             if bounds:
                 due[name] = max(bounds)

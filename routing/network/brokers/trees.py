@@ -6,27 +6,27 @@ what its sinks want; the root's plan names the brokers that have trees, with wha
 and the links that count.
 
 Law 1: a tree goes on under its number while its plan is the same for all of its brokers, whatever
-else a plan changes. Otherwise it begins anew, under the number of the plan.
+else a plan changes. Otherwise it begins anew, under the number of the plan. The tree of b1 began
+with plan 3; plan 4 only adds a sink at b2: it is still number 3.
 
 Law 2: a broker whose sinks want something else asks for a plan; so does one at the end of a link
 that is lost, or is back, and belongs to a tree: what was under way there may be lost. A link that
-is not there according to the link states belongs to no tree.
+is not there according to the link states belongs to no tree. The link of b2 and b3 was lost: the
+trees over it begin anew, others go on.
 
-Law 3: a tree that uses a type begins anew when a source of it joins at a broker where nobody
-published it any more: others there have been told that nothing more would come, and may be beyond
-where that source begins. So may they be where a source is back that had closed.
+Law 3: a tree that uses a type begins anew when a source of it joins: where nobody published it any
+more others have been told that nothing more would come, and may be beyond where that source begins.
+The last source of Temp at b3 has closed, and the tree of b1 has gone on; another one comes to b3.
 
 Law 4: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
-and no plan that may be without it is on its way.
+and no plan that may be without it is on its way. A client subscribes to Fire while the tree pauses
+for another: it hears after the plan for Fire.
 
 Law 5: every broker's wants are told along the single tree, whatever way they are met. So they are
 in force there when the rules of a type come back to it, because of another rule or another source.
-These then begin anew (planning, Law 2), though rules above them may have had them
-evaluated there all the time: what that found nobody was told, and trees of sinks may be behind it.
-
-Law 6: a rule that no tree has is due from where those who publish for it have promised to be
-(stations.detecting, Law 3). What those out of reach have promised nobody knows, and they may think
-that some tree has the rule; so until they are back it stays due from where it last was.
+These then begin anew (planning, Law 2), though rules above them may have had them evaluated there
+all the time: what that found nobody was told, and trees of sinks may be behind it. Somebody
+publishes Fire, too: sinks get all Fires along the single tree, from where they were.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from matcher.model import TIME_MIN
 from routing.messages import Confirmed, Need, Needed, Plan, SinkTree
 from routing.network.agreement.rounds import Round
 from routing.network.brokers.agenda import Agenda
@@ -42,10 +41,8 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
-from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
-from routing.network.stations.detecting import Planned, SinkTreesDetection
-from routing.network.stations.processing import Generation
+from routing.network.strategy import has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
@@ -63,20 +60,17 @@ class SinkTrees:
         agreed: Agreed,
         agenda: Agenda,
         needs: Needs,
-        visiting: Visiting,
         wanting: Wanting,
         openings: Openings,
-        detection: SinkTreesDetection,
     ) -> None:
         self._ground = ground
         self._router = ground.router
         self._agreed = agreed
         self._agenda = agenda
         self._needs = needs
-        self._visiting = visiting
         self._wanting = wanting
         self._openings = openings
-        self._detection = detection
+        self._detection = ground.detection
         self.has_work = False
         """At the root: whether somebody has asked for a plan because of trees."""
         self._lost: set[frozenset[str]] = set()
@@ -89,12 +83,8 @@ class SinkTrees:
         """Filters that it has said its sinks want, for the plan that is on its way."""
         self._unplanned: list[tuple[Link, Confirmed]] = []
         """The subscriptions that wait for a plan (Law 4)."""
-        self._published: set[tuple[str, str, str]] = set()
-        """At the root: which source published where and what when the tree last paused."""
-        self._parted: set[tuple[str, str]] = set()
-        """At the root: the names and homes of those that had closed since the plan before."""
-        self._returned: set[str] = set()
-        """At the root: the types that Law 3 speaks of, since the last plan."""
+        self.joined: frozenset[str] = frozenset()
+        """At the root: the types of which sources join with the plan that is being made (Law 3)."""
 
     # --- what sinks want ---
 
@@ -137,7 +127,11 @@ class SinkTrees:
 
     @property
     def _all_wanted(self) -> tuple[str, ...]:
-        """The filters of this broker's sinks, whatever way the events come."""
+        """The filters of this broker's sinks, whatever way the events come; none where the strategy
+        has no trees for sinks, and nobody asks.
+        """
+        if not has_sink_trees(self._agreed.strategy):
+            return ()
         return maximal(self._ground.filters, self._ground.advertisements.schemas)
 
     def _confirm_planned(self) -> None:
@@ -196,42 +190,6 @@ class SinkTrees:
         self._answered = self._all_wanted
         if self._answered:
             found.wants.append((self._ground.name, self._answered))
-        reachable = self._ground.overlay.part.nodes
-        known = self._agreed.known.homes
-        self.hold_dues(found, [one for one in known if one[0] not in reachable])
-
-    def hold_dues(self, found: Round, absent: Iterable[tuple[str, Iterable[str]]]) -> None:
-        """Rules that no tree has, and that need what is published out of reach, or was so when the
-        last plan was made, are due from no later than by that plan, or by what was committed since:
-        whoever is the next to want one must not begin where only those have promised to be who are
-        here, or know that no tree has it (Law 6).
-        """
-        plan = self._agreed.plan
-        if plan is None:
-            return  # nor is any rule known to be in no tree
-        apart = {one for _, types in (*absent, *plan.absent) for one in types}
-        deployments = self._ground.deployments
-        planned, committed = dict(plan.due), self._detection.committed
-        found.need(
-            tuple(
-                (name, max(planned.get(name, TIME_MIN), committed.get(name, TIME_MIN)))
-                for name in self._detection.idle
-                if deployments.find(name) and not apart.isdisjoint(deployments.needs(name))
-            )
-        )
-
-    def note_publishing(self) -> None:
-        """At the root: the tree pauses, and nothing of what was asked is done yet."""
-        self._published, self._parted = self._visiting.published, self._visiting.parted
-
-    def note_returned(self) -> None:
-        """At the root: all of that is done."""
-        publishing = {(home, type_name) for _, home, type_name in self._published}
-        self._returned = {
-            type_name
-            for name, home, type_name in self._visiting.published - self._published
-            if (home, type_name) not in publishing or (name, home) in self._parted
-        }
 
     @property
     def rerouted(self) -> frozenset[str]:
@@ -244,7 +202,11 @@ class SinkTrees:
         return self._kinds.routed & before
 
     def plan(self, plan: Plan, found: Round, due: tuple[tuple[str, int], ...]) -> Plan:
-        """At the root: a plan with the trees of brokers with sinks."""
+        """At the root: a plan with the trees of brokers with sinks, where any types come along such
+        ones.
+        """
+        if not self._kinds.own:
+            return plan
         before = None if found.pause.introduce else self._agreed.plan
         links = self.standing_links(plan)
         if before is not None and _pairs(links) == _pairs(before.links):
@@ -267,7 +229,7 @@ class SinkTrees:
             and (old.generation.centre, old.generation.epoch) == (plan.root, plan.epoch)
             and (old.filters, old.mixed) == (tree.filters, tree.mixed)
             and not any(old.has_link(*link) for link in self._lost)
-            and old.used.isdisjoint(self._returned)
+            and old.used.isdisjoint(self.joined)
             and old.division == (new := self._agreed.divided_for(tree, plan))
             and old.division.ends == new.ends
         )
@@ -278,17 +240,13 @@ class SinkTrees:
         """
         detection = self._detection
         before = detection.trees
-        planned = [self._planned(tree, plan) for tree in plan.trees]
-        again = detection.follow_trees(plan, planned, self._kinds, division)
+        divisions = [self._agreed.divided_for(tree, plan) for tree in plan.trees]
+        again = detection.follow_trees(plan, divisions, self._kinds, division)
         self._openings.open(before)
         self._asked_for = self._answered = None
         self._agenda.look_again()  # what is wanted may be another than this plan has
         self._confirm_planned()
         return again
-
-    def _planned(self, tree: SinkTree, plan: Plan) -> Planned:
-        generation = Generation(plan.root, plan.epoch, tree.number)
-        return tree, generation, self._agreed.divided_for(tree, plan)
 
 
 def _pairs(links: Iterable[Edge]) -> set[frozenset[str]]:

@@ -2,12 +2,14 @@
 
 Law 1: a source's events enter the network at its own broker, which checks, counts and acknowledges
 them. The root knows the source, as a visitor, so that its name is its own and that its types have
-somebody who publishes them; that it has closed comes along the tree.
+somebody who publishes them; that it has closed comes along the tree. Station s of b3 is a visitor
+at b1: its Temps go to b3, and no other s may publish.
 
 Law 2: only a source's own broker knows whether its client is still there. So when a name is refused
 that a source elsewhere bears, the root tells that broker that it is claimed. If that has lost the
 link to the client it takes the source for closed, and if there is none it says so once more; the
-name is free when the root has heard that.
+name is free when the root has heard that. s comes to b2 while b3 has lost it: b1 refuses it, b3
+hears and closes s, s tries again.
 """
 
 from __future__ import annotations
@@ -185,11 +187,6 @@ class Visiting:
         self._visitors.clear()
         self.closed.clear()
 
-    @property
-    def parted(self) -> set[tuple[str, str]]:
-        """The names and homes of sources that have closed, and may be back."""
-        return {one for one, goodbyes in self._goodbyes.items() if goodbyes}
-
     def may_be_lost(self, home: str, names: Iterable[str]) -> set[str]:
         """The types that were published at a broker of which nobody is known to publish
         them there now, or to have closed.
@@ -206,7 +203,7 @@ class Visiting:
 
     @property
     def published(self) -> set[tuple[str, str, str]]:
-        """The same of each open source, with its name before."""
+        """The name, the home and a type of each open source."""
         return {
             (source.name, self._visitors.home(source.name) or self._ground.name, type_name)
             for source in self._ground.sources

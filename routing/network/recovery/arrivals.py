@@ -3,12 +3,14 @@
 Law 1: each of them is offered to the sinks once. When everything that may have been lost is sent
 again (brokers.md section 5), what had come before is left out: a source's events come in the order
 of their numbers, so it is those up to the greatest. That is remembered of the last ``names_max``
-sources at least, and at most of twice as many.
+sources at least, and at most of twice as many. Temps 1 to 7 of s have come; 5 to 9 are sent again:
+sinks get 8 and 9.
 
 Law 2: events with ids of their own may come from several brokers, and from this broker's own
 clients too: a part of a source goes on elsewhere when its broker is lost, and sends again what it
 does not know that broker to have taken (routing.serving.parts). So it is always by its id that such
-an event is known, among the last ``ids_max`` at least, and at most twice as many.
+an event is known, among the last ``ids_max`` at least, and at most twice as many. Flight LH1 came
+from b2, which failed; a part sends it again at b3: it is dropped.
 """
 
 from __future__ import annotations

@@ -5,10 +5,12 @@ what comes from there on has to be found once more when the tree is rebuilt.
 
 Law 1: a rule has to be right from its due on, and as far back as the rules above it reach from
 where they have to be right. From there it sees as far as it reaches itself; earlier events cannot
-matter. So every type that rules use has a *horizon*.
+matter. So every type that rules use has a *horizon*. fire is due from 40 s and reaches 5 min: Temps
+and Smokes before -260 s do not matter.
 
-Law 2: what no window bounds (consumption, cycles, and all that such rules use) has to be right
-from the beginning, and has no horizon but that.
+Law 2: what no window bounds (consumption, cycles, and all that such rules use) has to be right from
+the beginning, and has no horizon but that. A rule consumes its Temps: which are left at 40 s
+follows from all before.
 
 Law 3: nothing before the instant from which a rule holds matters to it; and nothing at all to one
 that ends before it has to be right. Such a rule can be dropped: fire ends at 26 s, all sinks have
@@ -25,7 +27,6 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.delivery.joining import MergedDetections
-from routing.messages.values import NAME_MAX
 from routing.order import greatest_time
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
@@ -46,47 +47,6 @@ def _reach(rule: Rule) -> int:
 @lru_cache(maxsize=8)
 def _arranged(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return arrange(rules).rules
-
-
-_CLOSED = "\0"
-"""Before the name of a rule in dues: what is said there counts if nobody says anything else."""
-
-
-def closed_at(rule: str, time: int) -> tuple[str, int]:
-    """A due of a rule of whose types nothing more comes here, and up to where it had come: that is
-    how far the rule is where nobody has any type that is still published. The least of them is of
-    the type that came last.
-    """
-    if len(rule) + len(_CLOSED) > NAME_MAX:
-        return rule, time  # due from earlier than need be
-    return _CLOSED + rule, -max(time, -TIME_MAX)
-
-
-_LET_GO = "\1"
-"""Before the name of a rule in dues: it is due from no earlier."""
-
-
-def let_go(committed: Mapping[str, int]) -> Times:
-    """Of rules up to where somebody has committed them, that they are due from no earlier: what
-    they would see then may be kept no more. All that stay together commit the same; who was in
-    another part of the network, that had forgotten this one, may have gone further. The least of
-    them is of the part that has gone furthest.
-    """
-    said = ((_LET_GO + name, -max(time, -TIME_MAX)) for name, time in sorted(committed.items()))
-    return tuple((name, time) for name, time in said if len(name) <= NAME_MAX)
-
-
-def concluded(due: Mapping[str, int]) -> dict[str, int]:
-    """The dues that have been put together, of all brokers."""
-    found = {name: -time for name, time in _said(due, _CLOSED)}
-    found |= {name: time for name, time in due.items() if name[:1] not in (_CLOSED, _LET_GO)}
-    for name, time in _said(due, _LET_GO):
-        found[name] = max(-time, found.get(name, TIME_MIN))
-    return found
-
-
-def _said(due: Mapping[str, int], how: str) -> Iterator[tuple[str, int]]:
-    return ((name[1:], time) for name, time in due.items() if name.startswith(how))
 
 
 def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
@@ -154,7 +114,7 @@ def needed(batches: Iterable[EventBatch], horizons: Mapping[str, int]) -> Iterat
             yield batch if is_needed.all() else batch.take(is_needed)
 
 
-def least(tables: Iterable[Times]) -> dict[str, int]:
+def least(tables: Iterable[Iterable[tuple[str, int]]]) -> dict[str, int]:
     """The least time of each name."""
     found: dict[str, int] = {}
     for table in tables:

@@ -2,10 +2,12 @@
 
 Law 1: an event is kept until a survey that began after it came is known to have reached all
 brokers, so that it has arrived wherever it was going; and, if rules use its type, until no
-composite event that is still under way can depend on it (``horizons``).
+composite event that is still under way can depend on it (``horizons``). A Temp of 30 s stays while
+fire, which reaches 5 min, is due from 40 s.
 
 Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the ledger
-counts them: what is then under way when the tree is rebuilt may be lost.
+counts them: what is then under way when the tree is rebuilt may be lost. With 1,000 at most, Temp
+1,001 drives the first one out.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 A ``station`` has the engine and the fragments of one tree (``duties``: what a division asks of it;
 ``progress``: how far types and rules are, ``said``: by the words of sources and children,
 ``standing``: what is known of one type or rule, ``missing``: of which types nobody says anything,
-``lagging``: which rules wait while others run ahead;
-``arrival``: where events are stamped as they come). ``divided`` gives it what it needs on the
-single tree (``publishers``: who publishes here, and has promised what), ``processing`` on that of
-one broker with sinks, ``detecting`` on all of them (``grove``: which of these have news);
-``relaying`` brings results, and the marks that they wait for, to who wants them, and ``overview``
-tells of it all (``origins``: who may hold what a broker below forwards).
+``lagging``: which rules wait while others run ahead; ``arrival``: where events are stamped as they
+come). ``tree_part`` is a station with the router of its tree, and what has come along that.
+``processing`` gives it what it needs on the tree of one broker with sinks, ``divided`` on the
+single one, and has all of them (``grove``: which have news; ``publishers``: who publishes here, and
+has promised what); ``router`` takes events, results and the marks that these wait for along a tree,
+and ``overview`` tells of it all (``origins``: who may hold what a broker below forwards).
 """

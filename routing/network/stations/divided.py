@@ -1,55 +1,80 @@
-"""Rules and events of a broker that evaluates its part of the rules (7.3.5, 7.3.6).
+"""Rules and events of a broker that evaluates its part of the rules, on the single tree and on each
+tree for sinks (7.3.2, 7.3.5, 7.3.6).
 
-Law 1: what comes from local sources is kept in the ledger, and goes to the station and to those
-below that want it. While there is no plan for the tree as it is, it waits; so do the sources'
-promises.
+Law 1: what comes from local sources is kept in the ledger, and goes to each tree whose rules use it
+and to those below that want it. While there is no plan for the tree as it is, it waits; so do the
+sources' promises. A tree that begins is sent all that is kept and may still matter to it, one that
+goes on what was held: both have all that matters, and nothing twice. A Temp comes while the tree
+pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
 
-Law 2: where somebody is out of reach who publishes what a rule needs, or what those above it need,
+Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
+others from the single one. So of rules of own types this broker has what its own tree has given,
+however far the single one, which may evaluate them for the sake of others, has come. When such a
+type is routed they are to be found once more from there on (brokers.trees, Law 5). b3 has Fires of
+its own tree up to 40 s, the single one is at 50 s: b3 has them up to 40 s.
+
+Law 3: a rule of which nobody says up to where he has it is evaluated nowhere. It is due from where
+the sources of what it needs have promised to be: who subscribes later gets its composite events
+from there on. Where all of them have closed that is beyond their last event, and the beginning
+while it waits for a type that nobody publishes or has published; by the clock alone, now. What
+those out of reach have promised nobody knows, and they may have the rule in some tree: until they
+are back it stays due from where it last was. Nobody has subscribed to fire, and Temp and Smoke are
+promised up to 40 s and 45 s: who subscribes now gets the Fires from 40 s on.
+
+Law 4: where somebody is out of reach who publishes what a rule needs, or what those above it need,
 nobody here can say how far that has been evaluated there, so neither from which instant on the rule
 would hold nor up to which it does: it is neither deployed nor removed. By arrival there is no such
-instant, and nothing is refused; a rule ends as soon as it is removed.
+instant, and nothing is refused; a rule ends as soon as it is removed. b3 has published Temp, and is
+out of reach: fire over Temp cannot be removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
-from routing.messages import Code
-from routing.network.recovery.dues import horizons
+from routing.messages import Code, Plan
+from routing.network.recovery.dues import chosen, horizons
 from routing.network.recovery.ledger import Ledger
 from routing.network.stations.arrival import ArrivalStation
+from routing.network.stations.grove import Grove
 from routing.network.stations.lagging import Lags
+from routing.network.stations.processing import Processing, generation_of
 from routing.network.stations.publishers import Publishers
-from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.router import Router
 from routing.network.stations.station import Station
+from routing.network.stations.tree_part import TreePart
 from routing.network.tables.branch import Branch
+from routing.network.tables.ends import CLOSED
 from routing.network.tables.outbox import message_sized
-from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
+from routing.network.ways.sink_trees import Kinds
 from routing.order import in_sequence
 from routing.serving.deployment import Deployed
 from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, SourceState
 from routing.wire.extent import fitting
 from rules.engine.conflict import Conflict
-from rules.engine.engine import NOTHING, Detections, kept_by_all
+from rules.engine.engine import Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
-"""Words of a refusal by Law 2 for a broker; nothing has been done then."""
+"""Words of a refusal by Law 4 for a broker; nothing has been done then."""
 PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
 
 
 class DividedDetection(Detection):
-    """A Detection that evaluates the rules that its broker's station has."""
+    """A Detection that evaluates the rules that its broker has on the single tree, and on those for
+    sinks.
+    """
 
-    def __init__(self, name: str, router: DividedRouter, basis: Basis) -> None:
+    def __init__(self, name: str, router: Router, basis: Basis) -> None:
         super().__init__(basis)
         self._name = name
         self._by_arrival = self._config.ordering is Ordering.ARRIVAL
@@ -60,15 +85,14 @@ class DividedDetection(Detection):
         """The types that lag here, in all trees."""
         self.ended: dict[str, int] = {}
         """The rules that have ended by themselves in some tree here, and up to when they hold."""
-        self.station = self._new_station()
+        self.part = TreePart(self._new_station(), router)
+        """The broker's part in the single tree."""
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
         self._held: list[Sequence[EventBatch]] | None = []
         """Batches that wait for the rules to be divided; None while they are."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
-        self._due: dict[str, int] = {}
-        """From when on composite events of rules have to be found, since they began anew."""
         self.fronts: dict[str, int] = {}
         self.type_marks: dict[str, int] = {}
         self.rule_marks: dict[str, int] = {}
@@ -78,8 +102,22 @@ class DividedDetection(Detection):
         begun anew since, and the root may be another."""
         self.committed: dict[str, int] = {}
         """By rule, up to where composite events have arrived everywhere (surveying)."""
-        self._outdated: set[str] = set()
-        """The rules of the station that are there no more, until the next plan."""
+        self.grove = Grove()
+        """The trees for sinks, and which of them have news."""
+        self._clock: int | None = None
+        """The mark of Timer when these were last told it."""
+        self._begun: frozenset[str] = frozenset()
+        """The roots of the trees that have begun with the last plan."""
+        self.kinds = Kinds(frozenset(), frozenset())
+        """The types that rules define, by the trees that they come along."""
+        self._single: frozenset[str] = frozenset()
+        """The rules that are evaluated on the single tree."""
+        self._routed: frozenset[str] = frozenset()
+        """Rules of them whose composite events come along it."""
+        self._mixed: tuple[str, ...] = ()
+        """The roots of trees for sinks whose sinks get composite events of the single one, too."""
+        self._published_types: frozenset[str] = frozenset()
+        """The types that somebody publishes or has published, Timer too."""
 
     def _new_station(self) -> Station:
         kind = ArrivalStation if self._by_arrival else Station
@@ -87,19 +125,34 @@ class DividedDetection(Detection):
         return kind(self._name, engine, most, self.lags)
 
     @property
+    def station(self) -> Station:
+        """The station of the single tree."""
+        return self.part.station
+
+    @property
     def branches(self) -> Mapping[str, Branch]:
         """The branch beyond each neighbour in the single tree."""
         return self._router.branches
 
     @property
-    def stations(self) -> Sequence[Station]:
-        """The broker's part in each tree."""
-        return (self.station,)
+    def trees(self) -> Mapping[str, Processing]:
+        """The trees for sinks that stand, by root."""
+        return self.grove.trees
 
     @property
-    def _fed(self) -> Iterable[Station]:
+    def own(self) -> Processing | None:
+        """The tree of this broker's own sinks."""
+        return self.trees.get(self._name)
+
+    @property
+    def stations(self) -> Sequence[Station]:
+        """The broker's part in each tree."""
+        return (self.station, *[tree.station for tree in self.trees.values()])
+
+    @property
+    def _fed(self) -> Sequence[Station]:
         """The stations that something may have come for with this input."""
-        return (self.station,)
+        return (self.station, *[tree.station for tree in self.grove.news])
 
     @property
     def is_held(self) -> bool:
@@ -114,7 +167,7 @@ class DividedDetection(Detection):
     @property
     def marks(self) -> Mapping[str, int]:
         """Each rule's mark, as far as it is known here."""
-        return {one.rule.name: self._mark_of(one.rule.name) for one in self._deployments.rules}
+        return {one.rule.name: self.reached(one.rule.name) for one in self._deployments.rules}
 
     @property
     def duplicates(self) -> int:
@@ -137,35 +190,85 @@ class DividedDetection(Detection):
         return [sum(counts) for counts in zip(*(one.parts for one in self.stations), strict=True)]
 
     def due_mark(self, deployed: Deployed) -> int:
-        """Up to where a rule's composite events have come, and are complete."""
+        """Up to where a rule's composite events have come, and are complete (Law 2)."""
         if self._by_arrival:
             return CLOSED  # nothing waits
-        name = deployed.rule.name
-        here = self._has(name)
-        if self.station.has_ended(name) if here else name in self._router.ended:
-            return CLOSED
-        return self._mark_of(name)
+        return self._part_of(deployed.rule.name).due_mark(deployed.rule.name)
 
-    def _mark_of(self, name: str) -> int:
-        before = self._router.marks.get(name, TIME_MIN)
-        return max(before, self.station.outlook(name)) if self._has(name) else before
+    def reached(self, rule: str) -> int:
+        """Up to where this broker has a rule's composite events."""
+        return self._part_of(rule).mark_of(rule)
 
-    def _has(self, name: str) -> bool:
-        """Whether a rule is evaluated here, on the single tree."""
-        return name in self.station.rules and name not in self._outdated
+    def _part_of(self, name: str) -> TreePart:
+        """The part in the tree from which this broker's sinks get a rule's composite events."""
+        tree = self.grove.trees.get(self._name)
+        if tree is None:
+            return self.part
+        deployed = self._deployments.find(name)
+        if deployed is None or deployed.rule.defines.name not in self.kinds.own:
+            return self.part
+        found = tree.rules.get(name)  # mostly the same object, which compares in no time
+        return tree.part if found is deployed or found == deployed else self.part
 
     def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
         here; of those that it was told something about, and that may still give some.
         """
-        names = {name for name in wanted if name in self._router.marks}
-        names -= self._router.ended
-        names |= self.station.rules.keys()
-        return {name: self._mark_of(name) for name in sorted(names)}
+        wanted = set(wanted)
+        found = self.part.dues(wanted & self._routed)
+        for name, mark in self._dues_of_trees(wanted):
+            found[name] = min(mark, found.get(name, CLOSED))
+        return found
 
-    def reached(self, rule: str) -> int:
-        """Up to where this broker has a rule's composite events."""
-        return self._mark_of(rule)
+    def _dues_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
+        for tree in self.trees.values():
+            for name in tree.station.rules:
+                yield name, tree.station.outlook(name)
+        own = self.own
+        if own is not None:
+            for name in sorted(wanted & own.wanted):
+                if not own.part.has_ended(name):
+                    yield name, own.part.mark_of(name)
+
+    @property
+    def promises(self) -> dict[str, int]:
+        """The promises of local sources, by type, but for types that they have closed."""
+        marks = self.publishers.marks
+        found = {name: marks.get(name, TIME_MIN) for name in self.publishers.types}
+        return {name: mark for name, mark in found.items() if mark != CLOSED}
+
+    def with_unsaid(
+        self,
+        said: Mapping[str, int],
+        promises: Mapping[str, int],
+        apart: Collection[str],
+        planned: Mapping[str, int],
+        now: float,
+    ) -> dict[str, int]:
+        """At the root: the dues that were said, and those by Law 3. ``promises``: the least that
+        there are of types; ``apart``: the types that are published out of reach; ``planned``: the
+        dues of the last plan.
+        """
+        found = dict(said)
+        for one in self._deployments.rules:
+            name, needs = one.rule.name, self._deployments.needs(one.rule.name)
+            if name in said:
+                continue
+            if not needs.isdisjoint(apart):
+                found[name] = max(table.get(name, TIME_MIN) for table in (planned, self.committed))
+            elif not needs <= self._published_types.union(promises):
+                found[name] = TIME_MIN
+            elif (due := self._promised(needs, promises, now)) is not None:
+                found[name] = due
+        return found
+
+    def _promised(
+        self, needs: Collection[str], promises: Mapping[str, int], now: float
+    ) -> int | None:
+        if needs == {TIMER.name}:
+            return self._time(now)
+        still_open = [promises[name] for name in needs if name in promises]
+        return min(still_open) if still_open else self._beyond(needs)
 
     def count_on(self, names: Iterable[str]) -> None:
         """Count on these rules' composite events, from where they have come to."""
@@ -174,11 +277,9 @@ class DividedDetection(Detection):
     def forget(self, names: Iterable[str]) -> None:
         """Forget rules that are gone: nothing that was said or found of them counts."""
         for name in names:
-            self._router.forget(name)
-            for known in (self._due, self.rule_marks, self.evaluated, self.committed, self.ended):
+            self.part.forget(name)
+            for known in (self.rule_marks, self.evaluated, self.committed, self.ended):
                 known.pop(name, None)
-            if name in self.station.rules:
-                self._outdated.add(name)
 
     def configure(self, config: NodeConfig) -> None:
         """Take over the limits of what waits and of what is kept."""
@@ -247,6 +348,10 @@ class DividedDetection(Detection):
 
     def _emit(self, batches: Sequence[EventBatch]) -> None:
         self._send_along(batches)
+        if self.grove.trees:
+            self.grove.touch_users([batch.type.name for batch in batches])
+            for tree in self.grove.news:
+                tree.push(batches)
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
         """Send events of local sources along the single tree."""
@@ -262,6 +367,7 @@ class DividedDetection(Detection):
         """Events that are kept elsewhere wait for these types, up to these times."""
         for station in self.stations:
             station.hear_awaited(types)
+        self.grove.touch_users([name for name, _ in types])
 
     def forget_far(self, horizon: int) -> bool:
         """Forget what a replay has brought from beyond the horizon, far ahead of the clock: it
@@ -318,26 +424,71 @@ class DividedDetection(Detection):
         if self._held is None:
             self._held = []
 
+    def follow_trees(
+        self, plan: Plan, divisions: Sequence[Division], kinds: Kinds, division: Division
+    ) -> Mapping[str, int]:
+        """Set the trees for sinks that stand from now on, with their divisions, beside the single
+        one with its own.
+
+        ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
+        events come again that this broker's sinks want.
+        """
+        before, reached = self.trees, self._reached()
+        standing: dict[str, Processing] = {}
+        for planned, divided in zip(plan.trees, divisions, strict=True):
+            tree = before.get(planned.root)
+            if tree is None or tree.generation != generation_of(planned, plan):
+                station, matching = self._station_of(tree), self._router.matching
+                tree = Processing(self._name, plan, planned, divided, station, matching)
+            standing[planned.root] = tree
+        self.grove.plant(standing)
+        self._begun = frozenset(
+            root for root, tree in self.trees.items() if before.get(root) is not tree
+        )
+        self.kinds = kinds
+        self._mixed = tuple(tree.root for tree in plan.trees if tree.mixed)
+        self._single = frozenset(one.rule.name for one in division.rules)
+        self._routed = frozenset(
+            one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
+        )
+        self._published_types = frozenset({TIMER.name}).union(*division.published.values())
+        for name in self._routed.intersection(reached):
+            self._router.reach(name, reached[name])
+        self._router.aside = self._single - self._routed
+        own = self.own
+        return own.resume(reached) if own is not None and self._name in self._begun else {}
+
+    def _station_of(self, old: Processing | None) -> Station:
+        """A station for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
+        if self._by_arrival and old is not None:
+            return old.station
+        station = self._new_station()
+        if old is not None:
+            station.lagging = old.station.lagging
+        return station
+
+    def _reached(self) -> Mapping[str, int]:
+        """How far this broker has the composite events of the rules that its sinks want."""
+        rules = self._deployments.rules
+        marks = {one.rule.name: self.reached(one.rule.name) for one in rules}
+        return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
+
     def follow(self, division: Division) -> None:
-        """Evaluate what this broker has to from now on; what was held goes on."""
+        """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
+        self._feed_trees()
         self._follow(division)
         self._release(packed_parts(self._held or ()))
 
     def _follow(self, division: Division) -> None:
         self.lags.keep(station.lagging for station in self.stations)
-        self._router.follow_division(division, self._company)
+        self._router.follow_division(division, self._mixed)
         self.station.follow(division)
-        self._outdated.clear()
-
-    @property
-    def _company(self) -> Collection[str]:
-        """The brokers whose sinks get composite events along other trees, too."""
-        return ()
+        self.part.settle()
 
     def begin_anew(
         self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
     ) -> Mapping[str, int]:
-        """The same, but all that is kept is sent and evaluated once more.
+        """The same, but on the single tree all that is kept is sent and evaluated once more.
 
         ``front`` as in Plan. ``is_lost``: what was under way may be; else what is sent again is
         for rules alone, since whoever wanted it has got it. Gives, by source, from when on
@@ -346,10 +497,10 @@ class DividedDetection(Detection):
         if self._by_arrival:
             self.follow(division)
             return {}
-        self._keep_reached()
+        self._feed_trees()
+        self.part.due = {name: time for name, time in due.items() if name in self._single}
         rules = [one.rule.name for one in division.rules]
-        again = self._router.begin_anew(rules, due, front)
-        self._due = dict(due)
+        again = self._router.begin_anew(rules, self.part.due, front)
         self.station.begin_anew()
         self._follow(division)
         self.ledger.begin_anew()
@@ -359,12 +510,22 @@ class DividedDetection(Detection):
         for part in packed_parts(kept[:came]):
             self.station.push(part, fresh=False)
         self._release(packed_parts(kept[came:]))
-        return again
+        routed = {RULE_SOURCE + name for name in self._routed}
+        return {source: time for source, time in again.items() if source in routed}
 
-    def _keep_reached(self) -> None:
-        """Note that this broker has what was found here of rules that begin anew."""
-        for name in filter(self._has, self.station.rules):
-            self._router.reach(name, self.station.outlook(name))
+    def _feed_trees(self) -> None:
+        """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
+        self.grove.touch_all()
+        begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
+        kept = packed_parts(self.ledger.fitting(self._advertisements.schemas)) if begun else ()
+        held = packed_parts(self._held or ()) if self.trees else ()
+        for root, tree in self.trees.items():
+            if root in begun:
+                tree.begin(kept)
+                continue
+            for batches in held:
+                tree.push(batches)
+        self._begun = frozenset()
 
     def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
         self._held, self.is_at_work = None, True
@@ -384,11 +545,8 @@ class DividedDetection(Detection):
         self.committed = dict(due)
         self.ledger.commit(horizons(self._deployments.rules, due))
 
-    def beyond(self, names: Sequence[str]) -> int | None:
-        """An instant beyond all that was published of these types, and all of their marks."""
-        return self._beyond(names)
-
     def _beyond(self, names: Iterable[str]) -> int | None:
+        """An instant beyond all that was published of these types, and all of their marks."""
         if self._by_arrival:
             return None  # the broker that evaluates a rule says from when on it holds
         names = tuple(names)
@@ -416,7 +574,7 @@ class DividedDetection(Detection):
 
     def _mark_at_end(self, name: str) -> int:
         """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
-        what it needs was promised by those who publish it, who are all here (Law 2).
+        what it needs was promised by those who publish it, who are all here (Law 4).
         """
         mark = self.rule_marks.get(name, TIME_MIN)
         if not self.out_of_reach:
@@ -434,10 +592,10 @@ class DividedDetection(Detection):
             return dict.fromkeys(gone, TIME_MIN)
         return super()._ends(gone, now)
 
-    # --- who is out of reach (Law 2) ---
+    # --- who is out of reach (Law 4) ---
 
     def remove(self, name: str, now: float) -> Deployed:
-        """Remove a rule; Refusal when there is none of that name, and where Law 2 forbids it."""
+        """Remove a rule; Refusal when there is none of that name, and where Law 4 forbids it."""
         deployed = self._deployments.find_in_force(name)
         if deployed is not None:
             self._check_reach((), [deployed])
@@ -473,20 +631,36 @@ class DividedDetection(Detection):
     # --- evaluation ---
 
     def advance(self, now: float) -> Detections | None:
-        """Advance; gives detections from here, and what has come from elsewhere."""
+        """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 2)."""
         if not self.is_at_work:
-            return self._router.take_detected()
-        if self._held is None:
-            self._hear_publishers()
-        own = self.publishers.marks
-        detected = self.station.advance(own, self._time(now), round(now * MICROSECONDS))
-        if detected is not None:
-            marked = not self._by_arrival
-            detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
-        elsewhere = self._router.take_detected() if self._router.has_news else None
-        if detected is None or elsewhere is None:
-            return elsewhere if detected is None else detected
-        return joined((detected, elsewhere))
+            found = self.part.take_relayed()
+        else:
+            if self._held is None:
+                self._hear_publishers()
+            own = self.publishers.marks
+            found = self.part.advance(own, self._time(now), round(now * MICROSECONDS))
+        if self.grove.trees:
+            if self.kinds.own:
+                found = [self._only_routed(one) for one in found]
+            found += self._advance_trees(now)
+        if len(found) < 2:  # common
+            return found[0] if found else None
+        return joined(found)
+
+    def _advance_trees(self, now: float) -> Iterator[Detections]:
+        before, self._clock = self._clock, self._time(now)
+        if self._clock is not None or before is not None:
+            self.grove.touch_all()
+        for tree in self.grove.news:
+            if self.is_at_work:
+                own = self.publishers.marks
+                yield from tree.advance(own, self._clock, round(now * MICROSECONDS))
+            else:
+                yield from tree.take_relayed()
+
+    def _only_routed(self, detections: Detections) -> Detections:
+        own = self.kinds.own
+        return chosen(detections, lambda batch: batch.type.name not in own)
 
     def _time(self, now: float) -> int | None:
         """The mark of Timer; None where the clock does not count."""
@@ -494,24 +668,31 @@ class DividedDetection(Detection):
 
     def _hear_publishers(self) -> None:
         """Local sources may say something else by now."""
-        self.publishers.say()
+        before, marks = self.publishers.marks, self.publishers.say()
+        if marks is not None and self.grove.trees:
+            names = marks.keys() | before.keys()
+            self.grove.touch_users([one for one in names if marks.get(one) != before.get(one)])
 
     @property
     def front(self) -> int:
         """The greatest mark of a rule that is evaluated, or was told of, here."""
         evaluated = (one.outlook(name) for one in self.stations for name in one.rules)
-        return max([TIME_MIN, *evaluated, *self._router.marks.values()])
+        own = self.own
+        told = [] if own is None else [own.part.mark_of(name) for name in own.wanted]
+        front: int = max([TIME_MIN, *evaluated, *self._router.marks.values(), *told])
+        return front
 
     def tell_all_marks(self) -> None:
         """Tell all marks, whether anybody waits for them or not."""
         self._router.tell_all()
+        for tree in self.trees.values():
+            tree.part.router.tell_all()
+        self.grove.touch_all()
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""
-        if self.is_at_work:
-            rules = () if self._by_arrival else self.station.rules
-            self._router.tell(self.station, NOTHING, rules, self._due)
-            self._router.repeat_marks()
+        if self.is_at_work and not self._by_arrival:
+            self.part.tell_marks()
 
 
 def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:

@@ -1,11 +1,11 @@
 """The trees of brokers with sinks in which one broker takes part, and which of them have news.
 
-Law: a broker is in many trees, and an input concerns few of them. A tree has *news* once
-anything has come that may have it evaluate, ask, tell or send: events or promises of types that its
-rules use, words of a child or its father, another plan. What follows an input looks at the trees
-that have news, in the order of all, and ``settle`` ends it. A tree whose father has not opened it,
-or that must not evaluate yet, has news again when that changes. A Temp comes to b2, which is in
-the trees of b1, b3 and b4: only b3's has a rule over Temp, and only it is looked at.
+A broker is in many trees, and an input concerns few of them. A tree has *news* once anything has
+come that may have it evaluate, ask, tell or send: events or promises of types that its rules use,
+words of a child or its father, another plan. What follows an input looks at the trees that have
+news, in the order of all, and ``settle`` ends it. A tree whose father has not opened it, or that
+must not evaluate yet, has news again when that changes. A Temp comes to b2, which is in the trees
+of b1, b3 and b4: only b3's has a rule over Temp, and only it is looked at.
 """
 
 from __future__ import annotations

@@ -6,9 +6,11 @@ have come that are more than ``lead_max_s`` beyond that. From then on, for as lo
 looked at here, their sources are to wait whenever they are so far ahead (holding). What a fragment
 keeps until it is asked for (7.3.7) is kept until masters have come as far. That lags in the same
 way, but its own sources alone are to wait, and only until it is within three quarters of the lead.
+Smokes have come to 90 s, Temps to 20 s, the lead is 60 s: sources of Smoke wait beyond 80 s.
 
 Law 2: types that nobody publishes, or nobody any more, hold up nothing; nor do rules that wait for
-such types, be it through others, or that have ended. Nothing here depends on the clock.
+such types, be it through others, or that have ended. Nothing here depends on the clock. Nobody
+publishes Temp: Smokes go on, however far.
 
 Where masters wait to be asked for, who asks is told how far what is kept has come, each quarter of
 the lead (awaiting). A station looks when events of a type have come that are a quarter further than
@@ -24,7 +26,7 @@ from typing import TypeAlias
 
 from matcher.model import TIME_MIN
 from routing.network.stations.progress import Progress
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 from routing.partition.gate import Gate
 from routing.partition.pulling import Pull
 

@@ -2,7 +2,8 @@
 
 Law: what these rules use waits with them. Once more than ``waiting_events_max`` events have come
 for them, the root is asked to close the types, each once: with its next plan it publishes them
-itself, and nothing more comes of them.
+itself, and nothing more comes of them. fire waits for Temp, and 10,001 Smokes have come: the root
+closes Temp.
 """
 
 from __future__ import annotations

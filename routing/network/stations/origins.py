@@ -1,10 +1,10 @@
 """Where what a broker below forwards of a type comes from, for who asks what a rule waits for.
 
-Law: the mark that a child has told is its type's, whoever holds it there. But the division says
-which brokers' sources publish the type, or have published it, at which brokers the rules are that
-define it, and who is beyond which child. So those are named that may hold it. The
-root of the single tree knows the open sources of other brokers by name, as visitors: there these
-are named, and brokers whose sources of the type have all closed are not.
+The mark that a child has told is its type's, whoever holds it there. But the division says which
+brokers' sources publish the type, or have published it, at which brokers the rules are that define
+it, and who is beyond which child. So those are named that may hold it. The root of the single tree
+knows the open sources of other brokers by name, as visitors: there these are named, and brokers
+whose sources of the type have all closed are not.
 """
 
 from __future__ import annotations

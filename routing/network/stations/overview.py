@@ -13,13 +13,12 @@ from typing import Any
 
 from matcher.model import TIME_MIN
 from routing.network.agreement.visitors import Visitors
-from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.origins import Names, Origins, visiting
 from routing.network.stations.processing import Processing
+from routing.network.stations.router import Router
 from routing.network.stations.station import Station
-from routing.network.tables.moved import Moved
-from routing.network.tables.router import CLOSED, Router
+from routing.network.tables.ends import CLOSED
 from routing.network.ways.places import Division
 from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
@@ -100,29 +99,29 @@ def broker_facts(
 ) -> Facts:
     """The network, and what this broker does in it for which rules."""
     network = network_facts(overlay, router, strategy) | division_facts(division)
+    trees = sorted(detection.trees.items())
+    network["sink_trees"] = [tree_facts(tree) for _, tree in trees]
     facts: dict[str, Any] = {
         "root": router.root,
         "father": router.father,
         "evaluates": sorted({name for station in detection.stations for name in station.rules}),
         "forwards": detection.station.forwards,
+        "forwards_for": {
+            root: tree.station.forwards for root, tree in trees if tree.station.forwards
+        },
         "kept": len(detection.ledger),
         "kept_below": sum(station.kept for station in detection.stations),
         "given_up": detection.ledger.given_up,
     }
-    if isinstance(detection, SinkTreesDetection):
-        trees = sorted(detection.trees.items())
-        network["sink_trees"] = [tree_facts(tree) for _, tree in trees]
-        facts["forwards_for"] = {
-            root: tree.station.forwards for root, tree in trees if tree.station.forwards
-        }
     return {"network": network, **facts}
 
 
-class DividedOverview(Overview):
-    """An Overview of a broker that evaluates its part of the rules.
+class NetworkOverview(Overview):
+    """An Overview of a broker that evaluates its part of the rules, in several trees. Of a rule it
+    tells what it is on the single tree, if that has it; else in the tree of this broker's own
+    sinks; else in one in which it is evaluated here; else in the first that has it.
 
-    ``division`` gives how they are divided, ``moved`` when each neighbour below has last moved a
-    type's mark, in seconds. ``visitors``: the sources at other brokers, at the root.
+    ``division`` says how they are divided; ``visitors``: the sources at other brokers, at the root.
     """
 
     _detection: DividedDetection
@@ -131,14 +130,12 @@ class DividedOverview(Overview):
         self,
         name: str,
         division: Callable[[], Division | None],
-        moved: Moved,
         visitors: Visitors,
         *parts: Any,
     ) -> None:
         super().__init__(*parts)
         self._name = name
         self._division = division
-        self._moved = moved
         self._visitors = visitors
 
     @property
@@ -180,7 +177,35 @@ class DividedOverview(Overview):
 
     def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
         """The broker's part in the tree that is told of, and how the rules there are divided."""
-        return self._detection.station, self._division()
+        single, name = self._division(), deployed.rule.name
+        if single is None or name in single.partition.places:
+            return self._detection.station, single
+        trees = [tree for _, tree in sorted(self._detection.trees.items()) if name in tree.rules]
+        if not trees:
+            return self._detection.station, None if self._is_idle(deployed) else single
+        here = [tree for tree in trees if name in tree.station.rules]
+        own = [tree for tree in trees if tree.is_root]
+        tree = (*own, *here, *trees)[0]
+        return tree.station, tree.division
+
+    def _is_idle(self, deployed: Deployed) -> bool:
+        """Whether no tree has a rule, since nobody wants it: it is for trees of sinks alone."""
+        found = self._detection
+        return deployed.rule.defines.name in found.kinds.own and not any(
+            deployed.rule.name in tree.rules for tree in found.trees.values()
+        )
+
+    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
+        """One rule; one that no tree has waits for types, or is idle."""
+        facts = super().rule(deployed, mark, now)
+        single = self._division()
+        if single is None or facts["place"] != UNKNOWN or not self._is_idle(deployed):
+            return facts
+        published = frozenset[str]().union(*single.published.values())
+        needs = self._deployments.needs(deployed.rule.name)
+        absent = sorted(needs - published - {TIMER.name})
+        state = "waiting" if absent else "idle"
+        return self.said({**facts, "place": None, "waits_for": absent, "state": state})
 
     @property
     def given(self) -> Mapping[str, int]:
@@ -220,7 +245,7 @@ class DividedOverview(Overview):
                 found.append(Holder("", (name,), "gone", TIME_MIN, stalls=True))
             for child, mark in station.said_of(name).items():
                 if mark != CLOSED:
-                    stalls = now - self._moved.last(child, name) >= STALLED_AFTER_S
+                    stalls = now - station.heard_at(child, name) >= STALLED_AFTER_S
                     found.append(Holder("", (name,), "linked", mark, stalls, child))
         least = min((one.promise for one in found), default=CLOSED)
         return _joined(one for one in found if one.promise == least)
@@ -244,44 +269,6 @@ class DividedOverview(Overview):
                         if one.rule.name in station.rules
                     ]
         return sorted(found)
-
-
-class SinkTreesOverview(DividedOverview):
-    """A DividedOverview of a broker in many trees.
-
-    Of a rule it tells what it is in the tree of this broker's own sinks; else in one in which it is
-    evaluated here; else in the first that has it.
-    """
-
-    _detection: SinkTreesDetection
-
-    def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
-        single = self._division()
-        if single is None or deployed.rule.name in single.partition.places:
-            return self._detection.station, single
-        trees = [
-            tree
-            for _, tree in sorted(self._detection.trees.items())
-            if deployed.rule.name in tree.rules
-        ]
-        if not trees:
-            return self._detection.station, None
-        here = [tree for tree in trees if deployed.rule.name in tree.station.rules]
-        own = [tree for tree in trees if tree.is_root]
-        tree = (*own, *here, *trees)[0]
-        return tree.station, tree.division
-
-    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
-        """One rule; one that no tree has waits for types, or is idle."""
-        facts = super().rule(deployed, mark, now)
-        single = self._division()
-        if single is None or facts["place"] != UNKNOWN:
-            return facts
-        published = frozenset[str]().union(*single.published.values())
-        needs = self._deployments.needs(deployed.rule.name)
-        absent = sorted(needs - published - {TIMER.name})
-        state = "waiting" if absent else "idle"
-        return self.said({**facts, "place": None, "waits_for": absent, "state": state})
 
 
 def tree_facts(tree: Processing) -> Facts:

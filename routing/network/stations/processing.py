@@ -5,7 +5,8 @@ lasts its rules, fragments and ways stay as they are; the next generation is ano
 
 Law 1: everything goes up. What fragments let pass and what rules below find for rules above is
 forwarded; what the root's sinks want of composite events follows the same way, with marks, and only
-the root offers anything to sinks.
+the root offers anything to sinks. In the tree of b1 b3 sends Temps and b2 the Fires that it finds:
+b1 alone delivers.
 
 Law 2: nothing is sent before the father has opened this generation, and nothing is taken that does
 not bear the mark of this one's opening. A father that is behind in its plan so misses nothing, and
@@ -14,10 +15,12 @@ for b1's tree waits until b1 has opened 7, under mark 12; what bears 11 is void.
 
 Law 3: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
 that keep something have said a word in this generation, since one that is behind in its plan would
-not know what is meant. Who has nothing else to say says that much.
+not know what is meant. Who has nothing else to say says that much. b3 keeps Temps for b2 and still
+goes by plan 6: b2 asks once b3 has said a word in 7.
 
 Law 4: composite events and marks pass while the network pauses, too: nobody finds those of a rule
-again that ends with the plan.
+again that ends with the plan. The network pauses to drop fire: a Fire on its way from b3 still
+comes to b1.
 """
 
 from __future__ import annotations
@@ -25,15 +28,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from matcher.matching import ON_PROCESSOR, Matching
-from matcher.model import TIME_MIN, EventBatch
-from routing.delivery.joining import joined
-from routing.messages import Flow, Forward, Want
+from matcher.matching import Matching
+from matcher.model import EventBatch
+from routing.messages import Flow, Forward, Plan, SinkTree, Want
 from routing.network.recovery.dues import horizons, needed
-from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.router import Router
 from routing.network.stations.station import Station
+from routing.network.stations.tree_part import TreePart
 from routing.network.tables.filters import type_named
-from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
 from routing.partition.asking import AskedSpans
@@ -50,34 +52,29 @@ class Generation:
     number: int
 
 
-class Processing:
-    """Owner of what one broker knows and does in one tree.
+def generation_of(planned: SinkTree, plan: Plan) -> Generation:
+    """The generation of a tree of a plan, which may have begun with an earlier one."""
+    return Generation(plan.root, plan.epoch, planned.number)
 
-    ``filters`` and ``mixed`` as in SinkTree. ``due``: from when on composite events of rules have
-    to be found, since they began anew; ``front`` as in Plan.
-    """
+
+class Processing:
+    """Owner of what one broker knows and does in one tree of a plan."""
 
     def __init__(
         self,
         name: str,
-        root: str,
-        generation: Generation,
-        filters: tuple[str, ...],
-        mixed: bool,
+        plan: Plan,
+        planned: SinkTree,
         division: Division,
         station: Station,
-        due: Mapping[str, int],
-        front: int,
-        matching: Matching = ON_PROCESSOR,
+        matching: Matching,
     ) -> None:
-        self.root = root
-        self.generation = generation
-        self.filters = filters
-        self.mixed = mixed
+        self.root, self.filters, self.mixed = planned.root, planned.filters, planned.mixed
+        self.generation = generation_of(planned, plan)
         self.division = division
         self.station = station
         self.rules = {one.rule.name: one for one in division.rules}
-        types = {type_named(text) for text in filters}
+        types = {type_named(text) for text in self.filters}
         self.wanted = frozenset(
             one.rule.name for one in division.rules if one.rule.defines.name in types
         )
@@ -94,21 +91,19 @@ class Processing:
         self._unheard = self.children & keeping
         """The children that are not to be asked yet, and have others wait with them (Law 3)."""
         self._owes_word = name in keeping
-        self._due = {name: time for name, time in due.items() if name in self.rules}
         self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         """The types that rules of this tree use."""
         self._own: Mapping[str, int] = {}
         self._clock: int | None = None
         self._own_used: Mapping[str, int] = {}
         """Marks of local sources, as far as they concern the tree."""
-        self._flows: list[tuple[str, Flow]] = []
-        """Flows that children have sent since ``advance``."""
-        self._front = front
-        self._router = self._make_router(name, matching)
+        self._front = plan.front
+        self.part = TreePart(station, self._make_router(name, matching))
+        self.part.due = {name: time for name, time in plan.due if name in self.rules}
         station.follow(division)
 
-    def _make_router(self, name: str, matching: Matching) -> DividedRouter:
-        router = DividedRouter(name, matching)
+    def _make_router(self, name: str, matching: Matching) -> Router:
+        router = Router(name, matching)
         router.follow(LocalTree(self.root, 1, self.father, children=set(self.children)))
         router.join(router.branches)
         router.follow_division(self.division, [self.root] if self.mixed else [])
@@ -137,33 +132,13 @@ class Processing:
         fathers = self.division.fathers
         return fathers.get(one) == other or fathers.get(other) == one
 
-    # --- at the root: how far its sinks' composite events have come ---
-
     def resume(self, reached: Mapping[str, int]) -> Mapping[str, int]:
         """Begin where the last generation was; gives, by source, what is news from when on."""
+        router = self.part.router
         for name, mark in reached.items():
             if name in self.rules:
-                self._router.reach(name, mark)
-        return self._router.begin_anew(self.rules.keys(), self._due, self._front)
-
-    def tell_all_marks(self) -> None:
-        """Tell all marks, whether anybody waits for them or not."""
-        self._router.tell_all()
-
-    def mark_of(self, name: str) -> int:
-        """Up to where the root has a rule's composite events."""
-        before = self._router.marks.get(name, TIME_MIN)
-        return max(before, self.station.outlook(name)) if name in self.station.rules else before
-
-    def has_ended(self, name: str) -> bool:
-        """Whether nobody publishes anything any more for a rule."""
-        if name in self.station.rules:
-            return self.station.has_ended(name)
-        return name in self._router.ended
-
-    def due_mark(self, name: str) -> int:
-        """Up to where a rule's composite events are complete."""
-        return CLOSED if self.has_ended(name) else self.mark_of(name)
+                router.reach(name, mark)
+        return router.begin_anew(self.rules.keys(), self.part.due, self._front)
 
     # --- events ---
 
@@ -175,61 +150,51 @@ class Processing:
 
     def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
         """Events of local sources that are kept: those that anything still due may depend on."""
-        since = horizons(self.division.rules, self._due)
+        since = horizons(self.division.rules, self.part.due)
         for batches in kept:
             self.push(tuple(needed(batches, since)))
 
-    def take(self, child: str, message: Forward | Flow) -> None:
-        """Take in what a child has sent; nothing comes of it before ``advance``."""
+    def take(self, child: str, message: Forward | Flow, now: float) -> None:
+        """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
         if self._unheard:
             self._unheard -= {child}
+        router = self.part.router
         if isinstance(message, Forward):
-            self.station.take(child, message)
-        else:
-            self._flows.append((child, message))
+            self.station.take(child, message, now)
+            return
+        if message.batches:
+            router.pass_detected(message.batches, message.order, child)
+        if message.marks:
+            router.pass_marks(message.marks, child)
 
-    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
-        """Evaluate what the marks allow; gives, at the root, what is for its sinks.
-
-        As Station.advance; None also where only marks have come that nobody waits for.
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
+        """Evaluate what the marks allow, as TreePart.advance; gives, at the root, what is for its
+        sinks.
         """
         is_same = own is self._own and clock is None and self._clock is None
-        if is_same and not (self.station.has_news or self._flows or self._router.has_news):
-            return None  # a broker is in many trees, and most inputs concern few of them
+        if is_same and not (self.station.has_news or self.part.router.has_news):
+            return []  # a broker is in many trees, and most inputs concern few of them
         self._clock = clock
         if own is not self._own:
             self._own = own
             self._own_used = {name: mark for name, mark in own.items() if name in self.used}
-        detected = self.station.advance(self._own_used, clock, now)
-        if detected is not None:
-            detected = self._router.tell_found(self.station, detected, self._due)
-        elsewhere = self.relay()
-        if detected is None or not self.is_root:
-            return elsewhere
-        return detected if elsewhere is None else joined((detected, elsewhere))
+        found = self.part.advance(self._own_used, clock, now)
+        return found if self.is_root else []
 
-    def relay(self) -> Detections | None:
-        """Pass on what others have found, and evaluate nothing (Law 4); gives as ``advance``."""
-        router = self._router
-        if self._flows:
-            flows, self._flows = self._flows, []
-            for child, flow in flows:
-                if flow.batches:
-                    router.pass_detected(flow.batches, flow.order, child)
-                if flow.marks:
-                    router.pass_marks(flow.marks, child)
-        elsewhere = router.take_detected() if router.has_news else None
-        return elsewhere if self.is_root else None
+    def take_relayed(self) -> list[Detections]:
+        """The same, where nothing is evaluated (Law 4)."""
+        found = self.part.take_relayed()
+        return found if self.is_root else []
 
     @property
     def has_messages(self) -> bool:
         """Whether there is anything to be sent to the father."""
-        return self._owes_word or bool(self.station.outbox.waiting) or self._router.has_flows
+        return self._owes_word or bool(self.station.outbox.waiting) or self.part.router.has_flows
 
     def take_messages(self) -> Iterator[Forward | Flow]:
         """Give the messages to the father, once it has opened this generation (Law 2)."""
         forwards = self.station.outbox.take()
-        flows = [flow for _, flow in self._router.take_flows()]
+        flows = [flow for _, flow in self.part.router.take_flows()]
         if self._owes_word and not forwards and not flows:
             yield Forward()
         self._owes_word = False

@@ -2,12 +2,14 @@
 
 Law 1: the mark of a type is the least promise of those who publish it: CLOSED once nobody does, the
 beginning of time while somebody has asked whether they may. It is worked out again only when one of
-them may say something else.
+them may say something else. s1 promises Temp up to 40 s, s2 up to 35 s: b3 says 35 s, and CLOSED
+when both have gone.
 
 Law 2: what the plan says that this broker publishes, and nobody here has published, has been
 published here before the broker lost its memory, or by others who are gone, and has closed. Where
 the plan says that somebody may still come back to publish it (messages.Plan), nothing is said of
-it, as if a source had lost its link.
+it, as if a source had lost its link. b3 is back without its memory: by the plan Temp is published
+there, and waits for s1.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 from routing.serving.sources import Source
 
 

@@ -1,13 +1,12 @@
 """Up to where each type has come to one broker, as those say who bring it (progress, Law 1).
 
-What a child is expected to forward and has not spoken of yet stands at the
-beginning. CLOSED: nobody brings anything of it any more.
+What a child is expected to forward and has not spoken of yet stands at the beginning. CLOSED:
+nobody brings anything of it any more. Of types that wait below until they are asked for it is also
+bounded by what was answered (station, Law 1).
 
-Law: of types that wait below until they are asked for it is also bounded by what was answered.
-
-What is given is what looking at everything would give, but only types of which somebody has
-said something else are looked at. Marks come with nearly every message, and a broker near the root
-of a large network hears of thousands of types.
+What is given is what looking at everything would give, but only types of which somebody has said
+something else are looked at. Marks come with nearly every message, and a broker near the root of a
+large network hears of thousands of types.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from matcher.model import TIME_MIN
 from routing.network.stations.standing import UNSAID, Kin, Sayer, Standings, TypeProgress
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 
 Table = dict[str, Sayer]
 """The words of one child, by type."""
@@ -57,6 +56,11 @@ class Said:
         tables = self._children.items()
         return {child: table[name].mark for child, table in tables if name in table}
 
+    def heard_at(self, child: str, name: str) -> float:
+        """When a child has last spoken of a type, in seconds; 0 for never."""
+        sayer = self._children.get(child, {}).get(name)
+        return 0.0 if sayer is None else sayer.heard_at
+
     def arrange(
         self,
         published: frozenset[str],
@@ -76,7 +80,7 @@ class Said:
         for child, names in expected.items():
             table = before.get(child, {})
             self._children[child] = {
-                name: Sayer(self._standings.of(name), _open(table.get(name))) for name in names
+                name: Sayer(self._standings.of(name), table.get(name)) for name in names
             }
         for one in self._standings:
             one.told = one.mark = UNSAID
@@ -93,10 +97,12 @@ class Said:
             table.pop(name, None)
 
     def forget(self) -> None:
-        """Forget what children have said."""
-        self._children = {}
+        """Forget what children have said, but for when."""
+        for table in self._children.values():
+            for sayer in table.values():
+                sayer.mark = TIME_MIN
 
-    def take(self, child: str, marks: Iterable[tuple[str, int]]) -> bool:
+    def take(self, child: str, marks: Iterable[tuple[str, int]], now: float) -> bool:
         """A child speaks of types; whether it says anything new."""
         table = self._children.get(child)
         if table is None:
@@ -104,7 +110,10 @@ class Said:
         is_news = False
         for name, mark in marks:
             sayer = table.get(name)
-            if sayer is not None and mark > sayer.mark:
+            if sayer is None:
+                continue
+            sayer.heard_at = now
+            if mark > sayer.mark:
                 sayer.mark = mark
                 self._touched.add(sayer.standing)
                 is_news = True
@@ -132,7 +141,7 @@ class Said:
         return moved
 
     def bound(self, limits: Mapping[str, int], moved: set[TypeProgress]) -> None:
-        """Law: no mark is beyond these limits, and beyond those that were given before for other
+        """No mark is beyond these limits, and beyond those that were given before for other
         types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
         another than before.
         """
@@ -159,7 +168,3 @@ class Said:
         if (mark == CLOSED) != (one in self.closed):
             (self.closed.add if mark == CLOSED else self.closed.discard)(one)
             self.closings += 1
-
-
-def _open(said: Sayer | None) -> int:
-    return TIME_MIN if said is None or said.mark == CLOSED else said.mark

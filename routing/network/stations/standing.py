@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from matcher.model import TIME_MAX, TIME_MIN
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 
 UNSAID = TIME_MAX + 1
 """In place of a mark: nobody says anything."""
@@ -120,11 +120,18 @@ class Evaluated:
 
 
 class Sayer:
-    """A child that forwards a type, and the mark that it has said."""
+    """A child that forwards a type, and the mark that it has said; what it said under the plan
+    ``before`` counts on, but for an end.
+    """
 
-    def __init__(self, standing: TypeProgress, mark: int) -> None:
+    def __init__(self, standing: TypeProgress, before: Sayer | None) -> None:
         self.standing = standing
-        self.mark = mark
+        self.mark = TIME_MIN
+        self.heard_at = 0.0
+        """When it has spoken last, in seconds."""
+        if before is not None:
+            self.mark = TIME_MIN if before.mark == CLOSED else before.mark
+            self.heard_at = before.heard_at
         standing.sayers.append(self)
 
 

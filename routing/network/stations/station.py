@@ -2,17 +2,16 @@
 
 How far types and rules are here follows from what sources and children say, and from the rules here
 (progress). That a type has ended is told to the father once all that is needed of it has gone up.
-Where rules begin anew, engine and forwarder are new: everything that is needed comes again.
+Where rules begin anew, engine and forwarder are new: everything that is needed comes again. A type
+that nobody publishes or has published is given nothing, and rules that need it wait (missing).
 
-Law 1: a type that nobody publishes or has published is given nothing; rules here that need it,
-perhaps through others, wait (missing).
-
-Law 2: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
+Law 1: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered, and says no more than that all has
 come that the rules need which ask here. So where a child has kept events for a rule, and sends them
-all from now on, what it has said before of their type counts no more.
+all from now on, what it has said before of their type counts no more. Smoke is master: Temps of b3
+are asked for up to 40 s, and Temp's mark is 40 s.
 
-Law 3: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
+Law 2: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
 ended, and nothing waits for it. fire ends at 26 s; once it has been evaluated up to there, Temps of
 27 s wait for no Smoke.
 """
@@ -29,8 +28,8 @@ from routing.network.stations.lagging import Company, Kept, Lagging, Lags, Toget
 from routing.network.stations.missing import Missing
 from routing.network.stations.progress import Progress
 from routing.network.stations.standing import TypeProgress
+from routing.network.tables.ends import CLOSED
 from routing.network.tables.outbox import Outbox
-from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division as Division
 from routing.network.ways.sizes import batch_bytes
 from routing.partition.asking import Answers, AskedSpans
@@ -58,7 +57,7 @@ class Station:
         self._forwarder = Forwarder()
         self._pulls = Pulls()
         self.is_pulling = False
-        """Whether any rule is pulled (Law 2)."""
+        """Whether any rule is pulled (Law 1)."""
         self._begins_anew = True
         self._duties = NO_DUTIES
         """The duties by the division of the rules."""
@@ -71,8 +70,6 @@ class Station:
         self._is_anew = True
         """Whether everything is to be looked at, after another plan."""
         self._progress = Progress()
-        self._until: Mapping[str, int] = {}
-        """Where rules here end, of those that do."""
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
         self.lagging = Lagging(lags)
@@ -162,8 +159,12 @@ class Station:
         return self.mark(rule) if outlook is None else outlook
 
     def said_of(self, name: str) -> Mapping[str, int]:
-        """The marks of a type, by the child that forwards it, or has yet to answer (Law 2)."""
+        """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
         return {**self._pulls.awaited(name), **self._progress.said.by_child(name)}
+
+    def heard_at(self, child: str, name: str) -> float:
+        """When a child has last spoken of a type that it forwards; 0 for never."""
+        return self._progress.said.heard_at(child, name)
 
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
@@ -207,9 +208,9 @@ class Station:
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
             self._engine.remove(gone)
         self._install([one for rule, one in here.items() if before.get(rule) != one], division)
-        self._until = {rule: one.end for rule, one in here.items() if one.until is not None}
-        for rule, until in self._until.items():
-            self._engine.end(rule, until)
+        for rule, one in here.items():
+            if one.until is not None:
+                self._engine.end(rule, one.until)
         self._ending = frozenset(one.rule.name for one in division.rules if one.until is not None)
         self._engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
@@ -217,7 +218,7 @@ class Station:
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
-        self._progress.arrange(duties, published, self._together, self._over)
+        self._progress.arrange(duties, published, self._together, self._engine.over)
         self._follow_pulls(division)
         self.lagging.begin_anew()
         self.outbox.begin_anew()
@@ -230,7 +231,7 @@ class Station:
             self._engine.deploy(RuleSet(own, division.schemas), since=since, version=version)
 
     def _follow_pulls(self, division: Division) -> None:
-        """Law 2; what has been evaluated does not depend any more on what is asked for."""
+        """Law 1; what has been evaluated does not depend any more on what is asked for."""
         since = {one.rule.name: one.since for one in division.rules}
         fragments, marks = self._forwarder.fragments, self._progress.types
 
@@ -286,19 +287,19 @@ class Station:
         if self.is_pulling:
             self._pulls.see(batch)
 
-    def take(self, child: str, message: Forward) -> None:
-        """Take in what a child has sent."""
+    def take(self, child: str, message: Forward, now: float) -> None:
+        """Take in what a child has sent; ``now`` in seconds."""
         if message.batches:
             self.push(message.batches[: message.fresh])
             self.push(message.batches[message.fresh :], fresh=False)
-        if self._progress.said.take(child, message.marks):
+        if self._progress.said.take(child, message.marks, now):
             self.has_news = True
         if message.answers:
             self._pulls.take(child, message.answers)
             self.has_news = True
 
     def awake(self, asked: AskedSpans) -> None:
-        """The father asks (Law 2)."""
+        """The father asks (Law 1)."""
         self._take_come()
         self._pulls.hear(asked)
         for rule, spans, horizon in asked:
@@ -306,7 +307,7 @@ class Station:
         self.has_news = True
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
-        """Hear how far that has come which waits for masters of these types (Law 2)."""
+        """Hear how far that has come which waits for masters of these types (Law 1)."""
         for name, until in types:
             if self._pulls.want_horizons(name):
                 self._progress.hear_kept(name, until)
@@ -330,7 +331,7 @@ class Station:
         progress = self._progress
         moved = progress.hear(own, self._pulls if self.is_pulling else None, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
-        if self._until and progress.note_over(self._over):
+        if self._ending and progress.note_over(self._engine.over):
             is_anew, moved = True, set(progress.said.types)
         if detections is not NOTHING:
             self._take_found(detections)
@@ -366,12 +367,6 @@ class Station:
             if pull is not None:
                 yield pull.slaves | {pull.master.type.name}
 
-    @property
-    def _over(self) -> frozenset[str]:
-        """The rules here that are over (Law 3)."""
-        mark = self._engine.mark
-        return frozenset(rule for rule, until in self._until.items() if mark(rule) >= until)
-
     def _take_found(self, detections: Detections) -> None:
         """Give what was found to whom it concerns here."""
         for batch in detections.batches:
@@ -392,7 +387,7 @@ class Station:
         return self._engine.advance(marks)
 
     def take_asked(self) -> dict[str, AskedSpans]:
-        """Give the questions to ask (Law 2), by child."""
+        """Give the questions to ask (Law 1), by child."""
         return self._pulls.take_asked()
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:

@@ -2,10 +2,12 @@
 
 Law 1: a filter is left out only when another one that is told covers it (matcher.filters.covering),
 or when one that says the same as several is told in place of them (matcher.filters.merging). So no
-event that somebody wants is missed, and none that nobody wants is asked for.
+event that somebody wants is missed, and none that nobody wants is asked for. Temp(value > 40) is
+told, Temp(value > 50) is left out.
 
 Law 2: a filter with conditions that constraints cannot say (rules.planning.sketch) asks for less
-than they say: it may be covered, covers nothing, and stays as it is.
+than they say: it may be covered, covers nothing, and stays as it is. Temp(value * value > 9) covers
+nothing, and Temp() covers it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Demand for events of a type beyond a neighbour: those that any of its filters matches.
 
-Law: an event is wanted if and only if one of the filters matches it, however many there are. Few
-are looked at in turn; many stand in one matcher, in which they come and go (as subscriptions do in
+An event is wanted if and only if one of the filters matches it, however many there are. Few are
+looked at in turn; many stand in one matcher, in which they come and go (as subscriptions do in
 :mod:`routing.delivery.selection`), and only those that constraints cannot say are looked at one by
 one.
 """

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from matcher.model import TIME_MAX
 from rules.pattern import TIMER
+
+CLOSED = TIME_MAX
+"""The mark of a type that nobody publishes any more, the promise of a source that has closed."""
 
 Uses = Mapping[str, frozenset[str]]
 """By rule, the types that it uses."""

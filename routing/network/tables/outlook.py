@@ -7,11 +7,13 @@ evaluated, nor before the mark of that type. That is its *outlook*, and sinks wa
 for that.
 
 Law 1: a rule's outlook is never before its mark, and never goes back, whatever plans there are,
-until the rule begins anew: sinks have been told it, though a type that moved it may be gone.
+until the rule begins anew: sinks have been told it, though a type that moved it may be gone. fire
+is at 40 s, the next Smoke at 45 s: its outlook is 45 s, and stays so.
 
-Law 2: events that wait to be evaluated are remembered by the extents of their batches, of a type
-at most ``EXTENTS_MAX``; beyond that the last extent grows. A rule whose mark lies within an extent
-has no outlook beyond its mark, as any event of the batch may be next.
+Law 2: events that wait to be evaluated are remembered by the extents of their batches, of a type at
+most ``EXTENTS_MAX``; beyond that the last extent grows. A rule whose mark lies within an extent has
+no outlook beyond its mark, as any event of the batch may be next. Smokes of 40 s to 50 s come at
+once, fire is at 45 s: so is its outlook.
 """
 
 from __future__ import annotations

@@ -5,17 +5,21 @@ evaluated. Most marks nobody waits for, and each would be a message.
 
 Law 1: a mark is told as long as it has not passed everything that was sent to the neighbour: what
 lies beyond has nothing of this side that waits for more. What is not told is owed, and goes with
-what is sent there next: whatever comes through here finds the marks that are known here with it.
+what is sent there next: whatever comes through here finds the marks that are known here with it. b3
+was sent a Fire of 12 s, and flood is at 11 s: its mark is told until it is beyond 12 s.
 
 Law 2: where composite events come to those beyond some other way, too, these may wait for marks of
-this side without being known here. There every mark is told as it moves.
+this side without being known here. There every mark is told as it moves. b3 gets Floods from a tree
+of its own, and Fires from b2: every mark of fire is told.
 
 Law 3: a rule that nobody publishes anything for any more waits for nothing: that is told once, and
 once more if it is no longer so. In between no mark of it is told, though it may move with those of
-others: that would take it back.
+others: that would take it back. Smoke has closed: b3 is told that fire has ended, and none of its
+marks.
 
 Law 4: when rules begin anew, those beyond may hold what was sent before. It is earlier than the
-plan's *front*, the greatest mark that there was, so up to there every mark is told.
+plan's *front*, the greatest mark that there was, so up to there every mark is told. Rules had come
+to 50 s: marks of fire are told up to there.
 """
 
 from __future__ import annotations

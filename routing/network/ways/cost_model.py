@@ -3,18 +3,22 @@
 Law 1: an event of a source moves the marks of all that the source publishes. So on each link on
 which a tree forwards any of it goes one message, with the marks, and with the event if its type is
 forwarded there. Where types are looked at together before they go up, an event of one moves the
-marks of all of them. What the trees of sinks have on a link goes as one message.
+marks of all of them. What the trees of sinks have on a link goes as one message. s publishes Temp
+and Wind: with each Temp goes a message, and the mark of Wind.
 
 Law 2: composite events cross each link between the rule and who wants them once. Their marks go
 behind them; but over a link beyond which other results come from elsewhere, too, they go whenever
-they move (owed), since a sink there waits for both.
+they move (owed), since a sink there waits for both. Fires are found at b1 and wanted at b2 and b3
+beyond: each crosses two links.
 
 Law 3: of a rule that is pulled the master is sent as it comes. The other types are asked for, and
 go in the share of the time in which windows around masters are open. Who has seen ``k`` events in
 ``t`` seconds expects ``(k + 1/2) / t`` a second: a type that was not seen yet may still come.
+Windows of 5 s around a Smoke every 50 s: a tenth of the Temps goes.
 
 Law 4: windows are no fuller than events are old. Of what is selected ``each`` finds as many times
-more in a full one as it is longer, ``first`` and ``last`` one event if there is any.
+more in a full one as it is longer, ``first`` and ``last`` one event if there is any. Windows of a
+minute, events since 10 s: ``each`` will find six times more.
 
 Conditions are not looked into: a type is sent whole, or not at all.
 """

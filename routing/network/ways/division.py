@@ -1,7 +1,5 @@
-"""How the rules in force are divided over the brokers: what follows from what the root has told.
-
-Law: every broker works it out for itself, from the plan and from what is known, so these are
-functions of both and of nothing else.
+"""How the rules in force are divided over the brokers: functions of the plan and of what is known
+alone, since every broker works it out for itself (planning, Law 1).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Law: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
 sources publish events of the type, too. Its composite events come from one place, along the single
 tree (brokers.md section 6). All other defined types are *own*: who wants them finds them itself.
-Where no trees of sinks stand (``adaptive`` may choose so) all are routed.
+Where no trees of sinks stand (``adaptive`` may choose so) all are routed. fire is own; once
+somebody publishes Fire, too, Fire is routed, and so is what uses it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes to a neighbour is what one of its filters matches, however many there are (Law)."""
+"""What goes to a neighbour is what one of its filters matches, however many there are."""
 
 from random import Random
 

@@ -10,7 +10,7 @@ import pytest
 from networks import run, sharp, write
 from pairs import seeds
 
-from routing.network.stations.detecting import SinkTreesDetection
+from routing.network.stations.divided import DividedDetection
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Processing
 from rules.engine.engine import Detections
@@ -20,9 +20,9 @@ from rules.engine.engine import Detections
 def test_a_tree_without_news_has_nothing_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
-    advance, passed_over, looked_at = SinkTreesDetection.advance, [0], [0]
+    advance, passed_over, looked_at = DividedDetection.advance, [0], [0]
 
-    def watched(detection: SinkTreesDetection, now: float) -> Detections | None:
+    def watched(detection: DividedDetection, now: float) -> Detections | None:
         found = advance(detection, now)
         news = detection.grove.news
         for root, tree in detection.trees.items():
@@ -36,7 +36,7 @@ def test_a_tree_without_news_has_nothing_to_do(
                 assert not tree.take_asked(), (seed, root)
         return found
 
-    monkeypatch.setattr(SinkTreesDetection, "advance", watched)
+    monkeypatch.setattr(DividedDetection, "advance", watched)
     for seed in seeds(2, 4):
         if (case := sharp(seed)) is not None:
             run(write(tmp_path, seed, *case, strategy))

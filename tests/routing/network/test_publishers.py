@@ -2,7 +2,7 @@
 
 from matcher.model import TIME_MIN
 from routing.network.stations.publishers import Publishers
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED
 from routing.serving.sources import FAR, Source, SourceState
 
 

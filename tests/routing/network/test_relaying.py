@@ -1,4 +1,4 @@
-"""Composite events and marks on their way through a tree (routing.network.stations.relaying)."""
+"""Composite events and marks on their way through a tree (routing.network.stations.router)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversation import batches_of, schema_of
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.messages import Flow, Known, RuleFacts, Want
 from routing.network.agreement.knowledge import rules_of
-from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.router import Router
 from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
 from routing.partition.placement import Partition
@@ -49,9 +49,9 @@ class Net:
         self.sent = 0
         self.routers = {name: self._router(name) for name in wants}
 
-    def _router(self, name: str) -> DividedRouter:
+    def _router(self, name: str) -> Router:
         fathers = self.division.fathers
-        made = DividedRouter(name)
+        made = Router(name)
         children = {child for child, father in fathers.items() if father == name}
         made.follow(LocalTree("b0", 1, fathers.get(name), children=children))
         made.join(made.branches)

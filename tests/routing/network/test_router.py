@@ -1,4 +1,4 @@
-"""Tables of the tree: what is told, and what is left out (routing.network.tables.router)."""
+"""Tables of the tree: what is told, and what is left out (routing.network.stations.router)."""
 
 from dataclasses import replace
 from random import Random
@@ -10,7 +10,7 @@ from matcher.model import TIME_MAX
 from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.messages import Known, RuleFacts, Want
 from routing.network.agreement.knowledge import rules_of
-from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.router import Router
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal
 from routing.overlay.trees import LocalTree
@@ -19,14 +19,14 @@ RULE = "define C(n: int) from A() as a where n = a.n"
 TEMP = schema_of("Temp(room: string, value: float)")
 
 
-def router(father: str | None, *children: str) -> DividedRouter:
-    made = DividedRouter("b0")
+def router(father: str | None, *children: str) -> Router:
+    made = Router("b0")
     made.follow(LocalTree("r" if father else "b0", 1, father, children=set(children)))
     made.join(children)
     return made
 
 
-def told(made: DividedRouter, own: list[str]) -> dict[str, Want]:
+def told(made: Router, own: list[str]) -> dict[str, Want]:
     """What neighbours are told now, numbered as a broker would."""
     found = {}
     for branch, want in made.wants(own):

@@ -7,8 +7,7 @@ import pytest
 from matcher.model import TIME_MIN
 from routing.network.stations.said import Said
 from routing.network.stations.standing import UNSAID, Kin, Standings
-from routing.network.tables.ends import ended, users_of
-from routing.network.tables.router import CLOSED
+from routing.network.tables.ends import CLOSED, ended, users_of
 
 NAMES = "ABCDEF"
 
@@ -86,7 +85,7 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
                 table = anew.children.get(child, {})
                 news = [(name, mark) for name, mark in told if mark > table.get(name, CLOSED)]
                 table.update(news)
-                assert said.take(child, told) == bool(news), f"seed {seed}"
+                assert said.take(child, told, 0.0) == bool(news), f"seed {seed}"
         news = {name: a_mark(random) for name in limits if is_anew or random.random() < 0.5}
         limits.update(news)
         is_anew = False

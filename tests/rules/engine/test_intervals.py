@@ -99,6 +99,7 @@ def test_two_versions_of_a_rule_hold_one_after_the_other(engine: str) -> None:
     causes = {of for source, _, of in found if source == "rexmq/rule/upper"}
     assert causes == {("rexmq/rule/pair",)}
     # The host knows the old one until it removes it, and its watermark is its end.
+    assert detector.over == {"pair"}
     assert detector.marks == {
         "pair": 5 * MICROSECONDS,
         "pair@1": 9 * MICROSECONDS,
