@@ -20,8 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-import networkx as nx
-
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.network.stations.duties import NO_DUTIES, Duties
 from routing.network.stations.said import Said
@@ -175,12 +173,11 @@ class Progress:
 
     def _arrange_kins(self, duties: Duties, together: Iterable[Iterable[str]]) -> None:
         """Arrange which types are coupled; none are by Timer, which goes with all."""
-        graph = nx.Graph()
-        graph.add_nodes_from(one.name for one in self._standings)
         here = ((*uses, duties.rules[rule].rule.defines.name) for rule, uses in duties.uses.items())
+        coupled = {one.name: {one.name} for one in self._standings}
         for names in (*here, *together):
-            nx.add_path(graph, [name for name in names if name != TIMER.name])
-        for names in nx.connected_components(graph):
+            _couple(coupled, [name for name in names if name != TIMER.name])
+        for names in {id(names): names for names in coupled.values()}.values():
             types = [self._standings.of(name) for name in sorted(names)]
             kin = Kin(types)
             for one in types:
@@ -406,6 +403,17 @@ class Progress:
     def _said_of(self, name: str) -> int:
         one = self._standings.of(name)
         return TIME_MIN if one.mark == UNSAID else self._brought(one)
+
+
+def _couple(coupled: dict[str, set[str]], names: Sequence[str]) -> None:
+    """Have these types, and all that they are coupled to, in one set. The smaller one moves."""
+    for name in names:
+        small, large = coupled.setdefault(names[0], {names[0]}), coupled.setdefault(name, {name})
+        if small is not large:
+            if len(small) > len(large):
+                small, large = large, small
+            large |= small
+            coupled.update(dict.fromkeys(small, large))
 
 
 def _opening(rule: Rule, of: Callable[[str], TypeProgress]) -> list[TypeProgress]:
