@@ -73,6 +73,7 @@ def local_session(
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": "broker.spark.daemon",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

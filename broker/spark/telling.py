@@ -66,4 +66,4 @@ def told_by(text: str) -> str | None:
 
 def _is_worker() -> bool:
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return spec is not None and spec.name.startswith("pyspark.")
+    return spec is not None and spec.name.startswith(("pyspark.", "broker.spark.daemon"))

@@ -12,6 +12,7 @@ collect_ignore_glob = ["test_[!e]*.py"] if REASON else []
 """All but test_environment.py, which says why."""
 SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "2",
     # No test runs for so long that Java's second compiler would gain more time than it takes, and
     # verifying the twenty thousand classes of Spark takes as long as a test.
     "spark.driver.extraJavaOptions": (

@@ -235,16 +235,6 @@ def write_batch(folder, number: int, events: list[Event]) -> None:
     (folder.parent / path.name).rename(path)
 
 
-@pytest.fixture
-def few(spark):
-    """Few partitions, for each keeps a state store of its own."""
-    name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "2")
-    yield
-    spark.conf.set(name, before)
-
-
 class Sink:
     """What each micro-batch gave; one that is done again takes the place of the first attempt."""
 
@@ -282,7 +272,7 @@ def run_stream(spark, folder, sink: Sink, text: str, disorder: int, **options):
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("fails_at", [None, 1])
-def test_a_stream_stopped_and_restarted_finds_what_the_whole_finds(spark, few, tmp_path, fails_at):
+def test_a_stream_stopped_and_restarted_finds_what_the_whole_finds(spark, tmp_path, fails_at):
     """In mid-stream the query ends, or the sink fails, and it goes on from its checkpoint; there
     some of the rules consume events or use what they define.
     """
@@ -331,9 +321,7 @@ where area = $a, value = Before.value
 """
 
 
-def test_frames_of_types_wait_for_the_slowest_and_what_is_late_or_bad_is_counted(
-    spark, few, tmp_path
-):
+def test_frames_of_types_wait_for_the_slowest_and_what_is_late_or_bad_is_counted(spark, tmp_path):
     """Two streams without ids: the watermark is that of the smoke, which lags behind."""
     batches = [
         [("a", 100.0, 1.0), ("b", 101.0, 2.0), ("b", 500.0, 3.0)],
