@@ -47,7 +47,7 @@ def grammar(methods: Any = None) -> Lark:
 
 
 def tables() -> str:
-    """The tables as JSON (:class:`rules.syntax.automaton.Tables`); a state is a line."""
+    """The tables as JSON (:func:`rules.syntax.automaton.automaton_of`); a state is a line."""
     table = grammar().parse_interactive(start=STARTS[0]).parser_state.parse_conf.parse_table
     number_of = _numbers(table)
     rules = {
@@ -87,7 +87,7 @@ def _numbers(table: Any) -> Mapping[int, int]:
 
 
 def _reduction(rule: Any) -> list[Any]:
-    """A rule of the grammar: see :class:`rules.syntax.automaton.Reduction`."""
+    """A rule of the grammar: see :func:`rules.syntax.automaton.automaton_of`."""
     options = rule.options
     keep = maybe_create_child_filter(
         rule.expansion, options.keep_all_tokens, False, options.empty_indices
