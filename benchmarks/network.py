@@ -65,14 +65,18 @@ def run(quick: bool = False) -> Iterator[Row]:
     single = _relayed(20_000 if quick else 200_000, ECHO_SIZE)
     batched = BATCH_SIZE * _relayed(2_000 if quick else 10_000, BATCH_SIZE * 28)
     for strategy in STRATEGIES:
-        for what, measure in (
-            ("one by one", partial(_singles, strategy, seconds, single)),
-            (f"batches of {BATCH_SIZE}", partial(_batches, strategy, seconds, batched)),
-            (f"{PACE:.0f}/s a source", partial(_calm, strategy, seconds)),
-            ("bytes on links", partial(_traffic, strategy, seconds)),
-            ("a kill", partial(_killed, strategy)),
-        ):
-            yield from attempted(f"{strategy}: {what}", measure)
+        yield from _rows(strategy, seconds, single, batched)
+
+
+def _rows(strategy: str, seconds: float, single: float, batched: float) -> Iterator[Row]:
+    for what, measure in (
+        ("one by one", partial(_singles, strategy, seconds, single)),
+        (f"batches of {BATCH_SIZE}", partial(_batches, strategy, seconds, batched)),
+        (f"{PACE:.0f}/s a source", partial(_calm, strategy, seconds)),
+        ("bytes on links", partial(_traffic, strategy, seconds)),
+        ("a kill", partial(_killed, strategy)),
+    ):
+        yield from attempted(f"{strategy}: {what}", measure)
 
 
 def _singles(strategy: str, seconds: float, relayed: float) -> Iterator[Row]:

@@ -298,6 +298,7 @@ def _by_arrow(column: pa.Array, form: str) -> Int64s | None:
     """
     if "%f" in form or "%z" in form:
         return None
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     stamps = pc.strptime(column, format=form, unit="s", error_is_null=True)

@@ -1,16 +1,20 @@
 """``rexmq bench`` on the project's own folder, at its smallest size."""
 
 import json
+import socket
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from benchmarks import files, network, overload, spark
+from benchmarks import files, kill, network, overload, spark
 from benchmarks.apart import Outcome, outcome_of, sentence_of
+from benchmarks.counted import Counted
 from benchmarks.kill import Outcome as Killed
 from benchmarks.kill import _given_up
+from benchmarks.predicted import Prediction, predicted
 from benchmarks.report import Row, table
 from benchmarks.soak import Sample, growth
 from broker.cli import bench, main
@@ -156,18 +160,55 @@ def test_who_is_killed_is_missed_once_by_each_neighbour(tmp_path: Path) -> None:
 
 
 def test_brokers_that_do_not_settle_cost_their_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tried(strategy: str, seconds: float, pace: float, size: int) -> network.Trial:
+    def tried(brokers: object, pace: float, seconds: float, size: int) -> network.Trial:
         if size > 1:
             raise TimeoutError("not settled in 60 s: 52,224 events unacknowledged")
-        return network.Trial(9_000.0, 700.0, [0.001, 0.002, 0.003], "")
+        return network.Trial(9_000, 9_000.0, {"b1": 500.0, "b2": 200.0}, [0.001, 0.002, 0.003])
+
+    @contextmanager
+    def started(strategy: str, **options: object) -> Iterator[dict[str, object]]:
+        yield {}
+
+    def killed(case: kill.Case, logs: Path) -> Killed:
+        return Killed(9_000, 0, Counter("a"), Counter("a"), (0.7, 0.4), (), 4.5)
 
     monkeypatch.setattr(network, "_trial", tried)
+    monkeypatch.setattr(network, "network", started)
+    monkeypatch.setattr(network, "saturation", lambda strategy: 12_000.0)
+    monkeypatch.setattr(network, "predicted", lambda *_: Prediction(280.0, {"b1": 200.0}, 1.0, 2.0))
+    monkeypatch.setattr(kill, "run", killed)
     rows = {row.name: row for row in network._rows("adaptive", 4.0, 1.0, 1.0)}
     batches = rows.pop("adaptive: batches of 256")
     assert batches.value is None
     assert "52,224 events unacknowledged" in batches.note
-    assert len(rows) == 4
     assert all(row.value is not None for row in rows.values())
+    cpu = rows["adaptive: CPU an event, 300/s a source"]
+    assert (cpu.value, cpu.note[:14]) == (700.0, "b1 500, b2 200")
+    assert rows["adaptive: latency at half of that, p50"].value == 2.0
+    assert rows["adaptive: bytes on links, an event"].baseline_value == 280.0
+    assert rows["adaptive: silence after a kill, 500/s a source"].value == 0.7
+
+
+def test_bytes_through_a_counted_link_are_those_of_both_ways() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        counted = Counted()
+        relay = counted.before(f"tcp://127.0.0.1:{server.getsockname()[1]}")
+        with socket.create_connection(("127.0.0.1", int(relay.rpartition(":")[2]))) as near:
+            far, _ = server.accept()
+            with far:
+                near.sendall(b"there")
+                assert far.recv(64) == b"there"
+                far.sendall(b"and back")
+                assert near.recv(64) == b"and back"
+        counted.close()
+    assert counted.bytes == 13
+
+
+def test_five_brokers_are_predicted_by_the_simulator() -> None:
+    found = predicted("centralized", 50.0, 0.5)
+    assert 200 < found.link_bytes < 500
+    assert found.cpu_us["b2"] > found.cpu_us["b4"]
+    assert 0.1 < found.p50_ms <= found.p99_ms
 
 
 def test_an_overload_is_over_when_it_ends() -> None:
