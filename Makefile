@@ -33,14 +33,14 @@ demo: $(VENV)/.runs
 # combinations` tries the rest, `make campaign` and `make fuzz` more at random.
 test: $(VENV)/.ready
 	$(BIN)/python -c "from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore tests/spark
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark
 
 # The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
 # which they are skipped.
 test-spark: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,spark]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/spark
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/spark
 
 # A wheel, installed outside the checkout on each Python from 3.11 to 3.13 that there is, and used:
 # a file, a broker with clients, and Spark where there is Java.

@@ -297,14 +297,14 @@ def test_a_stream_stopped_and_restarted_finds_what_the_whole_finds(spark, tmp_pa
     for number, batch in enumerate(batches[:middle]):
         write_batch(folder, number, batch)
     if fails_at is None:
-        progress = run_stream(spark, folder, sink, cut.text, disorder, cells=3)
+        progress = run_stream(spark, folder, sink, cut.text, disorder, cells=2)
     else:
         progress = []
         with pytest.raises(Exception, match="the sink fails"):
-            run_stream(spark, folder, sink, cut.text, disorder, cells=3)
+            run_stream(spark, folder, sink, cut.text, disorder, cells=2)
     for number, batch in enumerate(batches[middle:], middle):
         write_batch(folder, number, batch)
-    progress += run_stream(spark, folder, sink, cut.text, disorder, cells=3)
+    progress += run_stream(spark, folder, sink, cut.text, disorder, cells=2)
     check(sink.found(), sorted(found_in_whole(cut), key=identity), cut.text)
     if fails_at is None:
         counts = [one.observedMetrics[METRICS] for one in progress]
