@@ -14,6 +14,7 @@ import random
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,7 @@ class Prediction:
         return sum(self.cpu_us.values())
 
 
+@lru_cache(maxsize=16)
 def predicted(strategy: str, pace: float, seconds: float) -> Prediction:
     """The five under ``pace`` events a second of each source, measured for so many seconds."""
     with tempfile.TemporaryDirectory(prefix="five-") as folder:
