@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 CHUNK = 65_536
@@ -27,7 +28,7 @@ class Counted:
             listener = socket.create_server(("127.0.0.1", 0))
             self._sockets.append(listener)
             self._relays[endpoint] = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
-            self._begin(self._accept, listener, endpoint)
+            _begin(self._accept, listener, endpoint)
         return self._relays[endpoint]
 
     def close(self) -> None:
@@ -36,9 +37,6 @@ class Counted:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
-
-    def _begin(self, work: object, *arguments: object) -> None:
-        threading.Thread(target=work, args=arguments, daemon=True).start()  # type: ignore[arg-type]
 
     def _accept(self, listener: socket.socket, endpoint: str) -> None:
         host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
@@ -49,8 +47,8 @@ class Counted:
                 for one in (near, far):
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets += (near, far)
-                self._begin(self._carry, near, far)
-                self._begin(self._carry, far, near)
+                _begin(self._carry, near, far)
+                _begin(self._carry, far, near)
 
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
@@ -60,3 +58,7 @@ class Counted:
                 target.sendall(data)
         with suppress(OSError):
             target.shutdown(socket.SHUT_WR)
+
+
+def _begin(work: Callable[..., None], *arguments: object) -> None:
+    threading.Thread(target=work, args=arguments, daemon=True).start()

@@ -3,11 +3,11 @@
     python3 -m benchmarks.gpu --output DIR [--wheels DIR] [--parts A,B] [--total-s 480] [--quick]
 
 from the root of a checkout. Packages that the machine lacks are carried as wheels in a folder (of
-this project's needs lark, msgspec and pyzmq are rarely there; numba-cuda, CuPy, pyarrow and pytest
+this project's needs msgspec and pyzmq are rarely there; numba-cuda, CuPy, pyarrow and pytest
 with pytest-timeout are needed, too) and installed from it for this run alone::
 
     pip download --only-binary=:all: --no-deps --python-version 3.12 \\
-        --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 -d .whl lark msgspec pyzmq
+        --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 -d .whl msgspec pyzmq
     python3 -m benchmarks.gpu --wheels .whl --output out --quick --parts tests,targets --total-s 170
     python3 -m benchmarks.gpu --wheels .whl --output out
 
