@@ -37,6 +37,7 @@ _OWN = {
     "matcher": ON_PROCESSOR.matcher,
     "device": ON_PROCESSOR.device,
     "log_level": "info",
+    "http": None,
     "link": (),
     "strategy": None,
     "forget_s": FORGET_S,
@@ -80,6 +81,12 @@ class Configuration:
         """The least level of the log."""
         level: str = self.values["log_level"]
         return level
+
+    @property
+    def http(self) -> tuple[str, int] | None:
+        """The host and port of its pages; None where it has none."""
+        address: tuple[str, int] | None = self.values["http"]
+        return address
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -208,4 +215,4 @@ def _default(name: str) -> Any:
 def _printed(key: Key, value: Any) -> str:
     if value is None:
         return json.dumps(key.kind.none)
-    return json.dumps(list(value) if isinstance(value, tuple) else value)
+    return json.dumps(key.kind.text(value))

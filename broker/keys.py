@@ -31,6 +31,7 @@ NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
 FORGET_MAX_S = 1e8
 """Some years."""
 NEVER = "never"
+NONE = "none"
 AUTO = "auto"
 
 
@@ -43,6 +44,8 @@ class Kind:
     parse: Callable[[Any], Any]
     none: str = ""
     """How a value of None is called."""
+    text: Callable[[Any], Any] = lambda value: list(value) if isinstance(value, tuple) else value
+    """The value as TOML has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,15 @@ class Key:
     def variable(self) -> str:
         """As in the environment."""
         return "REXMQ_" + self.name.upper()
+
+
+def _address(value: Any) -> tuple[str, int] | None:
+    if value is None or value == NONE:
+        return None
+    host, colon, port = _text(value).rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 2**16):
+        raise ValueError
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _text(value: Any) -> str:
@@ -188,6 +200,14 @@ SECONDS_OR_NEVER = Kind(
     "SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never, NEVER
 )
 
+ADDRESS = Kind(
+    "HOST:PORT",
+    "a host and a port such as 127.0.0.1:9464, or none",
+    _address,
+    NONE,
+    lambda address: f"{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}",
+)
+
 KEYS = (
     Key("name", "broker", NAME, "the broker's name"),
     Key("listen", "broker", ENDPOINTS, "where it listens, tcp or ipc; may be several"),
@@ -206,6 +226,7 @@ KEYS = (
     ),
     Key("device", "broker", _one_of(DEVICES), "where it computes; auto: where that costs less"),
     Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
+    Key("http", "broker", ADDRESS, "where it shows metrics, health and status over HTTP"),
     Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),
     Key(
         "strategy",

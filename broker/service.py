@@ -21,6 +21,7 @@ from broker.errors import ConfigurationError
 from broker.host import Host
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
+from broker.monitoring.monitor import Monitor
 from broker.parallel import engine_of
 from broker.signals import Signals, Stopped
 from broker.transport import Transport
@@ -43,6 +44,7 @@ OWN_FIXED = (
     "forget_s",
     "matcher",
     "device",
+    "http",
 )
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
@@ -72,9 +74,12 @@ class Service:
         matching = replace(self._configuration.node.matching, tell=_log_instead).settled()
         place = settled(self._configuration.device)
         transport = make_transport(self._configuration)
+        self._monitor: Monitor | None = None
         try:
+            if self._configuration.http is not None:
+                self._monitor = Monitor(self._configuration.http)
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
-            for endpoint in self.endpoints:
+            for endpoint in (*self.endpoints, *([self.url] if self.url else [])):
                 if is_open_to_others(endpoint):
                     log("warning", OPEN, {"endpoint": endpoint, "see": "docs/security.md"})
             self._clients_max = self._room_for_clients()
@@ -88,11 +93,18 @@ class Service:
             signals.serve(self._host.stop, self._host.wake_descriptor)
         except BaseException as error:
             transport.close(0)
+            if self._monitor is not None:
+                self._monitor.end()
             if isinstance(error, Stopped):
                 log("info", "stopped")
             raise
         self._ageing = Ageing(self._host.wake)
         self._host.when_woken = self._take_wake
+
+    @property
+    def url(self) -> str | None:
+        """The address of its pages; None where it has none."""
+        return None if self._monitor is None else self._monitor.url
 
     def run(self, when_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until a signal or ``stop``; then say goodbye to the clients.
@@ -102,6 +114,9 @@ class Service:
         self._ageing.begin()
         for endpoint in self.endpoints:
             log("info", "listening", {"endpoint": endpoint})
+        if self._monitor is not None:
+            log("info", "serving http", {"url": self._monitor.url})
+            self._monitor.begin(self.endpoints[0])
         when_ready()
         try:
             self._reload_if_wanted()
@@ -109,6 +124,8 @@ class Service:
         finally:
             self._ageing.end()
             self._signals.ignore()
+            if self._monitor is not None:
+                self._monitor.end()
             self._host.close("the broker stops")
             log("info", "stopped")
 
@@ -160,9 +177,10 @@ OPEN = "open to everybody who can reach this address: there is no authentication
 
 def is_open_to_others(endpoint: str) -> bool:
     """Whether other machines may reach a resolved endpoint, as ``Transport.listen`` gives it."""
-    if not endpoint.startswith("tcp://"):
+    scheme, _, rest = endpoint.partition("://")
+    if scheme not in ("tcp", "http"):
         return False
-    host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]").partition("%")[0]
+    host = rest.rpartition(":")[0].strip("[]").partition("%")[0]
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

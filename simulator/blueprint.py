@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from matcher.matching import Matching
 from simulator import scenario
 from simulator.scenario import ScenarioError
 from simulator.tables import BrokerTable
@@ -46,17 +47,23 @@ def _blueprint(file: Path) -> Blueprint:
         for table in msgspec.convert(document.get("broker", ()), tuple[BrokerTable, ...])
     }
     for place, table in enumerate(tables.values(), 1):
-        for key in ("http", "data"):
-            if getattr(table, key) is not None:
-                raise ScenarioError(f"{file}: broker[{place}].{key}: comes later")
+        if table.data is not None:
+            raise ScenarioError(f"{file}: broker[{place}].data: comes later")
     return Blueprint(
         read.strategy,
         read.ordering,
         read.engine,
         tuple((name, tables[name].listen if name in tables else None) for name in read.brokers),
         tuple(link.between for link in read.links),
-        {
-            name: ("--matcher", one.matcher, "--device", one.device)
-            for name, one in read.matching.items()
-        },
+        {name: _flags(read.matching.get(name), tables.get(name)) for name in read.brokers},
     )
+
+
+def _flags(matching: Matching | None, table: BrokerTable | None) -> tuple[str, ...]:
+    """The words that one broker alone is told."""
+    flags: tuple[str, ...] = ()
+    if matching is not None:
+        flags = ("--matcher", matching.matcher, "--device", matching.device)
+    if table is not None and table.http is not None:
+        flags += ("--http", table.http)
+    return flags

@@ -12,7 +12,7 @@ import typer
 
 EXAMPLE = "rexmq broker --name b1 --listen tcp://127.0.0.1:7461 --listen ipc:///run/rexmq.sock"
 
-LATER = ("data", "http")
+LATER = ("data",)
 LISTS = ("listen", "link")
 """The keys whose flags may be given several times."""
 
@@ -61,6 +61,8 @@ def _serve(read: Any) -> None:
     def announce() -> None:
         for endpoint in service.endpoints:
             print(f"{READY}{endpoint}")
+        if service.url is not None:
+            print(f"metrics at {service.url}/metrics")
         sys.stdout.flush()
 
     service.run(announce)

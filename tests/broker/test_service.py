@@ -15,6 +15,8 @@ from broker.service import is_open_to_others
         ("tcp://127.1.2.3:7461", False),
         ("tcp://[::1]:7461", False),
         ("tcp://[::ffff:127.0.0.1]:7461", False),
+        ("http://127.0.0.1:9464", False),
+        ("http://0.0.0.0:9464", True),
         ("ipc:///run/rexmq.sock", False),
         ("tcp://0.0.0.0:7461", True),
         ("tcp://[::]:7461", True),

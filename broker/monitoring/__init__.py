@@ -1,0 +1,19 @@
+"""A broker seen by programs: its metrics, its health and its status, over HTTP.
+
+``rexmq broker --http 127.0.0.1:9464`` answers at
+
+- ``/metrics``: figures in the text form of Prometheus (``metrics``);
+- ``/healthz`` and ``/readyz``: 200, or 503 with the reason (``health``);
+- ``/status.json``: everything that ``rexmq status --json`` shows.
+
+Law 1: who looks costs the broker next to nothing. The pages are served by a process of their own
+(``server``), which is one more client of the broker: it asks for the status at most once a second,
+however many requests come, and none while nobody looks (``looks``). A thousand scrapes within a
+second are one message to the broker.
+
+Law 2: a broker that is stuck is seen to be. The pages do not depend on its thread: where it gives
+no answer within some seconds, ``/healthz`` says so.
+
+Modules: ``monitor`` holds the address and keeps the process running, in the broker; ``server`` is
+that process, of ``pages`` over ``looks``.
+"""

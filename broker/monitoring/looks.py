@@ -1,0 +1,57 @@
+"""The last status of a broker, asked for when somebody looks and it is a second old.
+
+Requests that come while an answer is awaited share it. Where the broker gives none within
+``ANSWER_S``, each look raises BrokerUnreachable, and the next one connects anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from broker.client.manager import AsyncRuleManager
+from broker.errors import BrokerError, BrokerUnreachable
+
+FRESH_S = 1.0
+"""For so long a status is shown again."""
+ANSWER_S = 3.0
+"""For so long an answer is awaited."""
+
+
+class Looks:
+    """Looks at the broker at ``endpoint``. ``clock`` is in seconds."""
+
+    def __init__(self, endpoint: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._endpoint = endpoint
+        self._clock = clock
+        self._manager: AsyncRuleManager | None = None
+        self._status: Mapping[str, Any] = {}
+        self._asked_at = float("-inf")
+        self._asking = asyncio.Lock()
+
+    async def status(self) -> Mapping[str, Any]:
+        """The broker's status, at most ``FRESH_S`` old. Raises BrokerUnreachable."""
+        async with self._asking:
+            if self._clock() - self._asked_at >= FRESH_S:
+                self._status = await self._ask()
+                self._asked_at = self._clock()
+            return self._status
+
+    async def _ask(self) -> Mapping[str, Any]:
+        try:
+            if self._manager is None:
+                self._manager = await AsyncRuleManager(
+                    self._endpoint, timeout_s=ANSWER_S, connect_timeout_s=ANSWER_S
+                ).open()
+            return await self._manager.status()
+        except BrokerError as error:
+            await self.close()
+            raise BrokerUnreachable(str(error)) from None
+
+    async def close(self) -> None:
+        """Hang up."""
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            await manager.close()

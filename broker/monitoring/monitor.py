@@ -1,0 +1,117 @@
+"""The broker's end of its pages: it owns the address, and keeps the process running that serves.
+
+Law: the process that serves cannot harm the broker. It shares nothing with it but the socket; when
+it ends by itself that is logged, and another one is started on the same socket.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import socket
+import subprocess
+import sys
+import threading
+from typing import TypeAlias
+
+from broker.errors import AddressTaken, ConfigurationError
+from broker.log import log
+
+RESTART_S = 1.0
+"""Seconds until a process that has ended by itself is started again."""
+STOP_S = 5.0
+_TAKEN = (errno.EADDRINUSE, errno.EACCES)
+NEEDED = ("prometheus_client", "starlette", "uvicorn")
+
+Address: TypeAlias = tuple[str, int]
+"""A host and a port; port 0 is any that is free."""
+
+
+class Monitor:
+    """Serves the pages of a broker at ``address``, from ``begin`` until ``end``.
+
+    Raises ConfigurationError where the packages for it are missing, or for an address that is not
+    this machine's, and AddressTaken.
+    """
+
+    def __init__(self, address: Address) -> None:
+        missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+        if missing:
+            raise ConfigurationError(
+                f"http: {', '.join(missing)} not installed; pip install 'rexmq[http]'"
+            )
+        self._socket = _bound(address)
+        self._endpoint = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ending = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="monitoring", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The address of the pages."""
+        host, port = self._socket.getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def begin(self, endpoint: str) -> None:
+        """Serve the pages of the broker that listens on ``endpoint``."""
+        self._endpoint = reachable(endpoint)
+        self._keeper.start()
+
+    def end(self) -> None:
+        """Serve no more, and free the address."""
+        self._ending.set()
+        self._hang_up()
+        if self._keeper.is_alive():
+            self._keeper.join(STOP_S)
+        if self._process is not None and self._keeper.is_alive():
+            self._process.kill()
+        self._socket.close()
+
+    def _keep(self) -> None:
+        while not self._ending.is_set():
+            self._process = self._start()
+            if self._ending.is_set():  # too late for ``end`` to see it
+                self._hang_up()
+            status = self._process.wait()
+            self._hang_up()
+            if not self._ending.is_set():
+                fields = {"exit_status": status, "again_in_s": RESTART_S}
+                log("error", "the process that serves http has ended", fields)
+                self._ending.wait(RESTART_S)
+
+    def _hang_up(self) -> None:
+        """Close the process's standard input, whereupon it ends."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        descriptor = self._socket.fileno()
+        return subprocess.Popen(
+            [sys.executable, "-m", "broker.monitoring.server", str(descriptor), self._endpoint],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(descriptor,),
+            start_new_session=True,  # Ctrl-C is the broker's to answer
+        )
+
+
+def reachable(endpoint: str) -> str:
+    """An endpoint that a broker listens on, as somebody on the same machine reaches it."""
+    return endpoint.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
+def _bound(address: Address) -> socket.socket:
+    host, port = address
+    try:
+        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise ConfigurationError(f"http: {host}: {error.strerror}") from None
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(where)
+    except OSError as error:
+        bound.close()
+        text = f"http: {host}:{port}: {error.strerror}"
+        raise (AddressTaken if error.errno in _TAKEN else ConfigurationError)(text) from None
+    return bound
