@@ -195,6 +195,7 @@ def test_a_signal_is_heard_whichever_thread_it_interrupts():
     thread.join()
 
 
+@pytest.mark.usefixtures("broker")  # the process that forks brokers is there from then on
 def test_one_that_does_not_come_up_leaves_none(capsys, pair):
     listens = 'name = "b2"\nlisten = "tcp://nowhere.invalid:1"\n'
     pair.write_text(PAIR.replace('name = "b2"\n', listens))
