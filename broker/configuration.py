@@ -38,6 +38,9 @@ _OWN = {
     "device": ON_PROCESSOR.device,
     "log_level": "info",
     "http": None,
+    "secret_key": None,
+    "access": None,
+    "insecure": False,
     "link": (),
     "strategy": None,
     "forget_s": FORGET_S,
@@ -87,6 +90,18 @@ class Configuration:
         """The host and port of its pages; None where it has none."""
         address: tuple[str, int] | None = self.values["http"]
         return address
+
+    @property
+    def is_insecure(self) -> bool:
+        """Whether other machines may reach a broker without keys."""
+        insecure: bool = self.values["insecure"]
+        return insecure
+
+    @property
+    def security_files(self) -> tuple[Path, Path] | None:
+        """The files of its secret key and of access; None for a broker without keys."""
+        key, access = self.values["secret_key"], self.values["access"]
+        return None if key is None else (Path(key), Path(access))
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -150,6 +165,7 @@ def load(
     configuration = Configuration(values)
     configuration.node  # noqa: B018 - refused now, not when the broker starts
     _check_forgetting(configuration)
+    _check_security(configuration)
     return configuration
 
 
@@ -164,6 +180,14 @@ def _check_forgetting(configuration: Configuration) -> None:
             f"{own.heartbeat_s:g} and heartbeats_missed_max {own.heartbeats_missed_max}, "
             f"found {own.forget_s:g}"
         )
+
+
+def _check_security(configuration: Configuration) -> None:
+    """ConfigurationError where a key is given without an access file, or the other way round."""
+    given = [name for name in ("secret_key", "access") if configuration.values[name] is not None]
+    if len(given) == 1:
+        expected = "expected secret_key and access, or neither"
+        raise ConfigurationError(f"{given[0]} is given alone: {expected}")
 
 
 def from_file(file: Path) -> Values:

@@ -29,6 +29,25 @@ def sender(socket: zmq.Socket[bytes]) -> SendFrame:
     return send
 
 
+def owner_of(frame: zmq.Frame) -> str:
+    """The public key of the other end of the connection that a frame came by (``User-Id``)."""
+    return str(frame.get("User-Id"))
+
+
+def receive_owned(socket: zmq.Socket[bytes]) -> tuple[str, list[bytes]] | None:
+    """The next message as ``receive_at_once`` gives it, behind whose key it came by."""
+    receive = socket.recv
+    try:
+        frame = receive(AT_ONCE, False)
+        owner, frames = owner_of(frame), [frame.bytes]
+        while frame.more:
+            frame = receive(AT_ONCE, False)
+            frames.append(frame.bytes)
+    except zmq.Again:
+        return None
+    return owner, frames
+
+
 def receive_at_once(socket: zmq.Socket[bytes]) -> list[bytes] | None:
     """The frames of the next message, or None when there is none now.
 

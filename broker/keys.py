@@ -86,6 +86,18 @@ def _address(value: Any) -> tuple[str, int] | None:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def _flag(value: Any) -> bool:
+    texts = {"true": True, "false": False}
+    found = texts.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
+        raise ValueError
+    return found
+
+
+def _file(value: Any) -> str | None:
+    return None if value is None or value == NONE else _text(value)
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError
@@ -200,6 +212,8 @@ SECONDS_OR_NEVER = Kind(
     "SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never, NEVER
 )
 
+FILE = Kind("FILE", "a file, or none", _file, NONE)
+FLAG = Kind("true|false", "true or false", _flag)
 ADDRESS = Kind(
     "HOST:PORT",
     "a host and a port such as 127.0.0.1:9464, or none",
@@ -248,6 +262,9 @@ KEYS = (
     ),
     Key("heartbeat_s", "links", HEARTBEAT, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),
+    Key("secret_key", "security", FILE, "the file of its secret key; nobody comes in without one"),
+    Key("access", "security", FILE, "the file that says whose the keys of users and brokers are"),
+    Key("insecure", "security", FLAG, "without a key: whether other machines may reach it"),
     Key("late", "promises", _one_of(LATE), "what becomes of late events"),
     Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),
     Key("lead_max_s", "promises", SECONDS, "how far a source may run ahead of the slowest"),

@@ -17,6 +17,7 @@ import zmq
 
 from broker.client.link import Link
 from broker.frames import Frame
+from broker.security.gate import Gate
 from broker.transport import Transport
 
 GOODBYE_S = 0.2
@@ -36,8 +37,8 @@ class LinkedTransport(Transport):
     Raises ConfigurationError for what is no endpoint.
     """
 
-    def __init__(self, endpoints: Sequence[str]) -> None:
-        super().__init__()
+    def __init__(self, endpoints: Sequence[str], gate: Gate | None = None) -> None:
+        super().__init__(gate)
         self._endpoints = {peer_of(endpoint): endpoint for endpoint in endpoints}
         self._links: dict[bytes, Link] = {}
         self._by_socket: dict[object, bytes] = {}
@@ -74,7 +75,7 @@ class LinkedTransport(Transport):
 
     def take_ended(self) -> Sequence[bytes]:
         """The links whose connections have ended by themselves."""
-        ended, self._ended = self._ended, []
+        ended, self._ended = [*super().take_ended(), *self._ended], []
         return ended
 
     def close(self, linger_s: float) -> None:
@@ -97,7 +98,8 @@ class LinkedTransport(Transport):
         return None
 
     def _open(self, peer: bytes, endpoint: str) -> Link:
-        link = self._links[peer] = Link(endpoint, self._context)
+        curve = None if self._gate is None else self._gate.curve(endpoint)
+        link = self._links[peer] = Link(endpoint, self._context, curve)
         for socket in link.sockets:
             self._poller.register(socket, zmq.POLLIN)
             self._by_socket[socket] = peer

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from broker.client.address import Address
 from broker.client.publisher import Publisher
 from broker.errors import BrokerError
 from broker.pace import Pace, cuts_of
@@ -65,7 +66,7 @@ class Account:
 
 def replay(
     events: RecordedEvents,
-    endpoint: str,
+    endpoint: str | Address,
     account: Account,
     *,
     name: str | None = None,

@@ -23,6 +23,9 @@ from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.monitoring.monitor import Monitor
 from broker.parallel import engine_of
+from broker.security.access import load_access
+from broker.security.gate import Gate
+from broker.security.keys import load_pair
 from broker.signals import Signals, Stopped
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
@@ -45,6 +48,8 @@ OWN_FIXED = (
     "matcher",
     "device",
     "http",
+    "secret_key",
+    "insecure",
 )
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
@@ -73,15 +78,18 @@ class Service:
         start_logging(self._configuration.log_level, broker=self._configuration.values["name"])
         matching = replace(self._configuration.node.matching, tell=_log_instead).settled()
         place = settled(self._configuration.device)
-        transport = make_transport(self._configuration)
+        self._gate = make_gate(self._configuration)
+        transport = make_transport(self._configuration, self._gate)
         self._monitor: Monitor | None = None
         try:
             if self._configuration.http is not None:
                 self._monitor = Monitor(self._configuration.http)
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
-            for endpoint in (*self.endpoints, *([self.url] if self.url else [])):
+            for endpoint in self.endpoints if self._gate is None else ():
                 if is_open_to_others(endpoint):
-                    log("warning", OPEN, {"endpoint": endpoint, "see": "docs/security.md"})
+                    self._open_to_others(endpoint)
+            if self.url is not None and is_open_to_others(self.url):
+                log("warning", OPEN, {"endpoint": self.url, "see": "docs/security.md"})
             self._clients_max = self._room_for_clients()
             log("info", "loading kernels, which the first start compiles")
             if not sys.stderr.isatty():
@@ -116,7 +124,7 @@ class Service:
             log("info", "listening", {"endpoint": endpoint})
         if self._monitor is not None:
             log("info", "serving http", {"url": self._monitor.url})
-            self._monitor.begin(self.endpoints[0])
+            self._monitor.begin(self.endpoints[0], self._gate)
         when_ready()
         try:
             self._reload_if_wanted()
@@ -143,6 +151,8 @@ class Service:
         self._signals.reload_wanted = False
         try:
             fresh = self._read()
+            if self._gate is not None and fresh.security_files is not None:
+                self._gate.change(load_access(fresh.security_files[1]))
         except (ConfigurationError, OSError) as error:
             log("error", "configuration refused; the old one stays in force", {"reason": error})
             return
@@ -154,6 +164,17 @@ class Service:
         if later:
             log("warning", "takes effect at the next start", {"keys": ",".join(later)})
         log("info", "configuration reloaded", {"changed": ",".join(changed) or "nothing"})
+
+    def _open_to_others(self, endpoint: str) -> None:
+        """Say so, where that was asked for; else refuse to start."""
+        if not self._configuration.is_insecure:
+            raise ConfigurationError(
+                f"{endpoint}: other machines can reach this, and there are no keys. Either\n"
+                f"  --secret-key b1.key_secret --access access.toml  (rexmq keys new b1; "
+                f"docs/security.md)\n"
+                f"  --insecure true                                  (whoever comes may do all)"
+            )
+        log("warning", OPEN, {"endpoint": endpoint, "see": "docs/security.md"})
 
     def _room_for_clients(self) -> int:
         """How many clients the system lets it have."""
@@ -189,10 +210,18 @@ def is_open_to_others(endpoint: str) -> bool:
     return not (mapped or address).is_loopback
 
 
-def make_transport(configuration: Configuration) -> Transport:
-    """The sockets that a broker needs."""
+def make_gate(configuration: Configuration) -> Gate | None:
+    """Who is let in; None for everybody. Raises ConfigurationError for files that are bad."""
+    if configuration.security_files is None:
+        return None
+    key, access = configuration.security_files
+    return Gate(load_pair(key), load_access(access), configuration.links)
+
+
+def make_transport(configuration: Configuration, gate: Gate | None = None) -> Transport:
+    """The sockets that a broker needs. ``gate``: who is let in."""
     links = configuration.links
-    return LinkedTransport(links) if links else Transport()
+    return LinkedTransport(links, gate) if links else Transport(gate)
 
 
 def make_host(

@@ -25,7 +25,16 @@ from pathlib import Path
 import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
-from broker.frames import MORE, MORE_AT_ONCE, Frame, receive_at_once, sender
+from broker.frames import (
+    MORE,
+    MORE_AT_ONCE,
+    Frame,
+    receive_at_once,
+    receive_owned,
+    sender,
+)
+from broker.log import log
+from broker.security.gate import Gate, objection
 
 PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
@@ -47,15 +56,21 @@ has ended, or a host that has vanished, is noticed without: one that is busy is 
 class Transport:
     """The socket of a broker. Used by one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, gate: Gate | None = None) -> None:
+        """``gate``: who is let in; None for everybody."""
         self._context = zmq.Context()
         _seed()
         self._socket = self._context.socket(zmq.ROUTER)
+        self._gate = gate
+        self._unwelcome: list[bytes] = []
+        """Peers that have said what is not theirs to say, until they are told of."""
         self._socket.set(zmq.ROUTER_MANDATORY, 1)
         bound(self._socket)
         # Any name will do: nobody is asked to authenticate, but libzmq refuses peers that speak
         # ZMTP before 3.0. One that is at such a handshake while the socket closes ends the process.
         self._socket.set(zmq.ZAP_DOMAIN, b"rexmq")
+        if gate is not None:
+            gate.serve(self._context, self._socket)
         self._send = sender(self._socket)
         self._readable = False
         """Whether ``wait`` has found that a client's message can be received."""
@@ -113,12 +128,27 @@ class Transport:
         it is empty, which is after nearly every event of a slow stream.
         """
         while self._readable:
-            frames = receive_at_once(self._socket)
+            frames = receive_at_once(self._socket) if self._gate is None else self._guarded()
             if frames is None:
                 self._readable = False
             elif (peer := frames.pop(0)) not in self._closed:
                 self._readable = False
                 return peer, frames
+        return None
+
+    def _guarded(self) -> list[bytes] | None:
+        """The next message that is its sender's to say, peer and frames."""
+        assert self._gate is not None
+        while (owned := receive_owned(self._socket)) is not None:
+            key, frames = owned
+            reason = objection(self._gate.owner(key), frames[1:])
+            if reason is None:
+                return frames
+            peer = frames[0]
+            if peer not in self._closed:
+                log("warning", "refused", {"peer": peer.hex(), "reason": reason})
+                self._unwelcome.append(peer)
+                self.close_peer(peer)
         return None
 
     def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
@@ -137,7 +167,8 @@ class Transport:
 
     def take_ended(self) -> Sequence[bytes]:
         """The peers that are found to have gone; of most it shows when something is sent."""
-        return ()
+        ended, self._unwelcome = self._unwelcome, []
+        return ended
 
     def close_peer(self, peer: bytes) -> None:
         """Read nothing more from this peer."""
@@ -148,6 +179,8 @@ class Transport:
     def close(self, linger_s: float) -> None:
         """Stop listening; what was sent has ``linger_s`` seconds to leave."""
         self._socket.close(linger=int(linger_s * 1000))
+        if self._gate is not None:
+            self._gate.end()
         self._context.term()
 
 

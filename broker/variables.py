@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from broker.client.endpoint import ENDPOINT_VARIABLE
+from broker.client.endpoint import ENDPOINT_VARIABLE, KEY_VARIABLE, SERVER_KEY_VARIABLE
 from broker.keys import KEYS
 
 PREFIX = "REXMQ_"
 COSTS_VARIABLE = "REXMQ_COSTS"
-VARIABLES = (ENDPOINT_VARIABLE, COSTS_VARIABLE, *(key.variable for key in KEYS))
+VARIABLES = (
+    ENDPOINT_VARIABLE,
+    KEY_VARIABLE,
+    SERVER_KEY_VARIABLE,
+    COSTS_VARIABLE,
+    *(key.variable for key in KEYS),
+)
 
 
 def unknown(environment: Mapping[str, str]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from live_hosts import Hosts
 from networks import match_few
 
 import rules.engine
+from broker.client.address import Address
 from broker.client.connection import Connection
 from broker.errors import RefusedError
 from broker.network import Member, members
@@ -278,7 +279,7 @@ class Live(World):
     def _open(
         self, broker: str, config: SessionConfig, take: Callable[[Result], None]
     ) -> Connection:
-        connection = Connection(self.hosts.endpoint(broker), config, take)
+        connection = Connection(Address(self.hosts.endpoint(broker)), config, take)
         connection.start()
         return connection
 

@@ -44,16 +44,12 @@ COMMANDS = (
     "sub",
     "rule",
     "status",
+    "keys",
     "simulate",
     "demo",
     "bench",
     "reproduce",
 )
-
-# What is a part of the contract but comes later: its name, and what it will do.
-LATER = {
-    "keys": "Make and show CURVE key pairs.",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,8 +88,6 @@ def application(word: str = "") -> typer.Typer:
     app.callback()(options)
     for name in (word,) if word in COMMANDS else COMMANDS:
         _register(app, name)
-    for name, summary in LATER.items():
-        _register_later(app, name, summary)
     return app
 
 
@@ -150,19 +144,6 @@ def _register(app: typer.Typer, name: str) -> None:
 
 def _epilog(example: str) -> str:
     return f"\b\nExample: {example}"  # \b: as it stands, not filled into lines
-
-
-def _register_later(app: typer.Typer, name: str, summary: str) -> None:
-    def later(words: Words = None) -> None:
-        print(f"rexmq: '{name}' comes later", file=sys.stderr)
-        raise typer.Exit(outcome.WRONG_USAGE)
-
-    app.command(
-        name,
-        help=f"{summary} (comes later)",
-        epilog=f"Example: rexmq {name}",
-        context_settings={"ignore_unknown_options": True},
-    )(later)
 
 
 def guarded(function: Callable[..., None]) -> Callable[..., None]:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from broker.client.endpoint import DEFAULT_ENDPOINT, ENDPOINT_VARIABLE
+from broker.client.endpoint import (
+    DEFAULT_ENDPOINT,
+    ENDPOINT_VARIABLE,
+    KEY_VARIABLE,
+    SERVER_KEY_VARIABLE,
+)
 
 if TYPE_CHECKING:
+    from broker.client.address import Address
     from matcher.formats.layout import Layout
-
-Endpoint = Annotated[
-    str,
-    typer.Option("--broker", envvar=ENDPOINT_VARIABLE, metavar="ENDPOINT", help="The broker."),
-]
-ENDPOINT = DEFAULT_ENDPOINT
 
 ConnectTimeout = Annotated[
     float,
@@ -76,28 +76,84 @@ LAYOUT: Mapping[str, tuple[object, object]] = {
 """The options that say what is in files of events: annotations and defaults by parameter."""
 
 
+BROKER: Mapping[str, tuple[object, object]] = {
+    "broker": (
+        Annotated[
+            str,
+            typer.Option(
+                "--broker", envvar=ENDPOINT_VARIABLE, metavar="ENDPOINT", help="The broker."
+            ),
+        ],
+        DEFAULT_ENDPOINT,
+    ),
+    "key": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--key", envvar=KEY_VARIABLE, metavar="FILE", help="The file of your secret key."
+            ),
+        ],
+        None,
+    ),
+    "server_key": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--server-key",
+                envvar=SERVER_KEY_VARIABLE,
+                metavar="KEY|FILE",
+                help="The broker's public key.",
+            ),
+        ],
+        None,
+    ),
+}
+"""The options that say where the broker is, and by which keys: annotations and defaults."""
+
+
 def takes_layout(command: Callable[..., None]) -> Callable[..., None]:
     """A command with options in the place of its parameter ``layout``, which is made of them.
 
     UsageError where they say what cannot be.
     """
+    return _with_options(command, "layout", LAYOUT, layout_of)
+
+
+def takes_broker(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with options in the place of its parameter ``broker``, an Address."""
+
+    def address_of(*, broker: str, key: str | None, server_key: str | None) -> Address:
+        from broker.client.address import address_of
+
+        return address_of(broker, key, server_key)
+
+    return _with_options(command, "broker", BROKER, address_of)
+
+
+def _with_options(
+    command: Callable[..., None],
+    parameter: str,
+    options: Mapping[str, tuple[object, object]],
+    make: Callable[..., object],
+) -> Callable[..., None]:
+    """A command with ``options`` in the place of one parameter, which ``make`` makes of them."""
 
     @wraps(command)
     def run(*positional: Any, **named: Any) -> None:
-        said = {name: named.pop(name) for name in LAYOUT}
-        command(*positional, layout=layout_of(**said), **named)
+        said = {name: named.pop(name) for name in options}
+        command(*positional, **{parameter: make(**said)}, **named)
 
     parameters: list[Parameter] = []
-    # Layouts are imported when a command runs, not before.
-    given = signature(command, eval_str=True, locals={"Layout": object})
+    # The types of what is made are imported when a command runs, not before.
+    types = {"Layout": object, "Address": object}
+    given = signature(command, eval_str=True, locals=types)
     for one in given.parameters.values():
-        if one.name != "layout":
+        if one.name != parameter:
             parameters.append(one)
             continue
-        kind = one.kind
         parameters += (
-            Parameter(name, kind, default=default, annotation=annotation)
-            for name, (annotation, default) in LAYOUT.items()
+            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for name, (annotation, default) in options.items()
         )
     run.__dict__["__signature__"] = Signature(parameters)
     run.__annotations__ = {one.name: one.annotation for one in parameters}

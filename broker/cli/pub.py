@@ -11,20 +11,21 @@ import typer
 
 from broker.cli.options import (
     CONNECT_TIMEOUT_S,
-    ENDPOINT,
     ConnectTimeout,
-    Endpoint,
     TypeName,
+    takes_broker,
     takes_layout,
 )
 
 if TYPE_CHECKING:
+    from broker.client.address import Address
     from matcher.formats.layout import Layout
     from matcher.model import EventType
 
 EXAMPLE = "rexmq pub Temp area=a1 value=46.5"
 
 
+@takes_broker
 @takes_layout
 def command(
     words: Annotated[
@@ -57,7 +58,7 @@ def command(
     is_replay: Annotated[
         bool, typer.Option("--replay", help="Events may be ahead of the broker's clock.")
     ] = False,
-    broker: Endpoint = ENDPOINT,
+    broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Publish one event, or a file of events.
@@ -92,7 +93,7 @@ def _publish_file(
     skip_bad: bool,
     layout: Layout,
     is_replay: bool,
-    broker: str,
+    broker: Address,
     connect_timeout_s: float,
 ) -> None:
     from broker.cli.outcome import REFUSED, UsageError, counted, report_zones
@@ -138,7 +139,7 @@ def _publish_one(
     at: int | None,
     event_id: str | None,
     is_replay: bool,
-    broker: str,
+    broker: Address,
     connect_timeout_s: float,
 ) -> None:
     import os
@@ -162,7 +163,7 @@ def _publish_one(
 
 
 def _known_types(
-    broker: str, connect_timeout_s: float, *, former: bool = False
+    broker: Address, connect_timeout_s: float, *, former: bool = False
 ) -> Mapping[str, EventType]:
     """The types that the broker knows, by their names.
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
+from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
+
+if TYPE_CHECKING:
+    from broker.client.address import Address
 
 EXAMPLE = "rexmq rule add fire.tesla"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The rule's name.")]
 
 
+@takes_broker
 def add(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A TESLA file.")],
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace rules of the same names.")
     ] = False,
-    broker: Endpoint = ENDPOINT,
+    *,
+    broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Deploy the rules of a file: all of them, or none."""
@@ -35,9 +40,11 @@ def add(
             print(rule["name"])
 
 
+@takes_broker
 def list_rules(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON line each.")] = False,
-    broker: Endpoint = ENDPOINT,
+    *,
+    broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """List the deployed rules, and whether they run."""
@@ -53,9 +60,11 @@ def list_rules(
     print(rules_page(rules))
 
 
+@takes_broker
 def show(
     name: Name,
-    broker: Endpoint = ENDPOINT,
+    *,
+    broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Print a rule in canonical form."""
@@ -65,9 +74,11 @@ def show(
         print(manager.show(name)["text"].rstrip("\n"))
 
 
+@takes_broker
 def remove(
     name: Name,
-    broker: Endpoint = ENDPOINT,
+    *,
+    broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Remove a rule."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
+from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
+
+if TYPE_CHECKING:
+    from broker.client.address import Address
 
 EXAMPLE = "rexmq status --json"
 
@@ -43,11 +46,13 @@ RULES_SHOWN_HERE, RULES_SHOWN = 40, 5
 TIMES = frozenset({"promise", "latest", "mark", "since"})
 
 
+@takes_broker
 def command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Everything, as one JSON object.")
     ] = False,
-    broker: Endpoint = ENDPOINT,
+    *,
+    broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Show what a broker knows, and what it waits for.

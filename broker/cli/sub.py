@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
+from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
 
 if TYPE_CHECKING:
     from broker import Subscriber
+    from broker.client.address import Address
     from routing.messages import Delivery
 
 EXAMPLE = "rexmq sub 'Temp(value > 20)' --count 10 --for 1min"
 
 
+@takes_broker
 def command(
     filters: Annotated[
         list[str], typer.Argument(metavar="FILTER...", help="What to print: 'Temp(value > 20)'.")
@@ -49,7 +51,8 @@ def command(
     durable: Annotated[
         str | None, typer.Option("--durable", metavar="NAME", help="Comes later.")
     ] = None,
-    broker: Endpoint = ENDPOINT,
+    *,
+    broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Print matching events as JSON lines, as they come.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Self
 
 from broker.client import publisher as synchronous
+from broker.client.address import Address, address_of
 from broker.client.looped import Looped
 from broker.client.publisher import Acks, blocked, check_given_up, new_source
 from broker.client.scope import AsyncScoped
@@ -32,7 +34,7 @@ class AsyncPublisher(AsyncScoped):
 
     def __init__(
         self,
-        endpoint: str | None = None,
+        endpoint: str | Address | None = None,
         *,
         name: str,
         types: Sequence[EventType] = (),
@@ -45,12 +47,14 @@ class AsyncPublisher(AsyncScoped):
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
         replay: bool = False,
+        key: str | Path | None = None,
+        server_key: str | Path | None = None,
         timeout_s: float = synchronous.TIMEOUT_S,
         connect_timeout_s: float = synchronous.CONNECT_TIMEOUT_S,
         close_timeout_s: float = synchronous.CLOSE_TIMEOUT_S,
     ) -> None:
         self._source = new_source(
-            endpoint,
+            address_of(endpoint, key, server_key),
             name,
             increasing,
             disorder,

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from broker.client.address import Address
 from broker.client.link import Link
 from broker.clock import Clock
 from broker.errors import BrokerError, BrokerUnreachable, ClientClosed, RefusedError
@@ -43,9 +44,15 @@ class Connection:
     """A session and its links. ``take`` gets every result that answers no request."""
 
     def __init__(
-        self, endpoint: str, config: SessionConfig, take: Callable[[Result], None]
+        self,
+        address: Address,
+        config: SessionConfig,
+        take: Callable[[Result], None],
     ) -> None:
-        self.endpoint = endpoint
+        self.endpoint = address.endpoint
+        self._curve = address.curve
+        self._obstacle = ""
+        """The reason why the last link was not let in; "" for none."""
         self.session = Session(config)
         self.clock = Clock()
         self.failure: BrokerError | None = None
@@ -126,6 +133,12 @@ class Connection:
         self._answers[request] = future
         return future
 
+    def unreachable(self, timeout_s: float) -> BrokerUnreachable:
+        """The error of a broker that has not welcomed this client within ``timeout_s``."""
+        if self._obstacle:
+            return BrokerUnreachable(f"{self.endpoint} lets nobody in: {self._obstacle}")
+        return BrokerUnreachable(f"no broker answers at {self.endpoint} within {timeout_s:g} s")
+
     def check(self) -> None:
         """Raise what ended this client, or what the broker refused without being asked."""
         if self.failure is not None:
@@ -156,7 +169,7 @@ class Connection:
 
     def _connect(self) -> None:
         self._reconnect_at = math.inf
-        self._link = Link(self.endpoint)
+        self._link = Link(self.endpoint, curve=self._curve)
         self.links += 1
         self.session.connect(self.clock.now())
 
@@ -169,6 +182,7 @@ class Connection:
             if len(frames) > 1:  # events: let their credit and acknowledgements out first
                 return True
         if link is not None and link is self._link and link.ended:
+            self._obstacle = link.obstacle
             self.session.lose(self.clock.now(), f"{self.endpoint}: the connection ended")
             return True
         return taken

@@ -6,6 +6,7 @@ import os
 
 DEFAULT_ENDPOINT = "tcp://127.0.0.1:7461"
 ENDPOINT_VARIABLE = "REXMQ_BROKER"
+KEY_VARIABLE, SERVER_KEY_VARIABLE = "REXMQ_KEY", "REXMQ_SERVER_KEY"
 
 
 def endpoint_or_default(endpoint: str | None) -> str:

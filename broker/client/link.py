@@ -11,6 +11,8 @@ something, must read until ``receive`` gives None.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 import zmq
 from zmq.backend import zmq_poll
@@ -18,29 +20,45 @@ from zmq.utils.monitor import recv_monitor_message
 
 from broker.errors import ConfigurationError
 from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_at_once, sender
+from broker.security.keys import Curve
 from broker.transport import bound, refuse_port_beyond_range
 
 _POLLIN = int(zmq.POLLIN)
+_NOT_LET_IN = (
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH,
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL,
+)
 _ENDS = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
+_HEARD = reduce(or_, _NOT_LET_IN, _ENDS)
 
 
 class Link:
     """A DEALER socket. One thread at a time uses it, under the client's lock.
 
-    ``context``: None for the one that all clients of the process share. Raises ConfigurationError
+    ``context``: None for the one that all clients of the process share. ``curve``: its keys, where
+    the broker has some. Raises ConfigurationError
     when ``endpoint`` is none.
     """
 
     def __init__(
-        self, endpoint: str, context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self,
+        endpoint: str,
+        context: zmq.Context[zmq.Socket[bytes]] | None = None,
+        curve: Curve | None = None,
     ) -> None:
         refuse_port_beyond_range(endpoint)
         context = context or zmq.Context.instance()
         self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
         self._socket.set(zmq.RECONNECT_IVL, -1)
         bound(self._socket)
+        self.obstacle = ""
+        """The reason why the broker does not let it in; "" while it may."""
+        self._has_keys = curve is not None
+        if curve is not None:
+            curve.apply(self._socket)
         self._send = sender(self._socket)
-        self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDS)
+        self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_HEARD)
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as error:
@@ -81,8 +99,17 @@ class Link:
         # Asking for the socket's EVENTS would make members of two enumerations each time.
         if not zmq_poll([(self._monitor, _POLLIN)], 0):
             return False
-        recv_monitor_message(self._monitor)
+        event = recv_monitor_message(self._monitor)["event"]
+        if event in _NOT_LET_IN:
+            self.obstacle = self._explain(event)
         return True
+
+    def _explain(self, event: int) -> str:
+        if not self._has_keys:
+            return "it asks for keys (key, server_key)"
+        if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            return "it does not take this key"
+        return "it has another key than the one expected, or none"
 
     def close(self, linger_s: float) -> None:
         """End the connection; what was sent has ``linger_s`` seconds to leave."""

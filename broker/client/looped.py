@@ -39,9 +39,7 @@ class Looped:
         self.rearm()
         try:
             if not await self.wait_until(lambda: connection.session.ready, timeout_s):
-                raise BrokerUnreachable(
-                    f"no broker answers at {connection.endpoint} within {timeout_s:g} s"
-                )
+                raise self._connection.unreachable(timeout_s)
             note_open(self)
         except BaseException:
             self.close()

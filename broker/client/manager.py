@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
+from broker.client.address import Address, address_of
 from broker.client.connection import Connection
-from broker.client.endpoint import endpoint_or_default
 from broker.client.looking import Steps, deploying, removing
 from broker.client.looped import Looped
 from broker.client.scope import AsyncScoped, Scoped
@@ -20,11 +21,11 @@ TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 
 
-def _connection(endpoint: str | None) -> Connection:
+def _connection(address: Address) -> Connection:
     config = SessionConfig(
         instance=random.getrandbits(63), heartbeats_missed_max=CONNECTED_MISSED_MAX
     )
-    return Connection(endpoint_or_default(endpoint), config, lambda result: None)
+    return Connection(address, config, lambda result: None)
 
 
 class RuleManager(Scoped):
@@ -32,7 +33,8 @@ class RuleManager(Scoped):
 
     Raises BrokerUnreachable when no broker answers, and RefusedError, with every problem and its
     place, for rules that are refused. Where a network changes, or a link breaks, before the answer
-    to a change of rules has come, the list of rules says what became of it.
+    to a change of rules has come, the list of rules says what became of it. ``key`` and
+    ``server_key`` are those of ``Publisher``.
 
     >>> with RuleManager(endpoint) as manager:
     ...     deployed = manager.add('''
@@ -46,12 +48,14 @@ class RuleManager(Scoped):
 
     def __init__(
         self,
-        endpoint: str | None = None,
+        endpoint: str | Address | None = None,
         *,
+        key: str | Path | None = None,
+        server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        connection = _connection(endpoint)
+        connection = _connection(address_of(endpoint, key, server_key))
         self._session = connection.session
         self._timeout_s = timeout_s
         self._driver = Threaded(connection)
@@ -115,12 +119,14 @@ class AsyncRuleManager(AsyncScoped):
 
     def __init__(
         self,
-        endpoint: str | None = None,
+        endpoint: str | Address | None = None,
         *,
+        key: str | Path | None = None,
+        server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        connection = _connection(endpoint)
+        connection = _connection(address_of(endpoint, key, server_key))
         self._session = connection.session
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s

@@ -10,9 +10,10 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Literal
 
-from broker.client.endpoint import endpoint_or_default
+from broker.client.address import Address, address_of
 from broker.client.scope import Scoped
 from broker.client.source import OnRefusal, Source
 from broker.client.threaded import Threaded
@@ -33,7 +34,7 @@ UNACKNOWLEDGED_MAX = 65_536
 
 
 def new_source(
-    endpoint: str | None,
+    address: Address,
     name: str,
     increasing: bool,
     disorder: timedelta | None,
@@ -64,9 +65,7 @@ def new_source(
         unacknowledged_max=unacknowledged_max,
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
-    return Source(
-        endpoint_or_default(endpoint), config, batch_events, delay_s, on_refusal, time_unit
-    )
+    return Source(address, config, batch_events, delay_s, on_refusal, time_unit)
 
 
 class Publisher(Scoped):
@@ -96,6 +95,10 @@ class Publisher(Scoped):
     of at most ``batch_events`` where they come fast; none waits longer than ``delay_s`` seconds
     (plus the millisecond of a sleeping thread).
 
+    Of a broker with keys (docs/security.md) it has to know the public one, ``server_key``, as such
+    or by its file; ``key`` is the file of its own secret one. Without them REXMQ_KEY and
+    REXMQ_SERVER_KEY count.
+
     Raises BrokerUnreachable when no broker welcomes it within ``connect_timeout_s``, and
     RefusedError when one refuses its name or types. Any thread may use it.
 
@@ -108,7 +111,7 @@ class Publisher(Scoped):
 
     def __init__(
         self,
-        endpoint: str | None = None,
+        endpoint: str | Address | None = None,
         *,
         name: str,
         types: Sequence[EventType] = (),
@@ -121,12 +124,14 @@ class Publisher(Scoped):
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
         replay: bool = False,
+        key: str | Path | None = None,
+        server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         close_timeout_s: float = CLOSE_TIMEOUT_S,
     ) -> None:
         self._source = new_source(
-            endpoint,
+            address_of(endpoint, key, server_key),
             name,
             increasing,
             disorder,

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from broker.client.address import Address
 from broker.client.connection import Connection
 from broker.log import log
 from matcher.model import Event, Int64s
@@ -28,12 +29,12 @@ class Sink:
     """The half of a subscriber that never waits."""
 
     def __init__(
-        self, endpoint: str, config: SessionConfig, when_full: str, queue_events: int
+        self, address: Address, config: SessionConfig, when_full: str, queue_events: int
     ) -> None:
         if when_full not in get_args(WhenFullName):
             expected = ", ".join(get_args(WhenFullName))
             raise ValueError(f"when_full is one of {expected}, not {when_full!r}")
-        self.connection = Connection(endpoint, config, self._take)
+        self.connection = Connection(address, config, self._take)
         self.session = self.connection.session
         self.deliveries: deque[Delivery] = deque()
         self.dropped = 0

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from broker.client.address import Address
 from broker.client.connection import Connection
 from broker.client.outbox import Outbox
 from broker.errors import LateEvents, RefusedError
@@ -44,14 +45,14 @@ class Source:
 
     def __init__(
         self,
-        endpoint: str,
+        address: Address,
         config: SessionConfig,
         batch_events: int,
         delay_s: float,
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
     ) -> None:
-        self.connection = Connection(endpoint, config, self._take)
+        self.connection = Connection(address, config, self._take)
         self.connection.due = self.send
         self.connection.settled = self._rest
         self.connection.unraised = self.take_refusals

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Self
 
-from broker.client.endpoint import endpoint_or_default
+from broker.client.address import Address, address_of
 from broker.client.looped import Looped
 from broker.client.scope import AsyncScoped, Scoped, until_closed, until_closed_async
 from broker.client.sink import Sink, WhenFullName
@@ -22,14 +23,14 @@ TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 
 
-def _sink(endpoint: str | None, name: str, when_full: str, queue: int, credit: int) -> Sink:
+def _sink(address: Address, name: str, when_full: str, queue: int, credit: int) -> Sink:
     config = SessionConfig(
         name=name,
         instance=random.getrandbits(63),
         delivery_credit=credit,
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
-    return Sink(endpoint_or_default(endpoint), config, when_full, queue)
+    return Sink(address, config, when_full, queue)
 
 
 class Subscriber(Scoped):
@@ -43,6 +44,8 @@ class Subscriber(Scoped):
     full, ``when_full`` is: ``"block"``, the sources wait, ``"drop-oldest"``, counted in
     ``dropped``, or ``"disconnect"``.
 
+    ``key`` and ``server_key`` are those of ``Publisher``.
+
     Iterating gives events until the subscriber is closed. Raises BrokerUnreachable when no broker
     welcomes it within ``connect_timeout_s``, and RefusedError for a filter that is refused.
 
@@ -55,16 +58,18 @@ class Subscriber(Scoped):
 
     def __init__(
         self,
-        endpoint: str | None = None,
+        endpoint: str | Address | None = None,
         *filters: str,
         name: str = "",
         when_full: WhenFullName = "block",
         queue: int = QUEUE_EVENTS,
         credit: int = CREDIT_EVENTS,
+        key: str | Path | None = None,
+        server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        self._sink = _sink(endpoint, name, when_full, queue, credit)
+        self._sink = _sink(address_of(endpoint, key, server_key), name, when_full, queue, credit)
         self._timeout_s = timeout_s
         self._driver = Threaded(self._sink.connection)
         self._driver.open(connect_timeout_s)
@@ -164,16 +169,18 @@ class AsyncSubscriber(AsyncScoped):
 
     def __init__(
         self,
-        endpoint: str | None = None,
+        endpoint: str | Address | None = None,
         *filters: str,
         name: str = "",
         when_full: WhenFullName = "block",
         queue: int = QUEUE_EVENTS,
         credit: int = CREDIT_EVENTS,
+        key: str | Path | None = None,
+        server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        self._sink = _sink(endpoint, name, when_full, queue, credit)
+        self._sink = _sink(address_of(endpoint, key, server_key), name, when_full, queue, credit)
         self._filters = filters
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s

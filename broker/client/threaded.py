@@ -74,9 +74,7 @@ class Threaded:
                 self._connection.start()
                 self._thread.start()
                 if not self.wait_until(lambda: session.ready, timeout_s):
-                    raise BrokerUnreachable(
-                        f"no broker answers at {self._connection.endpoint} within {timeout_s:g} s"
-                    )
+                    raise self._connection.unreachable(timeout_s)
             note_open(self)
         except BaseException:
             self.close()

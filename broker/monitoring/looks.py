@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from broker.client.address import Address
 from broker.client.manager import AsyncRuleManager
 from broker.errors import BrokerError, BrokerUnreachable
 
@@ -21,10 +22,10 @@ ANSWER_S = 3.0
 
 
 class Looks:
-    """Looks at the broker at ``endpoint``. ``clock`` is in seconds."""
+    """Looks at the broker at ``address``. ``clock`` is in seconds."""
 
-    def __init__(self, endpoint: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._endpoint = endpoint
+    def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
+        self._address = address
         self._clock = clock
         self._manager: AsyncRuleManager | None = None
         self._status: Mapping[str, Any] = {}
@@ -43,7 +44,7 @@ class Looks:
         try:
             if self._manager is None:
                 self._manager = await AsyncRuleManager(
-                    self._endpoint, timeout_s=ANSWER_S, connect_timeout_s=ANSWER_S
+                    self._address, timeout_s=ANSWER_S, connect_timeout_s=ANSWER_S
                 ).open()
             return await self._manager.status()
         except BrokerError as error:

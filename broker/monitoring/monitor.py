@@ -12,10 +12,12 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import TypeAlias
 
 from broker.errors import AddressTaken, ConfigurationError
 from broker.log import log
+from broker.security.gate import Gate
 
 RESTART_S = 1.0
 """Seconds until a process that has ended by itself is started again."""
@@ -42,6 +44,8 @@ class Monitor:
             )
         self._socket = _bound(address)
         self._endpoint = ""
+        self._keys: list[str] = []
+        """The keys of the process that serves, public and secret, and the broker's public one."""
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="monitoring", daemon=True)
@@ -52,9 +56,12 @@ class Monitor:
         host, port = self._socket.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
-    def begin(self, endpoint: str) -> None:
-        """Serve the pages of the broker that listens on ``endpoint``."""
+    def begin(self, endpoint: str, gate: Gate | None = None) -> None:
+        """Serve the pages of the broker that listens on ``endpoint``, and lets in by ``gate``."""
         self._endpoint = reachable(endpoint)
+        if gate is not None:
+            pair = gate.admit("monitoring")
+            self._keys = [pair.public, pair.secret, gate.own.public]
         self._keeper.start()
 
     def end(self) -> None:
@@ -86,13 +93,18 @@ class Monitor:
 
     def _start(self) -> subprocess.Popen[bytes]:
         descriptor = self._socket.fileno()
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "broker.monitoring.server", str(descriptor), self._endpoint],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=(descriptor,),
             start_new_session=True,  # Ctrl-C is the broker's to answer
         )
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended already
+            process.stdin.write(" ".join(self._keys).encode() + b"\n")  # nobody else can read it
+            process.stdin.flush()
+        return process
 
 
 def reachable(endpoint: str) -> str:

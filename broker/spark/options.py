@@ -41,7 +41,7 @@ TABLE: Mapping[str, tuple[str, str]] = {
         "a file on the driver, to which each batch adds its numbers as JSON",
     ),
     "replay": ("false", "true: recorded rows, which may be ahead of the broker's clock"),
-    "credentials": ("", "refused: brokers have no security yet"),
+    "credentials": ("", "refused: keys come from the environment of the executors"),
     "timeout": ("30 s", "how long without a broker until the next is tried"),
     "subscribe": ("", "filters such as Fire(value > 45), separated by ;. Needed to read"),
     "for": ("", "how long to collect events; needed to read"),
@@ -92,8 +92,8 @@ class WriteOptions:
         given = _checked(options)
         if given["credentials"]:
             raise ValueError(
-                "option credentials is of no use: brokers have no security yet, and whoever "
-                "reaches one may publish (docs/networks.md); leave it out"
+                "option credentials is of no use: brokers know clients by keys, which executors "
+                "have in REXMQ_KEY and REXMQ_SERVER_KEY (docs/security.md); leave it out"
             )
         types = _names(given["type"])
         if not types and not given["form"]:

@@ -20,7 +20,7 @@ from forked import Forked
 from pairs import WHOLE, some_of
 
 from broker import Publisher, RuleManager, Subscriber
-from broker.cli.application import COMMANDS, LATER, main
+from broker.cli.application import COMMANDS, main
 from broker.cli.outcome import UsageError, duration_of
 from broker.process import BrokerProcess
 from matcher.model import EventType
@@ -75,7 +75,7 @@ def wait_for_sinks(endpoint, count):
 def test_help_names_every_command():
     done = shell("--help")
     assert done.returncode == 0
-    for name in (*COMMANDS, *LATER):
+    for name in COMMANDS:
         assert f"\n  {name} " in done.stdout
 
 
@@ -161,13 +161,6 @@ def test_help_that_cannot_be_printed_is_no_traceback():
 @pytest.mark.parametrize("word", ["add", "list", "show", "remove"])
 def test_every_command_about_rules_has_an_example_of_its_own(word):
     assert f"Example: rexmq rule {word}" in rexmq("rule", word, "--help").stdout
-
-
-@pytest.mark.parametrize("name", ["keys"])
-def test_what_comes_later_says_so(name):
-    done = rexmq(name, "--some", "words")
-    assert done.returncode == 2
-    assert done.stderr == f"rexmq: '{name}' comes later\n"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
+from pages import get
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker import Publisher, RuleManager, Subscriber
@@ -51,22 +52,6 @@ def watched(*flags, errors=subprocess.DEVNULL):
         finally:
             if process.poll() is None:
                 process.kill()
-
-
-def get(url, **headers):
-    """The status, the type and the text that a page answers, once its process listens."""
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            request = urllib.request.Request(url, headers=headers)
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                return answer.status, answer.headers["content-type"], answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.headers["content-type"], error.read().decode()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
 
 
 def samples(text):

@@ -30,7 +30,8 @@ def test_addresses_that_other_machines_may_reach(endpoint, is_open):
 
 @pytest.mark.parametrize("endpoint", ["tcp://*:*", "tcp://0.0.0.0:*", "tcp://localhost:*"])
 def test_a_broker_warns_of_them_when_it_starts(endpoint):
-    command = [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--listen", endpoint]
+    flags = ["--engine", "naive", "--insecure", "true", "--listen", endpoint]
+    command = [sys.executable, "-m", "broker", "broker", *flags]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout.readline().startswith("listening")

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from broker.client.address import Address
 from broker.client.source import Source
 from matcher.errors import BadEvent
 from matcher.model import MICROSECONDS, EventType
@@ -47,7 +48,9 @@ class KeptLink:
 def source():
     """A publisher whose events are never older than its clock, welcomed and advertised."""
     config = SessionConfig("sensor", heartbeat_s=HEARTBEAT_S, disorder_us=0)
-    source = Source("tcp://127.0.0.1:1", config, batch_events=100, delay_s=10 * HEARTBEAT_S)
+    source = Source(
+        Address("tcp://127.0.0.1:1"), config, batch_events=100, delay_s=10 * HEARTBEAT_S
+    )
     connection = source.connection
     connection.clock = KeptClock()
     connection._link = KeptLink()
@@ -116,7 +119,7 @@ def test_a_time_beyond_all_years_is_refused_on_the_spot(source, time):
 
 
 def test_times_of_rows_count_what_is_said():
-    source = Source("tcp://127.0.0.1:1", SessionConfig("sensor"), 100, 1.0, time_unit="ms")
+    source = Source(Address("tcp://127.0.0.1:1"), SessionConfig("sensor"), 100, 1.0, time_unit="ms")
     source.outbox.know(TEMP)
     (batch,) = source.batches([{"time": 1_541_000_542_290, "value": 1.0}], "Temp")
     assert batch.time.tolist() == [1_541_000_542_290_000]

@@ -1,0 +1,122 @@
+"""The gate of a broker with keys: it answers ZeroMQ whose connections are let in, and knows whose
+each of them is.
+
+Law 1: the thread of the authenticator decides by the public key alone, and reads nothing else.
+
+Law 2: a connection has one owner, whom ZeroMQ names with each message (``User-Id``). One that is a
+user's may not greet as a broker, nor may broker ``b2`` greet as ``b3``: such a message is dropped,
+and its connection with it.
+
+Law 3: who may come in can change while the broker runs (``change``). A connection whose owner has
+no key any more ends at the next message, which comes within a heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import zmq
+from zmq.auth.thread import ThreadAuthenticator
+
+from broker.errors import ConfigurationError
+from broker.frames import Frame
+from broker.log import log
+from broker.security.access import Access, Peer
+from broker.security.keys import Curve, KeyPair, new_pair
+from routing import wire
+from routing.errors import WireError
+from routing.messages import LinkHello
+
+ZAP_DOMAIN = "rexmq"
+KEY_SHOWN = 8
+"""So many characters of a key are logged."""
+_HELLO, _LINK_HELLO = 1, 48
+"""The kinds of the messages that greet (docs/protocol.md)."""
+
+
+class Gate:
+    """Who is let in to a broker that has the keys ``own``, by ``access``.
+
+    ``links``: the endpoints that it is linked to. Raises ConfigurationError where ``access`` does
+    not say whose one of them is.
+    """
+
+    def __init__(self, own: KeyPair, access: Access, links: Sequence[str] = ()) -> None:
+        self.own = own
+        self._links = tuple(links)
+        self._access = self._checked(access)
+        self._more: dict[str, Peer] = {}
+        self._authenticator: ThreadAuthenticator | None = None
+
+    def serve(self, context: zmq.Context[Any], socket: zmq.Socket[bytes]) -> None:
+        """Guard a listening socket that is not yet bound."""
+        self._authenticator = ThreadAuthenticator(context)
+        self._authenticator.start()
+        self._authenticator.configure_curve_callback(ZAP_DOMAIN, self)
+        socket.set(zmq.ZAP_DOMAIN, ZAP_DOMAIN.encode())
+        socket.set(zmq.CURVE_SERVER, 1)
+        socket.set(zmq.CURVE_SECRETKEY, self.own.secret.encode())
+
+    def end(self) -> None:
+        """Answer no more; the context may end."""
+        if self._authenticator is not None:
+            self._authenticator.stop()
+            self._authenticator = None
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Whether the owner of a public key is let in: asked by the authenticator's thread."""
+        text = key.decode()
+        if self.owner(text) is not None:
+            return True
+        log("warning", "key refused", {"key": f"{text[:KEY_SHOWN]}..."})
+        return False
+
+    def owner(self, key: str) -> Peer | None:
+        """The owner of a public key; None of one that nobody has."""
+        return self._access.owners.get(key) or self._more.get(key)
+
+    def admit(self, name: str) -> KeyPair:
+        """Keys for a user of this name, made for as long as the broker runs."""
+        pair = new_pair()
+        self._more[pair.public] = Peer(name)
+        return pair
+
+    def change(self, access: Access) -> None:
+        """Let in by another access file from now on. Raises ConfigurationError, as above."""
+        self._access = self._checked(access)
+
+    def curve(self, endpoint: str) -> Curve:
+        """The keys of a link that this broker makes to another one."""
+        return Curve(self.own, self._access.servers[endpoint])
+
+    def _checked(self, access: Access) -> Access:
+        for endpoint in self._links:
+            if endpoint not in access.servers:
+                raise ConfigurationError(
+                    f"link {endpoint}: whose is it? expected a [broker.NAME] of the access file "
+                    f'with endpoint = "{endpoint}"'
+                )
+        return access
+
+
+def objection(owner: Peer | None, frames: Sequence[Frame]) -> str | None:
+    """The reason why a message is not for the owner of its connection to say; None for none."""
+    if owner is None:
+        return "its key is nobody's any more"
+    kind = frames[0][3] if frames and len(frames[0]) > 3 else None
+    if kind == _HELLO and owner.is_broker:
+        return f"{owner} is no user"
+    if kind == _LINK_HELLO and owner.name != _greeting_name(frames):
+        return f"{owner} may not link as another broker"
+    if kind == _LINK_HELLO and not owner.is_broker:
+        return f"{owner} is no broker"
+    return None
+
+
+def _greeting_name(frames: Sequence[Frame]) -> str | None:
+    try:
+        message = wire.decode(frames)
+    except WireError:
+        return None
+    return message.name if isinstance(message, LinkHello) else None

@@ -1,0 +1,148 @@
+"""Pairs of CURVE keys, in files as pyzmq writes them: ``b1.key``, and ``b1.key_secret``.
+
+The first holds the public key alone, to be given to others; the second both keys, to be read by
+its owner alone. Keys are 40 characters (Z85).
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> with tempfile.TemporaryDirectory() as folder:
+...     secret_file = create("b1", Path(folder))
+...     len(load_pair(secret_file).public)
+40
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import zmq
+from zmq.utils import z85
+
+from broker.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from zmq import Socket
+
+SECRET_SUFFIX, PUBLIC_SUFFIX = ".key_secret", ".key"
+NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+KEY_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A public key and its secret one, in Z85."""
+
+    public: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The keys of a connection that is made: one's own, and the public one of who is there."""
+
+    own: KeyPair
+    server: str
+
+    def apply(self, socket: Socket[bytes]) -> None:
+        """Have a socket that is not yet connected prove and ask for these keys."""
+        socket.set(zmq.CURVE_SERVERKEY, self.server.encode())
+        socket.set(zmq.CURVE_PUBLICKEY, self.own.public.encode())
+        socket.set(zmq.CURVE_SECRETKEY, self.own.secret.encode())
+
+
+def new_pair() -> KeyPair:
+    """A pair that nobody else has."""
+    public, secret = zmq.curve_keypair()
+    return KeyPair(public.decode(), secret.decode())
+
+
+def create(name: str, folder: Path) -> Path:
+    """Make a pair, and the two files of it in ``folder``; gives that of the secret key.
+
+    Raises ConfigurationError for a name that is none, and for files that are there already.
+    """
+    if not NAME.fullmatch(name):
+        raise ConfigurationError(f"{name!r}: expected letters, digits, '_', '-' and '.'")
+    public_file = folder / f"{name}{PUBLIC_SUFFIX}"
+    secret_file = folder / f"{name}{SECRET_SUFFIX}"
+    for file in (public_file, secret_file):
+        if file.exists():
+            raise ConfigurationError(f"{file}: there already; a key is not written over")
+    pair = new_pair()
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(secret_file, 0o600, f'public-key = "{pair.public}"', f'secret-key = "{pair.secret}"')
+    _write(public_file, 0o644, f'public-key = "{pair.public}"')
+    return secret_file
+
+
+def load_pair(file: Path) -> KeyPair:
+    """The pair of a file with a secret key.
+
+    Raises ConfigurationError for what is none, and for a file that others may read.
+    """
+    content = _read(file)
+    if file.stat().st_mode & OTHERS:
+        raise ConfigurationError(f"{file}: others may read this secret: chmod 600 {file}")
+    secret = _key_in(content, "secret")
+    if secret is None:
+        raise ConfigurationError(f"{file}: expected a secret key, as rexmq keys new writes it")
+    public = zmq.curve_public(secret.encode()).decode()
+    if _key_in(content, "public") not in (None, public):
+        raise ConfigurationError(f"{file}: its public key is not that of its secret key")
+    return KeyPair(public, secret)
+
+
+def public_key(text: str, place: str) -> str:
+    """A public key, given as such, or by a file that holds one. ConfigurationError names
+    ``place``.
+    """
+    if _is_key(text):
+        return text
+    path = Path(text)
+    if not path.exists():
+        raise ConfigurationError(
+            f"{place}: expected a public key of {KEY_CHARACTERS} characters or the file of one, "
+            f"found {text!r}"
+        )
+    found = _key_in(_read(path), "public")
+    if found is None:
+        raise ConfigurationError(f"{path}: expected a public key, as rexmq keys new writes it")
+    return found
+
+
+def _key_in(content: str, kind: str) -> str | None:
+    found = re.search(rf'^\s*{kind}-key\s*=\s*"([^"\n]*)"\s*$', content, re.MULTILINE)
+    return found[1] if found and _is_key(found[1]) else None
+
+
+def _is_key(text: str) -> bool:
+    if len(text) != KEY_CHARACTERS or not text.isascii():
+        return False
+    try:
+        return len(z85.decode(text.encode())) == 32
+    except (KeyError, struct.error):  # another character; five that are beyond 2^32
+        return False
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text"
+        raise ConfigurationError(f"{file}: {reason}") from None
+
+
+def _write(file: Path, mode: int, *lines: str) -> None:
+    """A file that nobody else can open between its making and its mode."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with open(descriptor, "w", encoding="utf-8") as opened:
+        # The form of zmq.auth.create_certificates, without the time of its making.
+        opened.write("metadata\ncurve\n")
+        opened.writelines(f"    {line}\n" for line in lines)

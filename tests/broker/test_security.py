@@ -1,0 +1,378 @@
+"""Keys between brokers and clients: real processes, real sockets, and strangers among them."""
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import zmq
+from pages import get
+
+from broker import AsyncRuleManager, Publisher, RuleManager, Subscriber
+from broker.cli import main
+from broker.client.address import Address, address_of
+from broker.errors import BrokerUnreachable, ConfigurationError
+from broker.security.access import Peer, load_access
+from broker.security.gate import Gate, objection
+from broker.security.keys import create, load_pair, new_pair, public_key
+from matcher.model import EventType
+from routing import wire
+from routing.messages import Hello, LinkHello
+
+TEMP = EventType.of("Temp", area="string", value="float")
+FAST = ("--engine", "naive", "--heartbeat-s", "0.2")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Keys of two brokers, two users and a stranger, and an access file without the stranger."""
+    made = tmp_path_factory.mktemp("keys")
+    for name in ("b1", "b2", "alice", "bob", "stranger"):
+        create(name, made)
+    (made / "access.toml").write_text(
+        '[user.alice]\nkey = "alice.key"\n[user.bob]\nkey = ["bob.key"]\n'
+        '[broker.b1]\nkey = "b1.key"\n[broker.b2]\nkey = "b2.key"\n'
+    )
+    return made
+
+
+def keys(folder, name, server="b1"):
+    return {"key": folder / f"{name}.key_secret", "server_key": folder / f"{server}.key"}
+
+
+def secured(folder, name, access="access.toml"):
+    return "--secret-key", str(folder / f"{name}.key_secret"), "--access", str(folder / access)
+
+
+@contextmanager
+def broker(*flags, listen="tcp://127.0.0.1:*", log=subprocess.DEVNULL):
+    command = [sys.executable, "-m", "broker", "broker", *FAST, "--listen", listen, *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+        try:
+            yield process, process.stdout.readline().split()[-1]
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def endpoint(folder):
+    with broker("--name", "b1", *secured(folder, "b1"), "--http", "127.0.0.1:0") as (_, found):
+        yield found
+
+
+# --- who comes in ---
+
+
+def test_users_publish_and_subscribe(folder, endpoint):
+    with (
+        Subscriber(endpoint, "Temp()", **keys(folder, "bob")) as sink,
+        Publisher(endpoint, name="p", types=[TEMP], **keys(folder, "alice")) as source,
+    ):
+        source.publish("Temp", area="a", value=1.0)
+        assert sink.receive(timeout_s=20).data == {"area": "a", "value": 1.0}
+
+
+def test_asyncio_too(folder, endpoint):
+    async def name():
+        async with AsyncRuleManager(endpoint, **keys(folder, "alice")) as manager:
+            return (await manager.status())["broker"]
+
+    assert asyncio.run(name()) == "b1"
+
+
+@pytest.mark.parametrize(
+    ("who", "problem"),
+    [
+        ("stranger", "it does not take this key"),
+        (None, "it asks for keys (key, server_key)"),
+        ("wrong server", "it has another key than the one expected, or none"),
+    ],
+)
+def test_strangers_are_told_what_is_wrong(folder, endpoint, who, problem):
+    given = {
+        "stranger": keys(folder, "stranger"),
+        "wrong server": keys(folder, "alice", "b2"),
+        None: {},
+    }[who]
+    with pytest.raises(BrokerUnreachable) as raised:
+        RuleManager(endpoint, connect_timeout_s=1, **given)
+    assert str(raised.value) == f"{endpoint} lets nobody in: {problem}"
+
+
+def test_a_client_with_keys_at_a_broker_without(folder):
+    with (
+        broker() as (_, open_endpoint),
+        pytest.raises(BrokerUnreachable, match="another key than the one expected, or none"),
+    ):
+        RuleManager(open_endpoint, connect_timeout_s=1, **keys(folder, "alice"))
+
+
+def test_nothing_of_a_stranger_is_read(folder, endpoint):
+    """A stranger who connects many times costs a user nothing but time."""
+    context = zmq.Context()
+    try:
+        with RuleManager(endpoint, **keys(folder, "alice")) as manager:
+            for _ in range(50):
+                stranger = context.socket(zmq.DEALER)
+                stranger.linger = 0
+                stranger.connect(endpoint)
+                stranger.send(b"\0" * 10_000)
+                stranger.close()
+            assert manager.status()["totals"]["malformed"] == 0
+    finally:
+        context.term()
+
+
+@pytest.mark.parametrize("what", ["status", "rule list"])
+def test_commands_take_keys_as_options_and_from_the_environment(
+    folder, endpoint, monkeypatch, capsys, what
+):
+    words = [*what.split(), "--broker", endpoint]
+    own = ["--key", str(folder / "alice.key_secret"), "--server-key", str(folder / "b1.key")]
+    assert main([*words, *own]) == 0
+    monkeypatch.setenv("REXMQ_KEY", str(folder / "alice.key_secret"))
+    monkeypatch.setenv("REXMQ_SERVER_KEY", public_key(str(folder / "b1.key"), "b1"))
+    assert main(words) == 0
+    capsys.readouterr()
+    monkeypatch.delenv("REXMQ_SERVER_KEY")
+    assert main(words) == 1
+    assert "key is given, and no server_key: expected both, or none" in capsys.readouterr().err
+
+
+def test_pages_have_a_key_of_their_own(folder):
+    flags = ("--name", "b1", *secured(folder, "b1"), "--http", "127.0.0.1:0")
+    with broker(*flags) as (process, _):
+        url = process.stdout.readline().split()[-1]
+        assert 'rexmq_broker_info{broker="b1"' in get(url)[2]
+
+
+# --- links ---
+
+
+def linked(folder, first, key="b2", name="b2"):
+    text = (folder / "access.toml").read_text()
+    text = text.replace('key = "b1.key"', f'key = "b1.key"\nendpoint = "{first}"')
+    (folder / "b2-access.toml").write_text(text)
+    return "--name", name, *secured(folder, key, "b2-access.toml"), "--link", first
+
+
+def test_brokers_link_by_their_keys(folder):
+    first_flags = ("--name", "b1", *secured(folder, "b1"), "--strategy", "centralized")
+    with (
+        broker(*first_flags) as (_, first),
+        broker(*linked(folder, first)) as (_, second),
+        RuleManager(second, **keys(folder, "alice", "b2")) as manager,
+    ):
+        await_brokers(manager, 2)
+
+
+def test_a_user_or_another_broker_cannot_link_as_b2(folder):
+    read, write = os.pipe()
+    first_flags = ("--name", "b1", *secured(folder, "b1"), "--strategy", "centralized")
+    with broker(*first_flags, log=write) as (_, first), os.fdopen(read) as log:
+        os.close(write)
+        for key, name, reason in (
+            ("alice", "b2", "user 'alice' may not link as another broker"),
+            ("b2", "b3", "broker 'b2' may not link as another broker"),
+        ):
+            with broker(*linked(folder, first, key, name)):
+                assert any(reason in line for line in log)
+        with RuleManager(first, **keys(folder, "alice")) as manager:
+            await_brokers(manager, 1)
+
+
+def test_a_link_to_an_endpoint_that_is_nobodys(folder):
+    flags = ("--name", "b2", *secured(folder, "b2"), "--link", "tcp://127.0.0.1:9")
+    status, text = refused(*flags)
+    assert status == 1
+    assert "link tcp://127.0.0.1:9: whose is it?" in text
+
+
+def await_brokers(manager, count):
+    deadline = time.monotonic() + 30
+    while len(manager.status()["network"]["brokers"]) != count:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+# --- changes ---
+
+
+def test_who_has_no_key_any_more_is_sent_away(folder):
+    access = folder / "changing.toml"
+    access.write_text((folder / "access.toml").read_text())
+    with broker("--name", "b1", *secured(folder, "b1", "changing.toml")) as (process, endpoint):
+        watching = RuleManager(endpoint, **keys(folder, "bob"))
+        with watching, Publisher(endpoint, name="p", types=[TEMP], **keys(folder, "alice")):
+            await_clients(watching, {"", "p"})
+            access.write_text("[user.alice]\nkey = 3\n")
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            await_clients(watching, {"", "p"})  # a bad file keeps the old one
+            access.write_text('[user.bob]\nkey = "bob.key"\n')
+            process.send_signal(signal.SIGHUP)
+            await_clients(watching, {""})
+        with pytest.raises(BrokerUnreachable, match="does not take this key"):
+            RuleManager(endpoint, connect_timeout_s=1, **keys(folder, "alice"))
+
+
+def await_clients(manager, names):
+    deadline = time.monotonic() + 30
+    while {one["name"] for one in manager.status()["clients"]} != names:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+# --- without keys ---
+
+
+def test_without_keys_other_machines_are_kept_out():
+    status, text = refused("--listen", "tcp://0.0.0.0:*")
+    assert status == 1
+    assert "other machines can reach this, and there are no keys" in text
+    assert "--insecure true" in text
+    assert "--secret-key b1.key_secret --access access.toml" in text
+
+
+def test_a_key_without_an_access_file(folder):
+    status, text = refused("--secret-key", str(folder / "b1.key_secret"))
+    assert status == 1
+    assert "secret_key is given alone: expected secret_key and access, or neither" in text
+
+
+def refused(*flags):
+    """The exit status of a broker that does not start, and what it says."""
+    command = [sys.executable, "-m", "broker", "broker", *FAST, *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stderr
+
+
+# --- files ---
+
+
+def test_key_files(tmp_path, capsys):
+    assert main(["keys", "new", "b1", "--dir", str(tmp_path / "new")]) == 0
+    public = capsys.readouterr().out.split()[0]
+    secret_file = tmp_path / "new" / "b1.key_secret"
+    assert stat.S_IMODE(secret_file.stat().st_mode) == 0o600
+    assert zmq.curve_public(load_pair(secret_file).secret.encode()).decode() == public
+    assert main(["keys", "show", str(secret_file), str(tmp_path / "new" / "b1.key")]) == 0
+    shown = capsys.readouterr().out
+    assert [line.split()[0] for line in shown.splitlines()] == [public, public]
+    assert load_pair(secret_file).secret not in shown
+    assert main(["keys", "new", "b1", "--dir", str(tmp_path / "new")]) == 1
+    assert "there already; a key is not written over" in capsys.readouterr().err
+
+
+def test_files_of_pyzmq_are_read(tmp_path):
+    import zmq.auth
+
+    public_file, secret_file = map(Path, zmq.auth.create_certificates(tmp_path, "carol"))
+    secret_file.chmod(0o600)
+    assert load_pair(secret_file).public == public_key(str(public_file), "carol")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("", "expected letters"), ("../x", "expected"), ("a b", "expected")]
+)
+def test_names_that_are_none(tmp_path, name, problem):
+    with pytest.raises(ConfigurationError, match=problem):
+        create(name, tmp_path)
+
+
+def test_a_secret_that_others_may_read_is_refused(tmp_path):
+    secret_file = create("b1", tmp_path)
+    secret_file.chmod(0o640)
+    with pytest.raises(ConfigurationError, match=r"others may read this secret: chmod 600"):
+        load_pair(secret_file)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "secret-key = 3\n", f'secret-key = "{"x" * 39}"\n', f'secret-key = "{"~" * 40}"\n']
+)
+def test_what_is_no_secret_key(tmp_path, text):
+    file = tmp_path / "x.key_secret"
+    file.write_text(text)
+    file.chmod(0o600)
+    with pytest.raises(ConfigurationError, match="expected a secret key"):
+        load_pair(file)
+
+
+def test_two_halves_that_do_not_belong_together(tmp_path):
+    file = create("b1", tmp_path)
+    file.write_text(f'public-key = "{new_pair().public}"\nsecret-key = "{new_pair().secret}"\n')
+    with pytest.raises(ConfigurationError, match="its public key is not that of its secret key"):
+        load_pair(file)
+
+
+@pytest.mark.parametrize("text", ["x", "#" * 40, '"' * 40, "é" * 40])
+def test_what_is_no_public_key(text):
+    with pytest.raises(ConfigurationError, match=r"^there: expected a public key of 40"):
+        public_key(text, "there")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[", "access.toml: "),
+        ("x = 1", "unknown table or key 'x'; expected [user.NAME] or [broker.NAME]"),
+        ("[user]\nalice = 1", "[user.alice]: expected a table"),
+        ("[user.alice]", "[user.alice] key: expected a text"),
+        ("[user.alice]\nkey = []", "[user.alice] key: expected at least one"),
+        ('[user.alice]\nkey = "x"', "[user.alice] key: expected a public key of 40"),
+        ('[user.alice]\nendpoint = "x"', "[user.alice] has no key 'endpoint'; expected key"),
+        (
+            '[user.alice]\nkey = "b1.key"\n[broker.b1]\nkey = "b1.key"',
+            "[broker.b1]: user 'alice' has this key, too",
+        ),
+    ],
+)
+def test_bad_access_files_name_the_place(tmp_path, text, problem):
+    create("b1", tmp_path)
+    file = tmp_path / "access.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as raised:
+        load_access(file)
+    assert str(raised.value).startswith(str(file))
+    assert problem in str(raised.value)
+
+
+def test_a_link_whose_key_is_not_known_is_refused(folder):
+    access = load_access(folder / "access.toml")
+    with pytest.raises(ConfigurationError, match=r"link tcp://h:1: whose is it\? expected a"):
+        Gate(new_pair(), access, ["tcp://h:1"])
+
+
+def test_an_address_without_keys(monkeypatch):
+    monkeypatch.delenv("REXMQ_BROKER", raising=False)
+    assert address_of(None) == Address("tcp://127.0.0.1:7461")
+
+
+# --- the gate ---
+
+
+def link_hello(name):
+    return wire.encode(LinkHello(1, name, 1, 0, 0, 0, 1.0, "t", 1))
+
+
+@pytest.mark.parametrize(
+    ("owner", "frames", "reason"),
+    [
+        (None, [b"x"], "its key is nobody's any more"),
+        (Peer("a"), [b""], None),
+        (Peer("a"), wire.encode(Hello(1, "a", 1.0)), None),
+        (Peer("b", True), wire.encode(Hello(1, "a", 1.0)), "broker 'b' is no user"),
+        (Peer("b", True), link_hello("b"), None),
+        (Peer("b", True), link_hello("c"), "broker 'b' may not link as another broker"),
+        (Peer("a"), link_hello("a"), "user 'a' is no broker"),
+        (Peer("a"), link_hello("b")[:1][:3], "user 'a' may not link as another broker"),
+    ],
+)
+def test_what_an_owner_may_say(owner, frames, reason):
+    assert objection(owner, frames) == reason
