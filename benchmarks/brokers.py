@@ -8,12 +8,17 @@ batch), as plain ``send`` and ``recv``: no types, filters, acknowledgements, cre
 from __future__ import annotations
 
 import multiprocessing
+import os
+import socket
 import statistics
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,7 +26,9 @@ import zmq
 
 from benchmarks.report import Row
 from broker import Publisher, RuleManager, Subscriber
+from broker.client.endpoint import KEY_VARIABLE, SERVER_KEY_VARIABLE
 from broker.process import BrokerProcess
+from broker.security.keys import create
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 
 READING = EventType.of("Reading", area="string", value="float", floor="int")
@@ -47,20 +54,66 @@ def run(quick: bool = False) -> list[Row]:
     relay_single, relay_batch, relay_trip = _relay_figures(sizes)
     batch = _batch(BATCH_SIZE)
     with BrokerProcess("--log-level", "warning") as broker:
-        single = _rate(broker.endpoint, sizes.singles, _publish_singles)
-        batched = _rate(broker.endpoint, sizes.batched, lambda p, n: _publish_batches(p, n, batch))
+        single, batched = _rates(broker.endpoint, sizes, batch)
         trip = _latencies(broker.endpoint, "Reading()", sizes.round_trips)
         with RuleManager(broker.endpoint) as manager:
             manager.add(RULE)
             fired = _latencies(broker.endpoint, "Hot()", sizes.round_trips)
             manager.remove("Hot")
-    relay = "bare pyzmq relay"
+    relay, plain = "bare pyzmq relay", "without"
+    with secured() as flags, BrokerProcess("--log-level", "warning", *flags) as broker:
+        keyed = _rates(broker.endpoint, sizes, batch)
+    with scraped() as flags, BrokerProcess("--log-level", "warning", *flags) as broker:
+        seen = _rates(broker.endpoint, sizes, batch)
     return [
         Row("publish one by one, one sink", single, "events/s", relay, relay_single),
         Row(f"publish batches of {BATCH_SIZE}", batched, "events/s", relay, relay_batch),
         *_percentiles("event delivered, 1,000/s", trip, relay, relay_trip),
         *_percentiles("rule fired, 1,000/s", fired, "event delivered", trip),
+        Row("with keys, one by one", keyed[0], "events/s", plain, single),
+        Row(f"with keys, batches of {BATCH_SIZE}", keyed[1], "events/s", plain, batched),
+        Row("scraped each second, one by one", seen[0], "events/s", plain, single),
+        Row(f"scraped each second, batches of {BATCH_SIZE}", seen[1], "events/s", plain, batched),
     ]
+
+
+@contextmanager
+def secured() -> Iterator[list[str]]:
+    """The flags of a broker with keys; all clients have some by their environment meanwhile."""
+    with TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        for owner in ("broker", "client"):
+            create(owner, folder)
+        access = folder / "access.toml"
+        access.write_text('[user.client]\nkey = "client.key"\n')
+        variables = {KEY_VARIABLE: "client.key_secret", SERVER_KEY_VARIABLE: "broker.key"}
+        for variable, file in variables.items():
+            os.environ[variable] = str(folder / file)
+            stack.callback(os.environ.pop, variable)
+        yield ["--secret-key", str(folder / "broker.key_secret"), "--access", str(access)]
+
+
+@contextmanager
+def scraped() -> Iterator[list[str]]:
+    """The flags of a broker whose metrics a process of its own asks for each second meanwhile."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with child(_scrape, f"http://{address}/metrics"):
+        yield ["--http", address]
+
+
+def _scrape(pipe: Connection, url: str) -> None:
+    while not pipe.poll(1):
+        with suppress(OSError):  # it does not listen yet, or any more
+            urllib.request.urlopen(url, timeout=5).read()
+
+
+def _rates(endpoint: str, sizes: Sizes, batch: EventBatch) -> tuple[float, float]:
+    """Events a second, one by one and in batches."""
+    return (
+        _rate(endpoint, sizes.singles, _publish_singles),
+        _rate(endpoint, sizes.batched, lambda p, n: _publish_batches(p, n, batch)),
+    )
 
 
 # --- through the broker ------------------------------------------------------------------------
