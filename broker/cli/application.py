@@ -44,6 +44,7 @@ COMMANDS = (
     "sub",
     "rule",
     "status",
+    "top",
     "keys",
     "simulate",
     "demo",
