@@ -197,7 +197,8 @@ def _paired(
 
 
 def _rate(now: Mapping[str, Any], was: Mapping[str, Any], of: str, seconds: float) -> float:
-    return round(max(0, now[of] - was[of]) / seconds, 1)
+    change: int = now[of] - was[of]
+    return round(max(0, change) / seconds, 1)
 
 
 def _behind(one: Mapping[str, Any], clock: int) -> float | None:
