@@ -6,7 +6,7 @@ next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from routing.config import Ordering
 from routing.messages import Known, Plan, SinkTree
@@ -83,15 +83,6 @@ class Agreed:
     def division(self) -> Division | None:
         """How rules are divided over the single tree; None before there was a plan."""
         return None if self.plan is None else self.divided(self.plan)
-
-    @property
-    def divisions(self) -> Iterator[tuple[str, Division]]:
-        """The roots of the trees of the plan, and how rules are divided over each."""
-        plan = self.plan
-        if plan is not None:
-            yield str(self._router.root), self.divided(plan)
-            for tree in plan.trees:
-                yield tree.root, self.divided_for(tree, plan)
 
     def divided(self, plan: Plan) -> Division:
         """How a plan divides rules over the single tree."""

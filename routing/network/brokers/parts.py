@@ -34,7 +34,6 @@ from routing.messages import (
     Want,
     Wanted,
 )
-from routing.network.brokers.adaptive import CheapestStrategy
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
@@ -44,8 +43,7 @@ from routing.network.brokers.ground import Ground
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.knowing import Knowing
-from routing.network.brokers.masters import Masters
-from routing.network.brokers.measuring import Chooser, Measuring
+from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.passing import Passing
@@ -55,7 +53,7 @@ from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
-from routing.network.strategy import ChosenByRates, chosen_by
+from routing.network.strategy import chosen_by
 
 Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
@@ -89,7 +87,6 @@ class Parts:
 
 def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
     """The parts of a broker with this strategy."""
-    chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
     wanting = Wanting(ground, agenda)
     knowing = Knowing(ground, agreed, agenda, needs, visiting)
@@ -97,8 +94,8 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
     passing = Passing(ground, agreed, visiting)
     openings = Openings(ground)
     trees = SinkTrees(ground, agreed, agenda, needs, wanting, openings)
-    chooser = _chooser_of(ground, agreed, chosen, trees)
-    measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
+    measures = bool(chosen_by(agreed.strategy))
+    measuring = Measuring(ground, agreed, agenda, needs, trees) if measures else None
     surveying = Surveying(ground, agreed, agenda, needs, measuring)
     inputs = Inputs(ground, agenda)
     planning = Planning(ground, agreed, inputs, visiting, knowing, requests, trees, measuring)
@@ -141,16 +138,6 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
         holding=Holding(ground, agenda, openings),
         pausing=pausing,
     )
-
-
-def _chooser_of(
-    ground: Ground, agreed: Agreed, chosen: ChosenByRates | None, trees: SinkTrees
-) -> Chooser | None:
-    if chosen is ChosenByRates.MASTERS:
-        return Masters(agreed)
-    if chosen is ChosenByRates.STRATEGY:
-        return CheapestStrategy(ground, agreed, trees)
-    return None
 
 
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
