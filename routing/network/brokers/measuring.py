@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS
-from routing.messages import Need, Needed, Plan
-from routing.network.agreement.rounds import Tally
+from routing.messages import Need, Needed, Plan, Report
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -42,6 +42,8 @@ from routing.network.ways.sink_trees import trees_wanted
 ADAPT_AFTER_S, ADAPT_EVERY_S = 8.0, 600.0
 SAVING = 0.1
 PATHS_MAX = 60_000
+Wants: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+"""Brokers, and what their sinks want."""
 
 
 def preferred(costs: Mapping[Choice, float], now: Choice) -> Choice:
@@ -67,7 +69,7 @@ class Measuring:
         self.due_at: float | None = None
         """When the root surveys next; None elsewhere."""
         self._after_s = ADAPT_AFTER_S
-        self._before: Tally | None = None
+        self._before: Report | None = None
         """The findings of the last survey under the present plan."""
         self._chosen: Choice | None = None
         """At the root: what the next plan is to say, where another would pay."""
@@ -102,42 +104,47 @@ class Measuring:
 
     # --- surveys ---
 
-    def add_to(self, tally: Tally) -> None:
+    def added_to(self, own: Report) -> Report:
         """Add to a survey what was published and found here, and what sinks here want."""
-        ground = self._ground
-        for name in ground.detection.publishers.types:
-            known = ground.advertisements.find(name)
-            if known is not None and known.front is not None:
-                tally.count([(name, known.events, known.front)])
-        for station in ground.detection.stations:
-            tally.find((source, *counts) for source, counts in station.found.items())
+        ground, detection = self._ground, self._ground.detection
+        published = [ground.advertisements.find(name) for name in detection.publishers.types]
+        counts = [
+            (one.schema.name, one.events, one.front)
+            for one in published
+            if one is not None and one.front is not None
+        ]
+        found = [
+            (source, *counts)
+            for station in detection.stations
+            for source, counts in station.found.items()
+        ]
         wanted = maximal(ground.filters, ground.advertisements.schemas)
-        if wanted:
-            tally.wants.append((ground.name, wanted))
+        wants = ((ground.name, wanted),) if wanted else ()
+        return replace(own, counts=tuple(counts), found=tuple(found), wants=wants)
 
-    def weigh(self, tally: Tally) -> None:
+    def weigh(self, report: Report) -> None:
         """At the root: a survey has brought this."""
-        before, self._before = self._before, tally
+        before, self._before = self._before, report
         plan = self._agreed.plan
-        if plan is None or before is None or not (before.counts and tally.counts):
+        if plan is None or before is None or not (before.counts and report.counts):
             return
-        seconds = (_front_of(tally) - _front_of(before)) / MICROSECONDS
+        seconds = (_front_of(report) - _front_of(before)) / MICROSECONDS
         if seconds <= 0:
             return
         self._after_s = min(2 * self._after_s, ADAPT_EVERY_S)
-        events = {
-            name: n - before.counts.get(name, (0, 0))[0] for name, (n, _) in tally.counts.items()
+        had = {name: events for name, events, _ in before.counts}
+        rates = {
+            name: max(0, events - had.get(name, 0)) / seconds for name, events, _ in report.counts
         }
-        rates = {name: max(0, count) / seconds for name, count in sorted(events.items())}
         if any(rates.values()):
-            self._choose(plan, rates, _measured(before, tally, rates, seconds), tally)
+            self._choose(plan, rates, _measured(before, report, rates, seconds), report.wants)
 
     def _choose(
-        self, plan: Plan, rates: Mapping[str, float], measured: Measured, tally: Tally
+        self, plan: Plan, rates: Mapping[str, float], measured: Measured, wants: Wants
     ) -> None:
         agreed, now = self._agreed, self._agreed.choice
         said = tuple((name, round(rate * RATES_S)) for name, rate in rates.items())
-        is_small = len(plan.nodes) * (1 + len(tally.wants)) <= PATHS_MAX
+        is_small = len(plan.nodes) * (1 + len(wants)) <= PATHS_MAX
         choices = [
             one
             for one in (Choice(said, name) for name in self._candidates)
@@ -152,31 +159,31 @@ class Measuring:
             self._ground.advertisements.schemas,
             [one.rule for one in self._ground.deployments.in_force],
         )
-        costs = {one: self._cost(model, plan, one, tally) for one in (now, *choices)}
+        costs = {one: self._cost(model, plan, one, wants) for one in (now, *choices)}
         chosen = preferred(costs, now)
         self._chosen = None if chosen == now else chosen
         if self.has_work:
             self._agenda.tell_soon()
 
-    def _cost(self, model: CostModel, plan: Plan, choice: Choice, tally: Tally) -> float:
+    def _cost(self, model: CostModel, plan: Plan, choice: Choice, wants: Wants) -> float:
         """The cost of a choice in the network of the present plan, with what sinks want by now."""
         agreed, kinds = self._agreed, self._agreed.kinds(choice)
         schemas = self._ground.advertisements.schemas
-        trees = tuple(trees_wanted(tally.wants, kinds, schemas, plan.number))
+        trees = tuple(trees_wanted(wants, kinds, schemas, plan.number))
         links = self._trees.standing_links(plan)
         plan = replace(
             plan, rates=choice.rates, candidate=choice.candidate, trees=trees, links=links
         )
-        wants = {
+        types = {
             broker: frozenset(name for text in texts if (name := type_named(text)) is not None)
-            for broker, texts in tally.wants
+            for broker, texts in wants
         }
         own = []
         for tree in trees:
             division = agreed.divided_for(tree, plan)
             mixed = frozenset({tree.root} if tree.mixed else ())
             laid = DividedTree(division.tree(tree.root), division, {}, mixed)
-            wanted = wants[tree.root] & kinds.own & laid.places.keys()
+            wanted = types[tree.root] & kinds.own & laid.places.keys()
             own.append(replace(laid, wants={tree.root: wanted}))
         division = agreed.divided(plan)
         mixed = frozenset(one.root for one in trees if one.mixed)
@@ -184,22 +191,25 @@ class Measuring:
         routed = kinds.routed & single.places.keys()
         by_broker = {
             broker: names & routed
-            for broker, names in wants.items()
+            for broker, names in types.items()
             if broker in single.tree.depths and names & routed
         }
         return model.cost(replace(single, wants=by_broker), own)
 
 
-def _front_of(tally: Tally) -> int:
-    return max(front for _, front in tally.counts.values())
+def _front_of(report: Report) -> int:
+    return max(front for _, _, front in report.counts)
 
 
-def _measured(before: Tally, tally: Tally, rates: Mapping[str, float], seconds: float) -> Measured:
+def _measured(
+    before: Report, report: Report, rates: Mapping[str, float], seconds: float
+) -> Measured:
     """The findings of two surveys, so many seconds apart."""
+    had = {source: counts for source, *counts in before.found}
     found = {}
-    for source, (size, batches) in tally.found.items():
-        had = before.found.get(source, (0, 0))
-        more = max(0, size - had[0]) / seconds, max(0, batches - had[1]) / seconds
+    for source, size, batches in report.found:
+        size_before, batches_before = had.get(source, (0, 0))
+        more = max(0, size - size_before) / seconds, max(0, batches - batches_before) / seconds
         found[source.removeprefix(RULE_SOURCE)] = more
-    age = sum(count for count, _ in tally.counts.values()) / sum(rates.values())
-    return Measured(seconds, age, rates, found, _front_of(tally))
+    age = sum(events for _, events, _ in report.counts) / sum(rates.values())
+    return Measured(seconds, age, rates, found, _front_of(report))

@@ -26,11 +26,10 @@ from routing.messages import (
     Needed,
     Opened,
     Pause,
-    Paused,
     Plan,
+    Report,
     Shared,
     Survey,
-    Surveyed,
     Want,
     Wanted,
 )
@@ -39,6 +38,7 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.awaiting import Awaiting
 from routing.network.brokers.following import Following
+from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.inputs import Inputs
@@ -71,6 +71,7 @@ class Parts:
     passing: Passing
     openings: Openings
     trees: SinkTrees
+    gathering: Gathering
     measuring: Measuring | None
     surveying: Surveying
     inputs: Inputs
@@ -96,7 +97,8 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
     trees = SinkTrees(ground, agreed, agenda, needs, wanting, openings)
     measures = bool(chosen_by(agreed.strategy))
     measuring = Measuring(ground, agreed, agenda, needs, trees) if measures else None
-    surveying = Surveying(ground, agreed, agenda, needs, measuring)
+    gathering = Gathering(ground)
+    surveying = Surveying(ground, agreed, agenda, needs, gathering, measuring)
     inputs = Inputs(ground, agenda)
     planning = Planning(ground, agreed, inputs, visiting, knowing, requests, trees, measuring)
     following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
@@ -106,6 +108,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
         agreed,
         agenda,
         needs,
+        gathering,
         wanting,
         surveying,
         planning,
@@ -131,6 +134,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
         passing=passing,
         openings=openings,
         trees=trees,
+        gathering=gathering,
         measuring=measuring,
         surveying=surveying,
         inputs=inputs,
@@ -155,10 +159,9 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Shared: parts.openings.hear_shared,
         Opened: parts.openings.hear_opened,
         Pause: parts.pausing.hear_pause,
-        Paused: parts.pausing.hear_paused,
+        Report: parts.gathering.hear_report,
         Plan: parts.pausing.hear_plan,
         Survey: parts.surveying.hear_survey,
-        Surveyed: parts.surveying.hear_surveyed,
         Committed: parts.surveying.hear_committed,
         Awaited: parts.awaiting.hear_awaited,
         Hold: parts.holding.hear,

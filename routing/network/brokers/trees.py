@@ -34,8 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from routing.messages import Confirmed, Need, Needed, Plan, SinkTree
-from routing.network.agreement.rounds import Round
+from routing.messages import Confirmed, Need, Needed, Plan, Report, SinkTree
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -185,11 +184,10 @@ class SinkTrees:
         """At the root: the tree is about to pause."""
         self.has_work = False
 
-    def answer(self, found: Round) -> None:
-        """Say what this broker's sinks want."""
+    def answer(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Say what this broker's sinks want, as Report does."""
         self._answered = self._all_wanted
-        if self._answered:
-            found.wants.append((self._ground.name, self._answered))
+        return ((self._ground.name, self._answered),) if self._answered else ()
 
     @property
     def rerouted(self) -> frozenset[str]:
@@ -201,13 +199,15 @@ class SinkTrees:
         }
         return self._kinds.routed & before
 
-    def plan(self, plan: Plan, found: Round, due: tuple[tuple[str, int], ...]) -> Plan:
+    def plan(
+        self, plan: Plan, found: Report, due: tuple[tuple[str, int], ...], *, introduce: bool
+    ) -> Plan:
         """At the root: a plan with the trees of brokers with sinks, where any types come along such
         ones.
         """
         if not self._kinds.own:
             return plan
-        before = None if found.pause.introduce else self._agreed.plan
+        before = None if introduce else self._agreed.plan
         links = self.standing_links(plan)
         if before is not None and _pairs(links) == _pairs(before.links):
             links = before.links  # delays that are measured a little otherwise move no tree
