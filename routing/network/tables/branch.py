@@ -63,13 +63,6 @@ class Branch:
 
     # --- what is wanted there ---
 
-    def said(self) -> Want | None:
-        """The want that it was told last, whole, under the number of that; None before it was."""
-        if self.told is None:
-            return None
-        texts = sorted(text for texts in self.told.values() for text in texts)
-        return Want(tuple(texts), self.told_number)
-
     @property
     def types(self) -> Iterable[str]:
         """The types of the filters; a text that is no filter stands for itself."""
