@@ -3,7 +3,7 @@
 The root surveys the tree now and then, and so hears how many events of each type there were so
 far, and what was found of them. From one survey to the next that gives rates, by the events' own
 times, since windows go by these. It does so every ``ADAPT_AFTER_S`` until rates are known, and then
-after twice as long each time, up to ``ADAPT_EVERY_S``; after each plan from the beginning.
+after twice as long each time, up to ``ADAPT_EVERY_S``. With each plan counting begins anew.
 
 At each survey the root works out how the rules would be divided at these rates, as every broker
 would follow it, with the masters that then cost least, and where the strategy chooses among several
