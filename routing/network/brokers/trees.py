@@ -78,8 +78,6 @@ class SinkTrees:
         """At the root: the network in which the links of trees were looked for last."""
         self._asked_for: tuple[str, ...] | None = None
         """Filters that this broker has asked for in its own tree, since the last plan."""
-        self._answered: tuple[str, ...] | None = None
-        """Filters that it has said its sinks want, for the plan that is on its way."""
         self._unplanned: list[tuple[Link, Confirmed]] = []
         """The subscriptions that wait for a plan (Law 4)."""
         self.joined: frozenset[str] = frozenset()
@@ -120,9 +118,7 @@ class SinkTrees:
     @property
     def _may_lose_plan(self) -> bool:
         """Whether the next plan may be made for something else than sinks want now."""
-        return self._asked_for not in (None, self._wanted) or (
-            self._answered is not None and self._answered != self._all_wanted
-        )
+        return self._detection.is_held or self._asked_for not in (None, self._wanted)
 
     @property
     def _all_wanted(self) -> tuple[str, ...]:
@@ -186,8 +182,8 @@ class SinkTrees:
 
     def answer(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Say what this broker's sinks want, as Report does."""
-        self._answered = self._all_wanted
-        return ((self._ground.name, self._answered),) if self._answered else ()
+        wanted = self._all_wanted
+        return ((self._ground.name, wanted),) if wanted else ()
 
     @property
     def rerouted(self) -> frozenset[str]:
@@ -243,7 +239,7 @@ class SinkTrees:
         divisions = [self._agreed.divided_for(tree, plan) for tree in plan.trees]
         again = detection.follow_trees(plan, divisions, self._kinds, division)
         self._openings.open(before)
-        self._asked_for = self._answered = None
+        self._asked_for = None
         self._agenda.look_again()  # what is wanted may be another than this plan has
         self._confirm_planned()
         return again
