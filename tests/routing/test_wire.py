@@ -114,9 +114,9 @@ PLAIN: tuple[Message, ...] = (
     LinkStates((LinkState("b1", 3, (("b2", 5_000), ("b3", 0)), 4, (("b2", 9),), (("b2", "b1"),)),)),
     Known((TEMP, EVERYTHING), (RuleFacts("fire", "define ...", None, 0),)),
     Known((TEMP,), (), (("gone", 3),), (("b1", ("Temp",)), ("b2", ())), ("b3",)),
-    Amended(3, ((), ()), ((0, 4), ()), ((), ()), ((), ()), ((0,), ((7, "b7"),))),
+    Amended(((), ()), ((0, 4), ()), ((), ()), ((), ()), ((0,), ((7, "b7"),))),
     Amended(
-        *(1, ((2,), ((0, ("Temp", "value", "float")),))),
+        *(((2,), ((0, ("Temp", "value", "float")),)),),
         *(((), ((0, RuleFacts("fire", "define ...", None, 0)),)), ((), ((1, ("gone", 3)),))),
         *(((9,), ((3, ("b1", ("Temp",))),)), ((), ())),
     ),

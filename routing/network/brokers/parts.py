@@ -90,7 +90,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
     """The parts of a broker with this strategy."""
     needs, visiting = Needs(ground), Visiting(ground)
     wanting = Wanting(ground, agenda)
-    knowing = Knowing(ground, agreed, agenda, needs, visiting)
+    knowing = Knowing(ground, agreed, agenda, visiting)
     requests = Requests(ground, agenda, visiting)
     passing = Passing(ground, agreed, visiting)
     openings = Openings(ground)

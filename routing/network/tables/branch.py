@@ -34,10 +34,8 @@ class Branch:
         """Whether it is in the plan, and nobody has been asked since what else is known."""
         self.known: Known | None = None
         """The root's knowledge as it was told."""
-        self.amendments = 0
-        """How often that was amended since it was told whole."""
-        self.amended: int | None = None
-        """How often it has amended what it told this broker; None before it told the whole."""
+        self.has_told_known = False
+        """Whether it has told that to this broker, whole, so that it may amend it."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
         self.predicates: dict[str, tuple[Predicate, ...]] = {}
