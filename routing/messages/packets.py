@@ -9,7 +9,7 @@ from msgspec import Struct
 from routing.messages.clients import Goodbye
 from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
 from routing.messages.links import LinkAck, LinkHello, LinkStates
-from routing.messages.plans import Committed, Need, Pause, Paused, Plan, Survey, Surveyed
+from routing.messages.plans import Committed, Need, Pause, Plan, Report, Survey
 from routing.messages.telling import (
     Amended,
     Answered,
@@ -32,7 +32,7 @@ Carried: TypeAlias = (
     | Asked
     | Answered
     | Pause
-    | Paused
+    | Report
     | Plan
     | Forward
     | Awakening
@@ -41,7 +41,6 @@ Carried: TypeAlias = (
     | Claimed
     | Need
     | Survey
-    | Surveyed
     | Committed
     | Opened
     | Shared

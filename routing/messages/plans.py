@@ -50,25 +50,32 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
-    """The sender and all below hold their sources; all that they said before has gone up.
+class Report:
+    """Words of the sender and all below in answer to a Pause or a Survey, under its number.
 
-    ``nodes``: each broker there, its father, and the types that its sources publish or have
-    published. ``fronts``: types, and the greatest time of an event that was taken in there;
-    ``marks`` and ``rules``: types and rules, and the greatest mark that was given there. ``due``:
-    rules, and the least mark up to which those there who want a rule's composite events have
-    them. ``sources``: names, homes and types of the open sources there. ``known``: what brokers
-    there know otherwise than the root. ``wants``: brokers, and what their own sinks want.
-    ``front``: the greatest mark of a rule that was given or told there. ``ended``: rules that have
-    ended there by themselves, and up to when they hold. ``promises``: types, and the least that
-    sources there have promised of each. ``committed``, from brokers that join: rules, and up to
-    where nothing is kept for them any more where they were.
+    To both: ``due``: rules, and the least mark up to which those there who want a rule's composite
+    events have them; ``promises``: types, and the least that sources there have promised of each.
+
+    To a Pause, once they hold their sources and all that they said before has gone up: ``nodes``:
+    each broker there, its father, and the types that its sources publish or have published.
+    ``fronts``: types, and the greatest time of an event that was taken in there; ``marks`` and
+    ``rules``: types and rules, and the greatest mark that was given there. ``sources``: names,
+    homes and types of the open sources there. ``known``: what brokers there know otherwise than
+    the root. ``wants``: brokers, and what their own sinks want. ``front``: the greatest mark of a
+    rule that was given or told there. ``ended``: rules that have ended there by themselves, and up
+    to when they hold. ``committed``, from brokers that join: rules, and up to where nothing is kept
+    for them any more where they were.
+
+    To a Survey, where the root chooses by it: ``wants``, too; ``counts``: types, how many events of
+    each were published there so far, and the greatest time of one; ``found``: the sources of rules,
+    and how many bytes of composite events were found, in how many batches; of brokers that have a
+    rule, the most.
     """
 
     root: Name
     epoch: Sequence
     number: Sequence
-    nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...] = ()
     fronts: tuple[tuple[Name, Time], ...] = ()
     marks: tuple[tuple[Name, Time], ...] = ()
     rules: tuple[tuple[Name, Time], ...] = ()
@@ -80,6 +87,8 @@ class Paused:
     ended: tuple[tuple[Name, Time], ...] = ()
     promises: tuple[tuple[Name, Time], ...] = ()
     committed: tuple[tuple[Name, Time], ...] = ()
+    counts: tuple[tuple[Name, Sequence, Time], ...] = ()
+    found: tuple[tuple[Name, Sequence, Sequence], ...] = ()
 
 
 class SinkTree(Struct, array_like=True, frozen=True):
@@ -133,23 +142,6 @@ class Survey:
     """The root asks up to where composite events have arrived."""
 
     number: Sequence
-
-
-@dataclass(frozen=True, slots=True)
-class Surveyed:
-    """For the sender and all below: ``due`` as in Paused. ``counts``: types, how many events of
-    each were published there so far, and the greatest time of one; where masters are chosen by it.
-    With ``adaptive``: ``found``: the sources of rules, and how many bytes of composite events were
-    found, in how many batches; of brokers that have a rule, the most. ``wants`` and ``promises`` as
-    in Paused.
-    """
-
-    number: Sequence
-    due: tuple[tuple[Name, Time], ...]
-    counts: tuple[tuple[Name, Sequence, Time], ...] = ()
-    found: tuple[tuple[Name, Sequence, Sequence], ...] = ()
-    wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
-    promises: tuple[tuple[Name, Time], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,10 @@ places in what it is now; both rise."""
 
 @dataclass(frozen=True, slots=True)
 class Amended:
-    """A change of the root's knowledge since the sender told it last, by Known's tables.
-
-    ``number`` counts these messages since the last Known, from 1. Types are flat schemas.
+    """A change of the root's knowledge since the sender told it last, by Known's tables. Types are
+    flat schemas.
     """
 
-    number: Sequence
     types: TableDelta[tuple[Name, ...]]
     rules: TableDelta[RuleFacts]
     ended: TableDelta[tuple[Name, Sequence]]

@@ -18,7 +18,6 @@ with sinks, with the rules that belong there (routing.network.ways.sink_trees).
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -39,13 +38,6 @@ WHOLE = ""
 
 RATES_S = 1_000
 """Rates are said as events in so many seconds, so that they are whole numbers."""
-
-
-class ChosenByRates(enum.Enum):
-    """Choices that the root of a network makes by what it measures."""
-
-    MASTERS = "masters"  # how often events of each type come is what they follow from (masters)
-    STRATEGY = "strategy"  # by which of CANDIDATES rules are divided (adaptive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +131,7 @@ class PushPullSingleTree:
     """
 
     name: ClassVar[str] = "push-pull-st"
-    chooses: ClassVar[ChosenByRates] = ChosenByRates.MASTERS
+    chooses: ClassVar[Sequence[str]] = ("",)
 
     def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
         """As routing.partition.placement has it, every rule with a master if it can have one."""
@@ -184,12 +176,18 @@ class Centre:
 class Adaptive(DistributedSingleTree):
     """The one of CANDIDATES that costs least by what was measured, for all rules.
 
-    The root chooses (routing.network.brokers.adaptive), its plan says which.
+    The root chooses (routing.network.brokers.measuring), its plan says which.
     """
 
     name: ClassVar[str] = "adaptive"
     sink_trees: ClassVar[bool] = True
-    chooses: ClassVar[ChosenByRates] = ChosenByRates.STRATEGY
+    chooses: ClassVar[Sequence[str]] = (
+        DistributedSingleTree.name,
+        Centre.name,
+        DistributedMultipleTrees.name,
+        PushPullSingleTree.name,
+        PushPullMultipleTrees.name,
+    )
 
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
@@ -213,9 +211,10 @@ def _whole(types: Iterable[EventType]) -> Fragment:
 
 @runtime_checkable
 class Choosing(Protocol):
-    """A strategy that goes by what the root has chosen: what that is, and how."""
+    """A strategy that goes by what the root has chosen: among which strategies, and how."""
 
-    chooses: ClassVar[ChosenByRates]
+    chooses: ClassVar[Sequence[str]]
+    """Names of CANDIDATES; "" for this strategy itself, which rates alone change."""
 
     def divide_by(
         self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
@@ -224,9 +223,11 @@ class Choosing(Protocol):
         ...
 
 
-def chosen_by(strategy: type[Strategy]) -> ChosenByRates | None:
-    """The choice that the root makes where this is the strategy; None for none."""
-    return getattr(strategy, "chooses", None)
+def chosen_by(strategy: type[Strategy]) -> Sequence[str]:
+    """The candidates among which the root chooses where this is the strategy; none where it goes
+    by nothing that is measured.
+    """
+    return getattr(strategy, "chooses", ())
 
 
 def has_sink_trees(strategy: type[Strategy]) -> bool:
@@ -262,7 +263,7 @@ def register(strategy: type[Strategy]) -> None:
     ValueError when another one has that name, or when it chooses among CANDIDATES and has no trees
     for sinks, as some of these have.
     """
-    if chosen_by(strategy) is ChosenByRates.STRATEGY and not has_sink_trees(strategy):
+    if any(chosen_by(strategy)) and not has_sink_trees(strategy):
         raise ValueError(f"the strategy {strategy.name!r} chooses one, and has no sink_trees")
     if _STRATEGIES.setdefault(strategy.name, strategy) is not strategy:
         raise ValueError(f"a strategy named {strategy.name!r} is registered already")

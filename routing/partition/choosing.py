@@ -86,7 +86,9 @@ class Weights:
 
     def choose(self) -> dict[str, int]:
         """The masters by rule; a rule that it lacks has none."""
-        self._arrange({})
+        for one in self._choices:
+            one.master = None
+        self._sent = Counter(name for one in self._choices for name in one.sent(None))
         for _ in range(ROUNDS_MAX):
             before = [one.master for one in self._choices]
             for one in self._choices:
@@ -97,25 +99,6 @@ class Weights:
             if before == [one.master for one in self._choices]:
                 break
         return {one.name: one.master for one in self._choices if one.master is not None}
-
-    def cost(self, masters: Mapping[str, int]) -> float:
-        """The cost of these masters: events a second over all links."""
-        self._arrange(masters)
-        total, sent = 0.0, set[str]()
-        for one in self._choices:
-            total += self._asked(one, one.master)
-            for name in one.sent(one.master):
-                if name not in sent:
-                    total += self._rate(name) * one.hops[name]
-            sent.update(one.sent(one.master))
-        return total
-
-    def _arrange(self, masters: Mapping[str, int]) -> None:
-        self._sent = Counter()
-        for one in self._choices:
-            master = masters.get(one.name)
-            one.master = master if master in one.pulls else None
-            self._sent.update(one.sent(one.master))
 
     def _cost(self, one: _Choice, master: int | None) -> float:
         """The cost that a rule adds to that of the others."""

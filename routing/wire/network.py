@@ -30,12 +30,11 @@ from routing.messages import (
     Opened,
     Part,
     Pause,
-    Paused,
     Plan,
+    Report,
     RuleFacts,
     Shared,
     Survey,
-    Surveyed,
     Text,
     Time,
     Want,
@@ -69,7 +68,7 @@ class _Known(msgspec.Struct, array_like=True, frozen=True):
     closed: Annotated[tuple[Name, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
 
 
-class _Paused(msgspec.Struct, array_like=True, frozen=True):
+class _Report(msgspec.Struct, array_like=True, frozen=True):
     root: Name
     epoch: SequenceNumber
     number: SequenceNumber
@@ -85,6 +84,8 @@ class _Paused(msgspec.Struct, array_like=True, frozen=True):
     ended: tuple[tuple[Name, Time], ...] = ()
     promises: tuple[tuple[Name, Time], ...] = ()
     committed: tuple[tuple[Name, Time], ...] = ()
+    counts: tuple[tuple[Name, SequenceNumber, Time], ...] = ()
+    found: tuple[tuple[Name, SequenceNumber, SequenceNumber], ...] = ()
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -108,10 +109,10 @@ class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
     pulled: tuple[tuple[Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...]
 
 
-_KNOWN, _FLOW, _PAUSED, _FORWARD, _SHARED = 55, 57, 61, 63, 70
+_KNOWN, _FLOW, _REPORT, _FORWARD, _SHARED = 55, 57, 61, 63, 70
 _FLOW_PREFIX, _FORWARD_PREFIX, _SHARED_PREFIX = prefix(_FLOW), prefix(_FORWARD), prefix(_SHARED)
 _unpack_known = msgspec.msgpack.Decoder(_Known).decode
-_unpack_paused = msgspec.msgpack.Decoder(_Paused).decode
+_unpack_report = msgspec.msgpack.Decoder(_Report).decode
 _unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
 _unpack_forwarded = msgspec.msgpack.Decoder(_Forwarded).decode
 _unpack_shared = msgspec.msgpack.Decoder(_Shared).decode
@@ -160,17 +161,17 @@ def _amended_from(data: bytes) -> Amended:
     return cast(Amended, _AMENDED.decode(data, None))
 
 
-def _encode_paused(message: Paused) -> Frames:
+def _encode_report(message: Report) -> Frames:
     values = {field.name: getattr(message, field.name) for field in fields(message)}
-    plain = _Paused(**{**values, "known": tuple(map(_flat_known, message.known))})
-    return [prefix(_PAUSED) + pack(plain)]
+    plain = _Report(**{**values, "known": tuple(map(_flat_known, message.known))})
+    return [prefix(_REPORT) + pack(plain)]
 
 
-def _decode_paused(data: Buffer, body: Buffer | None) -> Paused:
+def _decode_report(data: Buffer, body: Buffer | None) -> Report:
     no_body(body)
-    plain = _unpack_paused(data)
+    plain = _unpack_report(data)
     values = msgspec.structs.asdict(plain)
-    return Paused(**{**values, "known": tuple(map(_known_of, plain.known))})
+    return Report(**{**values, "known": tuple(map(_known_of, plain.known))})
 
 
 def _encode_flow(message: Flow) -> Frames:
@@ -234,7 +235,7 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(56, Want),
     Codec(_FLOW, Flow, _encode_flow, _decode_flow),
     plain_codec(60, Pause),
-    Codec(_PAUSED, Paused, _encode_paused, _decode_paused),
+    Codec(_REPORT, Report, _encode_report, _decode_report),
     plain_codec(62, Plan),
     plain_codec(68, Wanted),
     Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
@@ -244,7 +245,6 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(75, Claimed),
     plain_codec(64, Need),
     plain_codec(65, Survey),
-    plain_codec(66, Surveyed),
     plain_codec(67, Committed),
     plain_codec(69, Opened),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),

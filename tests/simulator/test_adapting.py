@@ -16,7 +16,7 @@ from timeline import batches
 
 from matcher.formats.printing import json_lines
 from matcher.model import Event, Kind, Value
-from routing.network.brokers import masters, measuring
+from routing.network.brokers import measuring
 from routing.network.ways.division import divided, divided_for_sinks
 from routing.partition.choosing import Weights
 from routing.partition.pulling import masters_of
@@ -121,7 +121,7 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     monkeypatch.setattr(Weights, "choose", choose)
     monkeypatch.setattr(measuring, "ADAPT_AFTER_S", 1.0)
     monkeypatch.setattr(measuring, "ADAPT_EVERY_S", 2.0)
-    monkeypatch.setattr(masters, "BETTER", float("inf"))
+    monkeypatch.setattr(measuring, "preferred", lambda costs, now: list(costs)[-1])
     for one in (divided, divided_for_sinks):  # what is divided here is like nothing elsewhere
         one.cache_clear()
     yield chosen

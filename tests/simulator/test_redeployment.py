@@ -21,7 +21,7 @@ import rules.engine
 from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.network import strategy
-from routing.network.brokers import adaptive, measuring
+from routing.network.brokers import measuring
 from routing.network.stations import station
 from routing.network.stations.station import Station
 from routing.network.strategy import WHOLE, Choice
@@ -240,7 +240,7 @@ def noted(folder: Path, name: str, *, chosen: bool) -> tuple[Outcome, list[str]]
         patch.setattr(rules.engine, "make", lambda kind, **more: NotingEngine(make(kind, **more)))
         patch.setattr(station, "Forwarder", NotingForwarder)
         patch.setattr(measuring, "ADAPT_AFTER_S", 0.5 if chosen else 1e6)
-        patch.setattr(adaptive, "preferred", lambda costs, now: CHOSEN)
+        patch.setattr(measuring, "preferred", lambda costs, now: CHOSEN)
         experiment = written(folder, name)
         notes = Notes(experiment)
         return experiment.run(), notes.lines

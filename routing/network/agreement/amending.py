@@ -17,11 +17,10 @@ from routing.wire.schemas import event_type_of, flat_schema
 _Row = TypeVar("_Row")
 
 
-def amendment(before: Known, after: Known, number: int = 0) -> Amended:
+def amendment(before: Known, after: Known) -> Amended:
     """The change from ``before`` to ``after``."""
     gone, new = difference(before.types, after.types)
     return Amended(
-        number,
         (gone, tuple((place, tuple(flat_schema(schema))) for place, schema in new)),
         difference(before.rules, after.rules),
         difference(before.ended, after.ended),

@@ -4,8 +4,7 @@ Law: what a broker wants is told from neighbour to neighbour, away from it, and 
 is in force with a neighbour that has said so, and a neighbour says so once it is in force with all
 that it has told in turn. So a client hears that it has subscribed once every broker of the network
 sends it, or sends on to it, what is published from then on; and the root answers who wants to
-publish once its own wants are in force there. In another tree all of this starts anew. What was
-told to a neighbour that was not in the same tree yet is lost; it is not confirmed, and told again.
+publish once its own wants are in force there. In another tree all of this starts anew.
 A client of b3 subscribes to Temp: b3 tells b2, b2 tells b1; b1 confirms to b2, then b2 to b3.
 """
 
@@ -55,10 +54,8 @@ class Confirmations:
         return self._count
 
     def add(self, waiter: Waiter) -> None:
-        """Somebody wants something else, which is to be told soon; or has told it again."""
+        """Somebody wants something else, which is to be told soon."""
         if isinstance(waiter, Neighbour):  # the greater number stands for those before
-            if waiter in self._fresh or any(waiter == one for one, _ in self._waiting):
-                return
             self._fresh = [one for one in self._fresh if not _is_of(one, waiter.name)]
             self._waiting = [one for one in self._waiting if not _is_of(one[0], waiter.name)]
         self._fresh.append(waiter)
@@ -66,14 +63,9 @@ class Confirmations:
     @property
     def is_settled(self) -> bool:
         """Whether nobody waits for anything."""
-        return not self._fresh and not self._waiting and not self.unconfirmed
-
-    @property
-    def unconfirmed(self) -> list[str]:
-        """The neighbours that have not said that what they were told is in force."""
-        return sorted(
-            name for name, number in self._told.items() if number > self._said.get(name, 0)
-        )
+        said = self._said
+        is_confirmed = all(number <= said.get(name, 0) for name, number in self._told.items())
+        return is_confirmed and not self._fresh and not self._waiting
 
     def take_done(self) -> list[Waiter]:
         """Everybody was told; gives those who need wait no longer."""

@@ -100,11 +100,6 @@ def digest_of(known: Known) -> str:
     return hashlib.sha256(plain).hexdigest()
 
 
-def distinct(known: Iterable[Known]) -> list[Known]:
-    """Values of what is known, each once."""
-    return list(dict.fromkeys(known))
-
-
 @dataclass(frozen=True, slots=True)
 class Merged:
     """Knowledge put together, and the names of the types and rules that were left out (Law 2)."""

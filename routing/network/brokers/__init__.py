@@ -8,8 +8,9 @@ told next. ``needs`` go up to the root, which knows the sources of all as ``visi
 tells what is wanted of neighbours, ``knowing`` what the root knows; ``asking`` takes requests to
 it; ``awaiting`` leaves silent sources out; ``passing`` takes events along the tree (thesis 7.3.5).
 Where brokers with sinks have ``trees`` of their own (7.3.2), ``openings`` do so along these; where
-the root goes by what is published it is ``measuring`` that, for ``masters`` (7.3.8) or for what is
-``adaptive``. ``surveying`` finds what nobody needs any more, events as well as rules that end;
+the root goes by what is published it is ``measuring`` that, and chooses masters and strategies
+(7.3.8). ``gathering`` takes questions down the tree and reports up. ``surveying`` finds what nobody
+needs any more, events as well as rules that end;
 ``holding`` tells whose sources are to wait since something is full.
 ``inputs`` says when the root closes what nobody speaks for; ``planning`` makes plans, ``following``
 does what they say; ``pausing`` sees that all brokers of a tree do so at one instant.

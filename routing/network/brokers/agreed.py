@@ -6,11 +6,11 @@ next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from routing.config import Ordering
-from routing.messages import Known, Plan, SinkTree
-from routing.network.agreement.rounds import Absent, Round, Tally
+from routing.messages import Known, Plan, Report, SinkTree
+from routing.network.agreement.rounds import Absent
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.router import Router
 from routing.network.strategy import Choice, Strategy, has_sink_trees_by
@@ -71,27 +71,18 @@ class Agreed:
         return {name for name, _ in self.absent}.difference(name for name, _, _ in nodes)
 
     def dues(
-        self, detection: DividedDetection, found: Round | Tally, apart: Collection[str], now: float
+        self, detection: DividedDetection, found: Report, apart: Collection[str], now: float
     ) -> dict[str, int]:
         """The dues of all rules by what was found in the whole tree; ``apart``: types published out
         of reach, beside those of the plan.
         """
         apart = {*apart, *(one for _, types in self.absent for one in types)}
         planned = {} if self.plan is None else dict(self.plan.due)
-        return detection.with_unsaid(found.due, found.promises, apart, planned, now)
+        return detection.with_unsaid(dict(found.due), dict(found.promises), apart, planned, now)
 
     def division(self) -> Division | None:
         """How rules are divided over the single tree; None before there was a plan."""
         return None if self.plan is None else self.divided(self.plan)
-
-    @property
-    def divisions(self) -> Iterator[tuple[str, Division]]:
-        """The roots of the trees of the plan, and how rules are divided over each."""
-        plan = self.plan
-        if plan is not None:
-            yield str(self._router.root), self.divided(plan)
-            for tree in plan.trees:
-                yield tree.root, self.divided_for(tree, plan)
 
     def divided(self, plan: Plan) -> Division:
         """How a plan divides rules over the single tree."""

@@ -261,17 +261,13 @@ class Broker(Node):
         if agenda.tell_at is not None and agenda.tell_at <= now:
             self._moment.now = now
             self._tell()
-        if agenda.repeat_at is not None and agenda.repeat_at <= now:
-            self._moment.now, agenda.repeat_at = now, None
-            self._wanting.repeat()
         due = super().next_timer()
         if due is not None and due <= now:
             super().handle_timer(now)
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, agenda = super().next_timer(), self._agenda
-        others = [self.overlay.next_timer(), agenda.tell_at, agenda.repeat_at]
+        due, others = super().next_timer(), [self.overlay.next_timer(), self._agenda.tell_at]
         for other in (*others, *[part.due_at for part in self._timed]):
             if other is not None and (due is None or other < due):
                 due = other
@@ -315,7 +311,7 @@ class Broker(Node):
                 self._holding.note(change)
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
-        if is_anew or self._router.has_untold:
+        if is_anew or (self._router.has_untold and not self._divided.is_held):
             self._agenda.look_again()
             self._settle_input()
         elif changes:  # else acknowledgements, mostly
@@ -361,8 +357,8 @@ class Broker(Node):
         agenda, wanting = self._agenda, self._wanting
         agenda.tell_at = None
         self._divided.tell_marks()
-        wanting.tell()
-        if self._agreed.is_planned:
+        if not self._divided.is_held:
+            wanting.tell()
             wanting.confirm()
         self._knowing.tell()
         self._requests.tell_answered()
@@ -370,8 +366,6 @@ class Broker(Node):
         self._holding.tell()
         if self._router.is_root and self._pausing.has_work:
             self._pausing.begin()
-        if not wanting.is_settled:
-            agenda.repeat_later()
 
     # --- clients ---
 

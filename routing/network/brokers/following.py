@@ -60,7 +60,7 @@ class Following:
         if again:
             self._withdraw(again)
         if self._measuring is not None:
-            self._measuring.follow(plan)
+            self._measuring.follow()
 
     def _reopen(self, begins: Times) -> None:
         """Begin where the plan says (planning, Law 4). ``begins``: by type, where it begins."""

@@ -15,16 +15,14 @@ mentions: Temp is known until the next plan.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from matcher.model import EventType
-from routing.messages import Amended, Known, Need, Needed
+from routing.messages import Amended, Known
 from routing.network.agreement.amending import amended, amendment
 from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
-from routing.network.brokers.needs import Needs
 from routing.network.brokers.visiting import Visiting
 from routing.serving.deployment import Deployed
 
@@ -37,13 +35,11 @@ class Knowing:
         ground: Ground,
         agreed: Agreed,
         agenda: Agenda,
-        needs: Needs,
         visiting: Visiting,
     ) -> None:
         self._ground = ground
         self._agreed = agreed
         self._agenda = agenda
-        self._needs = needs
         self._visiting = visiting
         self._router = ground.router
         self._advertisements = ground.advertisements
@@ -86,13 +82,11 @@ class Knowing:
                 continue
             branch.known = known
             if before is None:
-                branch.amendments = 0
                 ground.send(branch.neighbour, known)
                 continue
             if said is None or said[0] is not before or said[1] is not known:
                 said = before, known, amendment(before, known)  # mostly the same for all
-            branch.amendments += 1
-            ground.send(branch.neighbour, replace(said[2], number=branch.amendments))
+            ground.send(branch.neighbour, said[2])
 
     def _knowledge(self, homes: Mapping[str, Iterable[str]], closed: Iterable[str]) -> Known:
         return knowledge_of(self._advertisements, self._deployments, homes, closed)
@@ -104,18 +98,16 @@ class Knowing:
         if neighbour == self._router.father:
             self._ground.desk.settle()  # what has come is delivered while its rules are known
             self._learn_whole(known)
-            self._router.branches[neighbour].amended = 0
+            self._router.branches[neighbour].has_told_known = True
             self._follow(None)
 
     def hear_amended(self, neighbour: str, message: Amended) -> None:
-        """The same, where only the difference is told."""
-        if neighbour != self._router.father:
+        """The same, where only the difference is told; not what was told while this broker was in
+        another tree, for it is about to be introduced, and told all.
+        """
+        if neighbour != self._router.father or not self._router.branches[neighbour].has_told_known:
             return
-        branch, before = self._router.branches[neighbour], self._agreed.known
-        if branch.amended is None or message.number != branch.amended + 1:
-            # What it amends was told while this broker was in another tree: all begins anew.
-            self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
-            return
+        before = self._agreed.known
         known = amended(before, message)
         self._ground.desk.settle()  # as in hear_known
         places, new = message.types
@@ -126,7 +118,6 @@ class Knowing:
             self._learn_types(known, gone, come)
         else:
             self._learn_whole(known)
-        branch.amended = message.number
         self._follow((before, message))
 
     def _learn_whole(self, known: Known) -> None:

@@ -26,26 +26,24 @@ from routing.messages import (
     Needed,
     Opened,
     Pause,
-    Paused,
     Plan,
+    Report,
     Shared,
     Survey,
-    Surveyed,
     Want,
     Wanted,
 )
-from routing.network.brokers.adaptive import CheapestStrategy
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.awaiting import Awaiting
 from routing.network.brokers.following import Following
+from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.knowing import Knowing
-from routing.network.brokers.masters import Masters
-from routing.network.brokers.measuring import Chooser, Measuring
+from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.passing import Passing
@@ -55,7 +53,7 @@ from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
-from routing.network.strategy import ChosenByRates, chosen_by
+from routing.network.strategy import chosen_by
 
 Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
@@ -73,6 +71,7 @@ class Parts:
     passing: Passing
     openings: Openings
     trees: SinkTrees
+    gathering: Gathering
     measuring: Measuring | None
     surveying: Surveying
     inputs: Inputs
@@ -89,17 +88,17 @@ class Parts:
 
 def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
     """The parts of a broker with this strategy."""
-    chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
     wanting = Wanting(ground, agenda)
-    knowing = Knowing(ground, agreed, agenda, needs, visiting)
+    knowing = Knowing(ground, agreed, agenda, visiting)
     requests = Requests(ground, agenda, visiting)
     passing = Passing(ground, agreed, visiting)
     openings = Openings(ground)
     trees = SinkTrees(ground, agreed, agenda, needs, wanting, openings)
-    chooser = _chooser_of(ground, agreed, chosen, trees)
-    measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
-    surveying = Surveying(ground, agreed, agenda, needs, measuring)
+    measures = bool(chosen_by(agreed.strategy))
+    measuring = Measuring(ground, agreed, agenda, needs, trees) if measures else None
+    gathering = Gathering(ground)
+    surveying = Surveying(ground, agreed, agenda, needs, gathering, measuring)
     inputs = Inputs(ground, agenda)
     planning = Planning(ground, agreed, inputs, visiting, knowing, requests, trees, measuring)
     following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
@@ -109,6 +108,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
         agreed,
         agenda,
         needs,
+        gathering,
         wanting,
         surveying,
         planning,
@@ -134,6 +134,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
         passing=passing,
         openings=openings,
         trees=trees,
+        gathering=gathering,
         measuring=measuring,
         surveying=surveying,
         inputs=inputs,
@@ -141,16 +142,6 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
         holding=Holding(ground, agenda, openings),
         pausing=pausing,
     )
-
-
-def _chooser_of(
-    ground: Ground, agreed: Agreed, chosen: ChosenByRates | None, trees: SinkTrees
-) -> Chooser | None:
-    if chosen is ChosenByRates.MASTERS:
-        return Masters(agreed)
-    if chosen is ChosenByRates.STRATEGY:
-        return CheapestStrategy(ground, agreed, trees)
-    return None
 
 
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
@@ -168,10 +159,9 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Shared: parts.openings.hear_shared,
         Opened: parts.openings.hear_opened,
         Pause: parts.pausing.hear_pause,
-        Paused: parts.pausing.hear_paused,
+        Report: parts.gathering.hear_report,
         Plan: parts.pausing.hear_plan,
         Survey: parts.surveying.hear_survey,
-        Surveyed: parts.surveying.hear_surveyed,
         Committed: parts.surveying.hear_committed,
         Awaited: parts.awaiting.hear_awaited,
         Hold: parts.holding.hear,

@@ -17,14 +17,16 @@ asks for a plan, and all pause once more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from routing.messages import Known, Need, Needed, Pause, Paused, Plan
-from routing.network.agreement.knowledge import digest_of, distinct
-from routing.network.agreement.rounds import Round, raise_all
+from routing.messages import Known, Need, Needed, Pause, Plan, Report
+from routing.network.agreement.knowledge import digest_of
+from routing.network.agreement.rounds import combined, raise_all
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.following import Following
+from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.planning import Planning
@@ -52,6 +54,7 @@ class Pausing:
         agreed: Agreed,
         agenda: Agenda,
         needs: Needs,
+        gathering: Gathering,
         wanting: Wanting,
         surveying: Surveying,
         planning: Planning,
@@ -65,13 +68,13 @@ class Pausing:
         self._agreed = agreed
         self._agenda = agenda
         self._needs = needs
+        self._gathering = gathering
         self._wanting = wanting
         self._surveying = surveying
         self._planning = planning
         self._following = following
         self._trees = trees
         self._reasons = reasons
-        self._round: Round | None = None
         self._to_pause: dict[str, Pause] = {}
         """Brokers that asked this one to pause last: its father in some tree by which it may not go
         yet. It will pause once it does."""
@@ -102,9 +105,8 @@ class Pausing:
         self._agenda.tell_soon()
 
     def meet_survey(self, need: Need) -> None:
-        """At the root: somebody needs a survey, for which there is no time now, if all pause."""
-        if self._round is None:
-            self._surveying.begin()
+        """At the root: somebody needs a survey, for which there is no time now, if any is asked."""
+        self._surveying.begin()
 
     # --- the tree ---
 
@@ -112,8 +114,7 @@ class Pausing:
         """The tree is another (Law 2)."""
         self._detection.hold()
         self._detection.is_at_work = False
-        self._surveying.stop()
-        self._round = None
+        self._gathering.stop()
         self._agreed.void()
 
     def enter(self) -> None:
@@ -155,7 +156,7 @@ class Pausing:
 
     def begin(self) -> None:
         """At the root: let the tree pause, unless it does already."""
-        is_idle = self._round is None or self._needs_plan
+        is_idle = self._needs_plan or not isinstance(self._gathering.question, Pause)
         epoch = self._router.epoch
         if is_idle and epoch is not None:
             introduce = self._needs_plan or not self._agreed.is_planned
@@ -166,79 +167,77 @@ class Pausing:
             self._ground.desk.settle()
 
     def _pause(self, pause: Pause) -> None:
-        ground, router = self._ground, self._router
-        children = [branch.neighbour for branch in router.children]
-        self._round = Round(pause, set(children))
         self._may_have_lost = pause.introduce
         self._detection.hold()
         if pause.introduce:
-            for branch in router.branches.values():
+            for branch in self._router.branches.values():
                 branch.told = branch.known = None  # it may have been told before it listened
                 branch.has_joined = False  # and may know what the root does not
-        ground.tell_all_marks()  # so that the dues in the answers are not older than need be
-        for child in children:
-            ground.send(child, pause)
-        self._look_whether_all_pause()
+        self._ground.tell_all_marks()  # so that the dues in the answers are not older than need be
+        self._gathering.ask(pause, lambda reports: self._conclude(pause, reports))
 
     def hear_pause(self, neighbour: str, message: Pause) -> None:
         """A father, in some tree, asks this broker to pause."""
         self._to_pause[neighbour] = message
 
-    def hear_paused(self, neighbour: str, message: Paused) -> None:
-        """A child answers, for all below it."""
-        found = self._round
-        if found is not None and found.is_answered_by(message):
-            found.add(message)
-            found.awaited.discard(neighbour)
-            self._look_whether_all_pause()
-
-    def _look_whether_all_pause(self) -> None:
-        if self._round is None or self._round.awaited:
-            return
-        found, self._round = self._round, None
-        self._ground.desk.settle()  # all that has come goes up before the answer
-        self._answer(found)
-        father = self._router.father
+    def _conclude(self, pause: Pause, reports: list[Report]) -> None:
+        """All below pause."""
+        ground, father = self._ground, self._router.father
+        ground.desk.settle()  # all that has come goes up before the answer
+        is_far = self._detection.forget_far(horizon_of(ground.config, ground.moment.now))
+        report = combined(self._report(pause), reports)
         if self._router.is_root:
-            self._following.follow(self._planning.plan(found), is_lost=self._may_have_lost)
+            plan = self._planning.plan(report, introduce=pause.introduce, anew=is_far)
+            self._following.follow(plan, is_lost=self._may_have_lost)
             self._agenda.look_again()  # the answers follow
         elif father is not None:
             self._wanting.index()
             self._wanting.tell((father,))
-            self._ground.send(father, found.said())
+            ground.send(father, report)
             self._detection.is_at_work = False
 
-    def _answer(self, found: Round) -> None:
+    def _report(self, pause: Pause) -> Report:
         """Say how far this broker is, and what it has to do with."""
         ground, detection, name = self._ground, self._detection, self._ground.name
-        found.is_anew = detection.forget_far(horizon_of(ground.config, ground.moment.now))
         published = detection.publishers.types
-        found.nodes.append((name, self._router.father or "", tuple(published)))
         fronts = ((one, ground.advertisements.front(one)) for one in published)
-        raise_all(found.fronts, ((one, front) for one, front in fronts if front is not None))
+        marks: dict[str, int] = {}
+        rules: dict[str, int] = {}
         for station in detection.stations:
-            raise_all(found.marks, station.type_marks.items())
-            raise_all(found.rules, ((rule, station.mark(rule)) for rule in station.rules))
-            raise_all(detection.evaluated, ((rule, station.mark(rule)) for rule in station.rules))
-        found.front = max(found.front, detection.front)
-        found.ended.update(detection.ended)
-        found.need(tuple(detection.due_of(ground.wanted_rules).items()))
-        found.promise(detection.promises.items())
-        if found.pause.introduce:  # of whoever was the root before, and is it no longer
-            raise_all(found.committed, detection.committed.items())
-            raise_all(found.rules, detection.evaluated.items())
-            open_here = detection.publishers.tell_open()
-            found.sources += [(one, name, types) for one, types in open_here]
-            found.known = distinct((*found.known, *self._else_known(found)))
-        self._trees.answer(found)
+            raise_all(marks, station.type_marks.items())
+            raise_all(rules, ((rule, station.mark(rule)) for rule in station.rules))
+        raise_all(detection.evaluated, rules.items())
+        report = Report(
+            pause.root,
+            pause.epoch,
+            pause.number,
+            nodes=((name, self._router.father or "", tuple(published)),),
+            fronts=tuple((one, front) for one, front in fronts if front is not None),
+            marks=tuple(marks.items()),
+            rules=tuple(rules.items()),
+            due=tuple(detection.due_of(ground.wanted_rules).items()),
+            wants=self._trees.answer(),
+            front=detection.front,
+            ended=tuple(detection.ended.items()),
+            promises=tuple(detection.promises.items()),
+        )
+        if not pause.introduce:
+            return report
+        return replace(  # of whoever was the root before, and is it no longer
+            report,
+            committed=tuple(detection.committed.items()),
+            rules=tuple(detection.evaluated.items()),
+            sources=tuple((one, name, types) for one, types in detection.publishers.tell_open()),
+            known=self._else_known(pause),
+        )
 
-    def _else_known(self, found: Round) -> tuple[Known, ...]:
+    def _else_known(self, pause: Pause) -> tuple[Known, ...]:
         """Knowledge of this broker that the root has not; also who is out of reach, of whom the
         root may never have heard, and the types of events that are kept and will be sent again:
         perhaps published no more, and mentioned by no rule, or by one that ends with this pause.
         """
         own, part = self._agreed.known, self._ground.overlay.part
-        known = () if digest_of(own) == found.pause.known else (own,)
+        known = () if digest_of(own) == pause.known else (own,)
         homes = () if known else tuple(one for one in own.homes if one[0] not in part.nodes)
         kept = {
             batch.type.name: batch.type for batches in self._detection.ledger for batch in batches
@@ -253,5 +252,5 @@ class Pausing:
         own = self._ground.name
         is_in_it = any((name, father) == (own, neighbour) for name, father, _ in plan.nodes)
         if is_in_it and self._is_meant(neighbour, plan):
-            self._round = None
+            self._gathering.stop()
             self._following.follow(plan, is_lost=self._may_have_lost)

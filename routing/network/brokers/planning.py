@@ -41,8 +41,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from matcher.model import TIME_MIN
-from routing.messages import ENTRIES_MAX, Known, Plan
-from routing.network.agreement.rounds import Absent, Round, raise_all
+from routing.messages import ENTRIES_MAX, Plan, Report
+from routing.network.agreement.rounds import Absent, raise_all
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.ground import Ground
@@ -51,7 +51,7 @@ from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
-from routing.network.recovery.dues import Times, over
+from routing.network.recovery.dues import Times, least, over
 from routing.network.tables.ends import CLOSED
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
@@ -86,18 +86,22 @@ class Planning:
         self._measuring = measuring
         self._inputs = inputs
 
-    def plan(self, found: Round) -> Plan:
-        """Do what was asked while the whole tree pauses, and tell all of it; gives the plan."""
+    def plan(self, found: Report, *, introduce: bool, anew: bool) -> Plan:
+        """Do what was asked while the whole tree pauses, and tell all of it; gives the plan.
+        ``introduce`` as in Pause; ``anew``: rules are to begin anew, whatever else there is.
+        """
         agreed, before = self._agreed, self._agreed.division()
         known = {facts.id for facts in agreed.known.rules}
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
         waited_for = self._waited_for(found, homes)
-        self._learn(found, homes, waited_for)
+        self._learn(found, homes, waited_for, introduce=introduce)
+        if introduce:
+            found = self._with_owed(found)
         overdue = self._inputs.overdue(waited_for)
         away = {name: types for name, types in waited_for.items() if name not in {*homes, *overdue}}
-        if found.pause.introduce and not agreed.by_arrival:
+        if introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
-        for rule, until in sorted(found.ended.items()):
+        for rule, until in found.ended:
             self._detection.end(rule, until)
         due = self._due_in(found, away)
         self._close(overdue, waited_for, homes, due)
@@ -112,17 +116,19 @@ class Planning:
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
-        if found.pause.introduce or found.is_anew or is_moved:
+        if introduce or anew or is_moved:
             plan = replace(plan, anew=True, due=dues)
-        return self._trees.plan(plan, found, dues)
+        return self._trees.plan(plan, found, dues, introduce=introduce)
 
-    def _plan_of(self, found: Round, homes: Homes, absent: Absent, reopened: Iterable[str]) -> Plan:
+    def _plan_of(
+        self, found: Report, homes: Homes, absent: Absent, reopened: Iterable[str]
+    ) -> Plan:
         """The plan by which rules go on as they are, on the single tree."""
         choice, nodes = self._agreed.choice, sorted(found.nodes)
         return Plan(
-            found.pause.root,
-            found.pause.epoch,
-            found.pause.number,
+            found.root,
+            found.epoch,
+            found.number,
             tuple((name, father, tuple(sorted(homes[name]))) for name, father, _ in nodes),
             absent,
             rates=choice.rates,
@@ -131,20 +137,18 @@ class Planning:
             reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
         )
 
-    def _learn(self, found: Round, homes: Homes, waited_for: Homes) -> None:
+    def _learn(self, found: Report, homes: Homes, waited_for: Homes, *, introduce: bool) -> None:
         """Learn what others know, who publishes there, and how far all are; what may still be
         published somewhere is added to ``homes``.
         """
         detection, knowing = self._detection, self._knowing
-        raise_all(detection.fronts, found.fronts.items())
-        raise_all(detection.type_marks, found.marks.items())
+        raise_all(detection.fronts, found.fronts)
+        raise_all(detection.type_marks, found.marks)
         lent = knowing.take_lent()
         forgotten = {name: types for name, types in waited_for.items() if name in homes}
         self._visiting.lose(forgotten)
-        if found.pause.introduce:
-            others = (self._agreed.known, *found.known)
+        if introduce:
             knowing.learn(found.known)
-            self._owe(found, others)
             present = {(name, home) for name, home, _ in found.sources}
             self._visiting.part_with(present, homes.keys())
             for name, home, types in found.sources:
@@ -153,11 +157,11 @@ class Planning:
                 self._visiting.introduce(name, home, known)
         for name, gone in forgotten.items():
             homes[name] |= gone
-        raise_all(detection.rule_marks, found.rules.items())
+        raise_all(detection.rule_marks, found.rules)
         knowing.lend(detection.held_types)
         self._ground.advertisements.exchange(lent, ())
 
-    def _raise_closed(self, found: Round, homes: Homes, waited_for: Homes) -> None:
+    def _raise_closed(self, found: Report, homes: Homes, waited_for: Homes) -> None:
         """Law 5. Inputs may be open that nobody speaks for (Law 4)."""
         marks, fronts = self._detection.type_marks, self._detection.fronts
         said = {one for _, _, types in found.nodes for one in types}
@@ -171,7 +175,7 @@ class Planning:
                 bound = min(bounds) if bounds else max(come, default=TIME_MIN)
                 marks[name] = max(bound, marks.get(name, TIME_MIN))
 
-    def _waited_for(self, found: Round, homes: Homes) -> Homes:
+    def _waited_for(self, found: Report, homes: Homes) -> Homes:
         """The inputs that may be open with nobody there (Law 4): of all brokers that anybody here
         knows and that are not in the tree, and those that brokers of the tree have forgotten.
         """
@@ -236,7 +240,7 @@ class Planning:
         )
 
     def _closed_in(
-        self, found: Round, homes: Homes, overdue: Collection[str]
+        self, found: Report, homes: Homes, overdue: Collection[str]
     ) -> tuple[Sequence[str], Sequence[str]]:
         """The brokers in the tree whose inputs were closed, and those whose inputs still are. Where
         parts have closed one another it is the root's that goes on; one that was away itself, and
@@ -266,33 +270,35 @@ class Planning:
         if self._measuring is not None:
             self._measuring.begin_plan()
 
-    def _due_in(self, found: Round, away: Homes) -> dict[str, int]:
+    def _due_in(self, found: Report, away: Homes) -> dict[str, int]:
         """From when on rules have to give their composite events once more: not before what has
         been committed, here or where another part of the network has let go of what it would see.
         """
-        due, detection = {}, self._detection
+        due, detection, committed = {}, self._detection, dict(found.committed)
         apart = set[str]().union(*away.values())
         said = self._agreed.dues(detection, found, apart, self._ground.moment.now)
         for one in self._ground.deployments.rules:
             name = one.rule.name
-            tables = said, detection.committed, found.committed
+            tables = said, detection.committed, committed
             bounds = [table[name] for table in tables if name in table]
             if bounds:
                 due[name] = max(bounds)
         return due
 
-    def _owe(self, found: Round, knew: Iterable[Known]) -> None:
-        """Owe rules to brokers that were apart when they came: these have nothing of them, and no
-        due. Those in a plan are among the homes that they know; who is not, and has no sinks yet,
-        is owed nothing, and who tells of others out of reach alone knows the rest as the root does.
+    def _with_owed(self, found: Report) -> Report:
+        """The same, with rules owed to brokers that were apart when they came: these have nothing
+        of them, and no due. Those in a plan are among the homes that they know; who is not, and has
+        no sinks yet, is owed nothing, and who tells of others out of reach alone knows the rest as
+        the root does.
         """
-        present = {name for name, _, _ in found.nodes}
-        for known in knew:
+        present, dues = {name for name, _, _ in found.nodes}, [found.due]
+        for known in (self._agreed.known, *found.known):
             if any(name in present for name, _ in known.homes):
                 had = {facts.id for facts in known.rules}
                 rules = self._ground.deployments.rules
                 new = [one for one in rules if one.rule.name not in had]
-                found.need(tuple((one.rule.name, one.begin) for one in new))
+                dues.append(tuple((one.rule.name, one.begin) for one in new))
+        return replace(found, due=tuple(least(dues).items()))
 
 
 def has_moved(

@@ -16,10 +16,11 @@ and b2 keep all Temps, and count those beyond their bounds.
 
 from __future__ import annotations
 
-from routing.messages import Committed, Need, Needed, Survey, Surveyed
-from routing.network.agreement.rounds import Tally
+from routing.messages import Committed, Need, Needed, Report, Survey
+from routing.network.agreement.rounds import combined
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
@@ -38,6 +39,7 @@ class Surveying:
         agreed: Agreed,
         agenda: Agenda,
         needs: Needs,
+        gathering: Gathering,
         measuring: Measuring | None,
     ) -> None:
         self._ground = ground
@@ -46,9 +48,8 @@ class Surveying:
         self._agreed = agreed
         self._agenda = agenda
         self._needs = needs
+        self._gathering = gathering
         self._measuring = measuring
-        self._tally: Tally | None = None
-        """The survey whose answers are awaited."""
         self._has_asked = False
         """Whether this broker has asked for a survey, and has not heard of one since."""
         self.due_at: float | None = None
@@ -57,13 +58,9 @@ class Surveying:
         self.has_work = False
         """At the root: whether a rule can be dropped."""
 
-    def stop(self) -> None:
-        """The tree is another."""
-        self._tally = None
-
     def begin_anew(self) -> None:
         """There is another plan."""
-        self._tally, self._has_asked = None, False
+        self._has_asked = False
         self.has_work, self._after_s, self.due_at = False, ENDING_S, None
         if self._router.is_root and self._ground.deployments.ending:
             self.due_at = self._ground.moment.now + self._after_s
@@ -77,7 +74,8 @@ class Surveying:
 
     def begin(self) -> None:
         """At the root: ask up to where composite events have arrived, if that can be known."""
-        if self._tally is None and self._agreed.is_planned and not self._agreed.out_of_reach:
+        is_idle = self._gathering.question is None
+        if is_idle and self._agreed.is_planned and not self._agreed.out_of_reach:
             self._survey(Survey(self._agreed.next_number()))
 
     def hear_survey(self, neighbour: str, survey: Survey) -> None:
@@ -86,43 +84,32 @@ class Surveying:
             self._survey(survey)
 
     def _survey(self, survey: Survey) -> None:
-        if not self._router.partners <= self._router.branches.keys():
+        epoch = self._router.epoch
+        if epoch is None or not self._router.partners <= self._router.branches.keys():
             return
         ground, detection = self._ground, self._detection
         detection.ledger.survey()
-        children = [branch.neighbour for branch in self._router.children]
         ground.tell_all_marks()
-        due = detection.due_of(ground.wanted_rules)
-        self._tally = Tally(survey.number, set(children), due, detection.promises)
+        due, promises = detection.due_of(ground.wanted_rules), detection.promises
+        own = Report(
+            *epoch, survey.number, due=tuple(due.items()), promises=tuple(promises.items())
+        )
         if self._measuring is not None:
-            self._measuring.add_to(self._tally)
-        for child in children:
-            ground.send(child, survey)
-        self._look_whether_all_answered()
+            own = self._measuring.added_to(own)
+        self._gathering.ask(survey, lambda reports: self._conclude(combined(own, reports)))
 
-    def hear_surveyed(self, neighbour: str, message: Surveyed) -> None:
-        """A child answers, for all below it."""
-        if self._tally is not None and message.number == self._tally.number:
-            self._tally.add(message)
-            self._tally.awaited.discard(neighbour)
-            self._look_whether_all_answered()
-
-    def _look_whether_all_answered(self) -> None:
-        tally = self._tally
-        if tally is None or tally.awaited:
-            return
-        self._tally = None
-        said = tally.said()
+    def _conclude(self, report: Report) -> None:
+        """All below have answered."""
         if self._router.is_root:
-            due = self._agreed.dues(self._detection, tally, (), self._ground.moment.now)
-            self._commit(Committed(said.number, tuple(sorted(due.items()))))
+            due = self._agreed.dues(self._detection, report, (), self._ground.moment.now)
+            self._commit(Committed(report.number, tuple(sorted(due.items()))))
             if over(self._ground.deployments.rules, self._detection.committed):
                 self.has_work = True
                 self._agenda.tell_soon()
             if self._measuring is not None:
-                self._measuring.weigh(tally)
+                self._measuring.weigh(report)
         elif self._router.father is not None:
-            self._ground.send(self._router.father, said)
+            self._ground.send(self._router.father, report)
 
     def hear_committed(self, neighbour: str, message: Committed) -> None:
         """The root tells what was found."""

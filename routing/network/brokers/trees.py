@@ -34,8 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from routing.messages import Confirmed, Need, Needed, Plan, SinkTree
-from routing.network.agreement.rounds import Round
+from routing.messages import Confirmed, Need, Needed, Plan, Report, SinkTree
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -79,8 +78,6 @@ class SinkTrees:
         """At the root: the network in which the links of trees were looked for last."""
         self._asked_for: tuple[str, ...] | None = None
         """Filters that this broker has asked for in its own tree, since the last plan."""
-        self._answered: tuple[str, ...] | None = None
-        """Filters that it has said its sinks want, for the plan that is on its way."""
         self._unplanned: list[tuple[Link, Confirmed]] = []
         """The subscriptions that wait for a plan (Law 4)."""
         self.joined: frozenset[str] = frozenset()
@@ -121,9 +118,7 @@ class SinkTrees:
     @property
     def _may_lose_plan(self) -> bool:
         """Whether the next plan may be made for something else than sinks want now."""
-        return self._asked_for not in (None, self._wanted) or (
-            self._answered is not None and self._answered != self._all_wanted
-        )
+        return self._detection.is_held or self._asked_for not in (None, self._wanted)
 
     @property
     def _all_wanted(self) -> tuple[str, ...]:
@@ -185,11 +180,10 @@ class SinkTrees:
         """At the root: the tree is about to pause."""
         self.has_work = False
 
-    def answer(self, found: Round) -> None:
-        """Say what this broker's sinks want."""
-        self._answered = self._all_wanted
-        if self._answered:
-            found.wants.append((self._ground.name, self._answered))
+    def answer(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Say what this broker's sinks want, as Report does."""
+        wanted = self._all_wanted
+        return ((self._ground.name, wanted),) if wanted else ()
 
     @property
     def rerouted(self) -> frozenset[str]:
@@ -201,13 +195,15 @@ class SinkTrees:
         }
         return self._kinds.routed & before
 
-    def plan(self, plan: Plan, found: Round, due: tuple[tuple[str, int], ...]) -> Plan:
+    def plan(
+        self, plan: Plan, found: Report, due: tuple[tuple[str, int], ...], *, introduce: bool
+    ) -> Plan:
         """At the root: a plan with the trees of brokers with sinks, where any types come along such
         ones.
         """
         if not self._kinds.own:
             return plan
-        before = None if found.pause.introduce else self._agreed.plan
+        before = None if introduce else self._agreed.plan
         links = self.standing_links(plan)
         if before is not None and _pairs(links) == _pairs(before.links):
             links = before.links  # delays that are measured a little otherwise move no tree
@@ -243,7 +239,7 @@ class SinkTrees:
         divisions = [self._agreed.divided_for(tree, plan) for tree in plan.trees]
         again = detection.follow_trees(plan, divisions, self._kinds, division)
         self._openings.open(before)
-        self._asked_for = self._answered = None
+        self._asked_for = None
         self._agenda.look_again()  # what is wanted may be another than this plan has
         self._confirm_planned()
         return again

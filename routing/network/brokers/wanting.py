@@ -1,7 +1,9 @@
 """Filters that each broker of a tree wants of its neighbours, and when they are in force.
 
-A broker wants what its sinks want and what its other neighbours do (router, Law 1). A want is in
-force once all who were told have confirmed it (agreement.confirmations).
+A broker wants what its sinks want and what its other neighbours do (router, Law 1). It tells that
+while a plan is in force, and as the tree pauses for the next one: to the father before the report,
+to children before the plan. So whoever is told goes by the same tree, and nothing is lost. A want
+is in force once all who were told have confirmed it (agreement.confirmations).
 """
 
 from __future__ import annotations
@@ -28,8 +30,6 @@ class Wanting:
         self._confirmations = Confirmations()
         self._wanted_by_father: tuple[Branch, int] | None = None
         """The part of the father's wants that the station was told of last."""
-        self._early: dict[str, tuple[Want, ...]] = {}
-        """Wants of neighbours that may be ahead of this broker, in another tree."""
 
     def index(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
@@ -55,26 +55,7 @@ class Wanting:
             self._ground.send(branch.neighbour, replace(want, number=branch.told_number))
 
     def hear_want(self, neighbour: str, want: Want) -> None:
-        """A neighbour wants something else. What it may want in the tree that comes is kept until
-        this broker goes by that.
-        """
-        if self._is_ahead(neighbour):
-            before = self._early.get(neighbour, ()) if want.after else ()
-            self._early[neighbour] = (*before, want)
-        else:
-            self._early.pop(neighbour, None)  # no such tree has come
-        self._take(neighbour, want)
-
-    def _is_ahead(self, neighbour: str) -> bool:
-        """Whether a neighbour may go by a tree already that this broker is in, and did not go by
-        yet: who is the centre is not known here so soon.
-        """
-        return any(
-            self._router.is_new(tree) and (neighbour == tree.father or neighbour in tree.children)
-            for tree in self._ground.overlay.trees
-        )
-
-    def _take(self, neighbour: str, want: Want) -> None:
+        """A neighbour wants something else."""
         if self._router.want(neighbour, want):
             self._agenda.look_again()
             self._confirmations.add(Neighbour(neighbour, want.number))
@@ -83,32 +64,13 @@ class Wanting:
         """Hear that what a neighbour was told is in force with it."""
         if neighbour in self._router.branches:
             self._confirm(self._confirmations.confirm(neighbour, wanted.number))
-            if self._confirmations.is_settled:
-                self._agenda.repeat_at = None
-
-    def repeat(self) -> None:
-        """Tell again what was not confirmed: the neighbour was not in the same tree yet. Under its
-        old number: who has heard it, and waits for others, goes on waiting for the same.
-        """
-        for neighbour in self._confirmations.unconfirmed:
-            branch = self._router.branches.get(neighbour)
-            want = None if branch is None else branch.said()
-            if want is not None:
-                self._ground.send(neighbour, want)
-        if not self._confirmations.is_settled:
-            self._agenda.repeat_later()
 
     def start_anew(self) -> None:
         """The tree is another."""
         self._confirmations.start_anew()
-        early, self._early = self._early, {}
-        for neighbour, wants in early.items():
-            for want in wants:
-                self._take(neighbour, want)
 
     def leave(self, neighbour: str) -> None:
         """A neighbour is in the tree no more."""
-        self._early.pop(neighbour, None)
         self._confirm(self._confirmations.leave(neighbour))
 
     # --- who waits for them ---

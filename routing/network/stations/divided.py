@@ -96,7 +96,7 @@ class DividedDetection(Detection):
         self.fronts: dict[str, int] = {}
         self.type_marks: dict[str, int] = {}
         self.rule_marks: dict[str, int] = {}
-        """At the root, what was last found in the whole network: see messages.Paused."""
+        """At the root, what was last found in the whole network: see messages.Report."""
         self.evaluated: dict[str, int] = {}
         """By rule, how far it has ever been evaluated here, when it was last asked: it may have
         begun anew since, and the root may be another."""

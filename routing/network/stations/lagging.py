@@ -6,7 +6,9 @@ have come that are more than ``lead_max_s`` beyond that. From then on, for as lo
 looked at here, their sources are to wait whenever they are so far ahead (holding). What a fragment
 keeps until it is asked for (7.3.7) is kept until masters have come as far. That lags in the same
 way, but its own sources alone are to wait, and only until it is within three quarters of the lead.
-Smokes have come to 90 s, Temps to 20 s, the lead is 60 s: sources of Smoke wait beyond 80 s.
+What lagged before a plan does so from where it was until those who bring the types have spoken
+again. Smokes have come to 90 s, Temps to 20 s, the lead is 60 s: sources of Smoke wait beyond 80 s,
+after a plan as well, be it that nobody has spoken of Temp yet.
 
 Law 2: types that nobody publishes, or nobody any more, hold up nothing; nor do rules that wait for
 such types, be it through others, or that have ended. Nothing here depends on the clock. Nobody
@@ -39,11 +41,13 @@ class Together:
     types: frozenset[str]
     since: int
 
-    def come_to(self, progress: Progress) -> int | None:
-        """The slowest of them has come so far; None where none is to come, or nothing has come."""
+    def come_to(self, progress: Progress, before: int | None) -> int | None:
+        """The slowest of them has come so far; None where none is to come, or nothing has come.
+        ``before``: how far it had come by the plan before, where they lagged.
+        """
         least = min(progress.marks_of(self.types), default=CLOSED)
         if least == TIME_MIN:
-            least = progress.begun(self.types)
+            least = progress.begun(self.types) if before is None else before
         return None if least >= CLOSED else max(least, self.since)
 
 
@@ -56,7 +60,7 @@ class Kept:
     gate: Gate
     pull: Pull
 
-    def come_to(self, progress: Progress) -> int | None:
+    def come_to(self, progress: Progress, before: int | None) -> int | None:
         """Masters have come so far, or further: as far beyond the horizon as the rule reaches, and
         as far again before a new one is told of itself (pulls). None where nothing has come.
         """
@@ -129,16 +133,16 @@ class Lagging:
         self._lags = lags
         self._lagging: list[Company] = []
         """Companies that have lagged under the present plan."""
-        self._lagged: frozenset[str] = frozenset()
-        """The rules whose types, looked at together, have lagged by the one before."""
+        self._come_to: dict[str, int] = {}
+        """How far the slowest has come, by rule whose types, looked at together, have lagged, be it
+        under the plan before."""
         self._is_new = True
         self.is_due = True
         """Whether to look, whatever has come."""
 
     def begin_anew(self) -> None:
         """Rules are divided in another way."""
-        together = (one.rule for one in self._lagging if isinstance(one, Together))
-        self._lagged, self._lagging = self._lagged.union(together), []
+        self._lagging = []
         self.look_again()
 
     def look_again(self) -> None:
@@ -162,10 +166,13 @@ class Lagging:
         step = max(lead // 8, 1)
         found: dict[str, int] = {}
         for one in list(self._lagging):
-            come_to = one.come_to(progress)
+            come_to = one.come_to(progress, self._come_to.get(one.rule))
             if come_to is None:
+                self._come_to.pop(one.rule, None)
                 continue
-            if isinstance(one, Kept) and progress.furthest_of(one.types) - come_to <= lead * 3 // 4:
+            if isinstance(one, Together):
+                self._come_to[one.rule] = come_to
+            elif progress.furthest_of(one.types) - come_to <= lead * 3 // 4:
                 self._lagging.remove(one)
                 continue
             for name in one.types:
@@ -176,12 +183,15 @@ class Lagging:
     def _look_at_all(
         self, companies: Iterable[Company], progress: Progress, waits: Callable[[str], bool]
     ) -> None:
-        lead, lagged = self._lags.lead_max_us, self._lagged
-        self._lagged = frozenset()
+        lead, before = self._lags.lead_max_us, self._come_to
+        self._come_to = {}
         for one in companies:
-            come_to, furthest = one.come_to(progress), progress.furthest_of(one.types)
+            lagged = before.get(one.rule) if isinstance(one, Together) else None
+            if lagged is not None:
+                self._come_to[one.rule] = lagged
+            come_to, furthest = one.come_to(progress, lagged), progress.furthest_of(one.types)
             ahead = 0 if come_to is None else furthest - come_to
-            is_known = isinstance(one, Together) and one.rule in lagged
+            is_known = lagged is not None
             if (ahead > lead or is_known) and one not in self._lagging and not waits(one.rule):
                 self._lagging.append(one)
             if ahead > lead // 4 and isinstance(one, Kept):

@@ -34,10 +34,8 @@ class Branch:
         """Whether it is in the plan, and nobody has been asked since what else is known."""
         self.known: Known | None = None
         """The root's knowledge as it was told."""
-        self.amendments = 0
-        """How often that was amended since it was told whole."""
-        self.amended: int | None = None
-        """How often it has amended what it told this broker; None before it told the whole."""
+        self.has_told_known = False
+        """Whether it has told that to this broker, whole, so that it may amend it."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
         self.predicates: dict[str, tuple[Predicate, ...]] = {}
@@ -62,13 +60,6 @@ class Branch:
         """Marks that it was told, or is owed."""
 
     # --- what is wanted there ---
-
-    def said(self) -> Want | None:
-        """The want that it was told last, whole, under the number of that; None before it was."""
-        if self.told is None:
-            return None
-        texts = sorted(text for texts in self.told.values() for text in texts)
-        return Want(tuple(texts), self.told_number)
 
     @property
     def types(self) -> Iterable[str]:

@@ -37,7 +37,7 @@ def test_what_is_amended_step_by_step_is_what_is_known(seed: int) -> None:
     told = known = random_known(random)
     for number in range(1, 30):
         before, known = known, random_known(random)
-        message = amendment(before, known, number)
+        message = amendment(before, known)
         told = amended(told, wire.decode(wire.encode(message)))
         assert told == known, f"seed {seed}, step {number}"
 
@@ -47,7 +47,7 @@ def test_only_what_differs_is_told() -> None:
     less = Known((schema_of("B()"),), (), (), (("b1", ("A",)), ("b2", ("C",))))
     message = amendment(known, less)
     homes = ((1,), ((1, ("b2", ("C",))),))
-    assert message == Amended(0, ((0,), ()), NOTHING, NOTHING, homes, NOTHING)
+    assert message == Amended(((0,), ()), NOTHING, NOTHING, homes, NOTHING)
     assert amended(known, message).rules is known.rules
     assert difference("abc", "bac") == ((0, 1, 2), ((0, "b"), (1, "a"), (2, "c")))
 

@@ -58,30 +58,13 @@ def test_in_another_tree_clients_wait_anew_and_neighbours_ask_anew() -> None:
     assert table.confirm("b", number) == [CLIENT]
 
 
-def test_who_asks_again_waits_once_and_what_is_unconfirmed_is_known() -> None:
+def test_of_two_wants_of_a_neighbour_the_last_is_confirmed() -> None:
     table = Confirmations()
     number = table.next_number("b")
     table.add(Neighbour("a", 1))
     table.take_done()
     table.add(Neighbour("a", 2))
     assert table.take_done() == []
-    assert table.unconfirmed == ["b"]
     assert not table.is_settled
     assert table.confirm("b", number) == [Neighbour("a", 2)]
     assert table.is_settled
-
-
-def test_a_neighbour_that_tells_again_goes_on_waiting_for_the_same() -> None:
-    """It would begin anew each time, and where others are far away it would wait for ever."""
-    table = Confirmations()
-    first = table.next_number("b")
-    asking = Neighbour("a", 7)
-    table.add(asking)
-    table.take_done()
-    table.next_number("b")
-    table.add(asking)
-    assert table.take_done() == []
-    assert table.confirm("b", first) == [asking]
-    table.add(asking)
-    assert table.take_done() == [], "it may not have heard the answer"
-    assert table.confirm("b", first + 1) == [asking]

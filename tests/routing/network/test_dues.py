@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from routing.messages import Pause, Paused
-from routing.network.agreement.rounds import Round
+from routing.messages import Report
+from routing.network.agreement.rounds import combined
 from routing.network.recovery.dues import least, over
 from routing.serving.deployment import Deployed
 from rules.language import load
@@ -31,10 +31,18 @@ def test_a_rule_is_dropped_once_it_has_been_found_everywhere() -> None:
 
 
 def test_of_promises_the_least_counts_and_of_what_is_committed_the_greatest() -> None:
-    pause = Pause("b1", 1, 1, "", True)
-    found = Round(pause, set())
-    for promised, committed in ((5, 3), (4, 8)):
-        said = Paused("b1", 1, 1, (), promises=(("Temp", promised),), committed=(("r", committed),))
-        found.add(said)
-    assert (found.promises, found.committed) == ({"Temp": 4}, {"r": 8})
-    assert found.said().promises == (("Temp", 4),)
+    one, other = (
+        Report("b1", 1, 1, promises=(("Temp", promised),), committed=(("r", committed),))
+        for promised, committed in ((5, 3), (4, 8))
+    )
+    found = combined(one, [other])
+    assert (found.promises, found.committed) == ((("Temp", 4),), (("r", 8),))
+
+
+def test_of_events_published_the_sum_counts_and_of_those_found_the_most() -> None:
+    one, other = (
+        Report("b1", 1, 1, counts=(("Temp", count, front),), found=(("r", size, 1),))
+        for count, front, size in ((5, 30, 200), (4, 80, 100))
+    )
+    found = combined(one, [other])
+    assert (found.counts, found.found) == ((("Temp", 9, 80),), (("r", 200, 1),))

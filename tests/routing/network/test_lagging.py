@@ -1,6 +1,5 @@
 """How far sources run ahead of those of other brokers (stations.lagging, brokers.holding)."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -37,10 +36,6 @@ def slack() -> int:
 
 class Uneven(Network):
     """Temp and Smoke come at different brokers, and need not keep step."""
-
-    overlay: Mapping[str, float] = {"flood_s": 0.03}
-    """Words wait longer than a plan and the events that follow it are on their way (20 ms): rules
-    that begin anew make nobody wait until events have come again."""
 
     def __init__(self, count: int = 3, rule: str = FIRE, **options: object) -> None:
         super().__init__(count, lead_max_s=float(LEAD_S), publish_credit=CREDIT, **options)
