@@ -1,10 +1,16 @@
 """The engine and what decides over it: which rules, which events, up to which instant.
 
 This is the one owner of the engine. Everything that is published and needed by a rule is pushed;
-whenever a mark has changed the engine is advanced (:mod:`routing.serving.watermark`), and what it
-detects goes to the sinks.
+whenever a mark has changed the engine is advanced (:mod:`routing.watermarks`), and what it detects
+goes to the sinks.
 
-Law: a rule that ends is dropped once its mark has come to ``until``, what it found is with the
+Law 1: what has been evaluated stays evaluated. A source that joins a type begins where rules that
+use it have come to without it, and at no mark that its sources have given before: what it publishes
+of before is late. A type that no rule needs binds nobody; nor, where events have the times at which
+they come (``ordering = "arrival"``), does any. A rule over Temp was evaluated up to 40 s; a second
+station joins: its readings of before are late.
+
+Law 2: a rule that ends is dropped once its mark has come to ``until``, what it found is with the
 sinks, and the rules over its composite events have come as far, or to ends of their own. Fire is
 removed with 26 s for its end; smoke is promised up to 27 s, and it is gone. Where an alarm is made
 of fires, and its bells are promised up to 20 s, fire is known up to 26 s until the alarm is there.
@@ -12,19 +18,23 @@ of fires, and its bells are promised up to 20 s, fire is known up to 26 s until 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
 from matcher.times import time_text
-from routing.config import NodeConfig
+from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
 from routing.messages import Code, Deploy
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.sources import Source
-from routing.serving.watermark import Watermarks
+from routing.watermarks.ends import CLOSED
+from routing.watermarks.missing import Missing
+from routing.watermarks.standing import UNSAID, TypeProgress
+from routing.watermarks.watermarks import Watermarks
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Detector, Placement
 from rules.engine.intervals import Intervals
@@ -64,14 +74,20 @@ class Detection:
         self._on_types = basis.on_types
         self._on_rules = basis.on_rules
         self._pending = False
-        self._over: Mapping[str, int] = {}
-        """Types that only rules define which are over, and up to when these held."""
-        self.watermarks = Watermarks(basis.config, basis.advertisements, basis.deployments)
+        """Whether the engine is to be advanced, whatever marks say."""
+        self._is_arranged = True
+        """Whether the watermarks follow from the rules and types that there are."""
+        self._watermarks = Watermarks()
+        self._missing = Missing(basis.config.waiting_events_max)
+        self._dirty: set[str] = set()
+        """The types of which a source may say something else than before."""
+        self._needed: frozenset[str] = frozenset()
+        """The published types that rules need, for which there are watermarks."""
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
         self._config = config
-        self.watermarks.configure(config)
+        self._missing.configure(config.waiting_events_max)
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -81,10 +97,39 @@ class Detection:
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events are complete: nothing earlier will come."""
         name = deployed.rule.name
-        if self.watermarks.has_ended(self._deployments.needs(name)):
+        if name in self._watermarks.ends.rules:
             return TIME_MAX
         mark = self._engine.mark(name)
         return TIME_MAX if mark >= deployed.end else mark
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """The marks of types that the engine was given, which never go back."""
+        brought = self._watermarks.brought
+        return {
+            one.name: brought(one) if one.given == UNSAID else max(one.given, brought(one))
+            for one in self._watermarks.said.types
+        }
+
+    @property
+    def ticks(self) -> bool:
+        """Whether a rule needs ``Timer`` and the clock drives it."""
+        return self._deployments.need_clock and self._config.wall_clock
+
+    def _time(self, now: float) -> int | None:
+        """The mark of Timer, just beyond the last whole second, for nothing ticks between two of
+        them; None where the clock does not count.
+        """
+        if not self.ticks:
+            return None
+        return math.floor(now - self._config.timer_slack_s) * MICROSECONDS + 1
+
+    def is_absent(self, name: str) -> bool:
+        """Whether rules wait for a first advertiser of the type."""
+        known = self._advertisements.find(name)
+        if known is None:
+            return name != TIMER.name
+        return not (known.was_advertised or known.given_up)
 
     @property
     def duplicates(self) -> int:
@@ -117,28 +162,38 @@ class Detection:
 
     def advertise(self, source: Source, types: Sequence[EventType]) -> None:
         """Take checked advertisements over."""
-        floors = self._floors([schema.name for schema in types])
+        names = [schema.name for schema in types]
+        floors, absent = self._floors(names), list(filter(self.is_absent, names))
         for schema in types:
             self._advertisements.advertise(source, schema, floors[schema.name])
-        if any(self._advertisements[schema.name].mentions for schema in types):
+        if any(self._advertisements[name].mentions for name in absent):
             self._rearrange()  # a defined type may be published from now on (S12)
-        self._touch(source)
+        self._touch(source.floors)
         self._on_types()
 
     def _floors(self, names: Iterable[str]) -> Mapping[str, int]:
-        """Up to where types have been evaluated: what is earlier, and comes now, is late."""
-        marks = self.marks
-        return {name: self.watermarks.floor(name, marks) for name in names}
+        """Up to where types were evaluated: what is earlier, and comes now, is late (Law 1)."""
+        if self._config.ordering is Ordering.ARRIVAL:
+            return dict.fromkeys(names, TIME_MIN)
+        return {name: self._evaluated(name) for name in names}
+
+    def _evaluated(self, name: str) -> int:
+        """Law 1; TIME_MIN before anything was."""
+        given = self._watermarks.standings.of(name).given if name in self._needed else UNSAID
+        rules, mark = self._deployments.using(name), self._engine.mark
+        evaluated = [(one.since, mark(one.rule.name)) for one in rules]
+        marks = [until for since, until in evaluated if since is None or until > since]
+        return max([TIME_MIN if given == UNSAID else given, *marks])
 
     def withdraw(self, source: Source, names: Sequence[str]) -> None:
         """A source publishes these types no more."""
-        self.watermarks.touch(names)
+        self._touch(names)
         if self._advertisements.withdraw(source, names):
             self._on_types()
 
     def resume(self, source: Source) -> None:
         """A source is back."""
-        self._touch(source)
+        self._touch(source.floors)
 
     def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
         """Give published events to the engine, if a rule needs them. ``horizon``: from when on
@@ -146,58 +201,77 @@ class Detection:
 
         Gives the types that rules have waited for, and now wait for no longer.
         """
-        given_up: list[str] = []
         for batch in batches:
-            known = self._advertisements[batch.type.name]
-            known.take(batch, horizon)
+            name = batch.type.name
+            known = self._advertisements[name]
+            front = known.take(batch, horizon)
             if known.mentions:
                 self._engine.push(batch)
-                given_up += self.watermarks.keep(batch.type.name, len(batch))
+                self._watermarks.reach(self._watermarks.standings.of(name), front)
+                if name in self._missing.waiting:
+                    self._missing.count(name, len(batch))
+        return self._give_up() if self._missing.absent else []
+
+    def _give_up(self) -> list[str]:
+        given_up = list(self._missing.take_unpublished())
+        for absent in given_up:
+            self._advertisements[absent].given_up = True
+            self._is_arranged = False
         return given_up
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
         if source.keep_promise(mark, now):
-            self._touch(source)
+            self._touch(source.floors)
 
     def advance(self, now: float) -> Detections | None:
         """Evaluate what the marks allow; None when no mark has changed."""
         self._drop_over()
-        changed = self.watermarks.refresh(now)
-        if not (changed or self._pending) or not len(self._deployments):
+        clock = self._time(now)
+        if not (self._dirty or self._pending or clock is not None) or not len(self._deployments):
+            return None
+        moved, marks = self._hear(clock)
+        if not (moved or self._pending):
             return None
         self._pending = False
-        self._note_over()
-        found = self._engine.advance(self._given)
-        while self._note_over():  # rules over these may go on
-            found = joined((found, self._engine.advance(self._given)))
+        found, watermarks = self._engine.advance(marks), self._watermarks
+        while self._deployments.ending and watermarks.note_over(self._engine.over):
+            marks = watermarks.due(set(), clock)  # rules over these may go on
+            watermarks.end(set(), is_timed=clock is not None)
+            found = joined((found, self._engine.advance(marks)))
         return found
 
-    @property
-    def _given(self) -> Mapping[str, int]:
-        """The marks of types that the engine is given."""
-        given = self.watermarks.given
-        return {**given, **self._over} if self._over else given
+    def _hear(self, clock: int | None) -> tuple[set[TypeProgress], Mapping[str, int]]:
+        """Take in what sources say; gives the types that have moved by that, and their marks."""
+        is_anew = not self._is_arranged
+        if is_anew:
+            self._arrange()
+        watermarks, said = self._watermarks, self._watermarks.said
+        if self._is_open_again():
+            self._engine.forget_marks()  # those of before were given without this source
+            is_anew = True
+        moved = said.hear()
+        if is_anew:
+            moved = set(said.types)
+        watermarks.look_beyond(moved, is_anew=is_anew)
+        marks = watermarks.due(moved, clock)
+        for one in moved:
+            if one.mark < CLOSED:
+                one.given = one.mark if one.given == UNSAID else max(one.mark, one.given)
+        if watermarks.end(moved, is_timed=clock is not None):
+            self._pending = True
+        return moved, marks
 
-    def _note_over(self) -> bool:
-        """Rules may have come to their ends; whether that is news."""
-        if not (self._over or self._deployments.ending):
-            return False
-        over: dict[str, int] = {}
-        for name in {one.rule.defines.name for one in self._deployments.ending}:
-            defining = self._deployments.defining(name)
-            if name not in self.watermarks.given and all(map(self._is_over, defining)):
-                over[name] = max(one.end for one in defining)
-        if over == self._over:
-            return False
-        if self._over.keys() - over.keys():
-            self._engine.forget_marks()  # they have other marks from now on
-        self._over = over
-        return True
-
-    def _is_over(self, one: Deployed) -> bool:
-        """Whether a rule has come to its end."""
-        return one.rule.name in self._engine.over
+    def _is_open_again(self) -> bool:
+        """Note what sources say of types; whether one has a source that had none any more."""
+        found, said, of = False, self._watermarks.said, self._watermarks.standings.of
+        for name in self._dirty:
+            known = self._advertisements.find(name)
+            mark = None if known is None else known.mark
+            found |= mark is not None and of(name).own == CLOSED
+            said.note_own(name, CLOSED if mark is None else mark)
+        self._dirty.clear()
+        return found
 
     # --- rules ---
 
@@ -314,7 +388,7 @@ class Detection:
             name = one.rule.name
             needs, mark = self._deployments.needs(name), self._mark_at_end(name)
             until = self._instant(one.rule, needs, self._beyond_fronts(needs - {TIMER.name}), now)
-            if mark <= one.begin and any(map(self.watermarks.is_absent, needs)):
+            if mark <= one.begin and any(map(self.is_absent, needs)):
                 until = None
             ends[one] = max(mark, TIME_MIN if until is None else until)
         return ends
@@ -339,9 +413,8 @@ class Detection:
         if not bounds:
             return None
         known = [found for name in names if (found := types.find(name)) is not None]
-        given = self.watermarks.given
         bounds += [found.mark for found in known if found.mark is not None]
-        bounds += [given[name] for name in names if name in given]
+        bounds += [self._evaluated(name) for name in names]
         return max(bounds)
 
     def _beyond_ends(
@@ -376,7 +449,7 @@ class Detection:
         return ended
 
     def _is_done(self, one: Deployed, until: int) -> bool:
-        """Whether nothing is to be known any more of a rule that holds up to an instant (Law)."""
+        """Whether nothing is to be known any more of a rule that holds up to an instant (Law 2)."""
         mark, find = self._engine.mark, self._deployments.find
         above = (find(user.rule.name) for user in self._deployments.using(one.rule.defines.name))
         return until <= one.begin or (
@@ -391,13 +464,12 @@ class Detection:
             self._rules_changed()
 
     def _drop_over(self) -> None:
-        """Drop the rules that nothing is to be known of any more (Law)."""
+        """Drop the rules that nothing is to be known of any more (Law 2)."""
         self.drop([one for one in self._deployments.ending if self._is_done(one, one.end)])
 
     def _drop(self, over: Collection[Deployed], rules: RuleSet = NO_RULES) -> None:
         for one in over:
             name = one.rule.name
-            self.watermarks.touch(self._deployments.needs(name))
             self._uninstall(name)
             self._deployments.drop(name)
         self._advertisements.exchange(_mentions_of(over), _mentions_of(_undeployed(rules)))
@@ -420,23 +492,55 @@ class Detection:
 
     def _rules_changed(self) -> None:
         self._rearrange()
-        forgotten = self.watermarks.forget_groups()
-        if forgotten:
-            self._advertisements.release(forgotten)
-            self._engine.forget_marks()
-        self.watermarks.touch(self._deployments.needed)
         self._pending = True
         self._on_types()
         self._on_rules()
 
     def _rearrange(self) -> None:
         self._deployments.rearrange(self._published())
+        self._needed = needed = frozenset(self._deployments.needed) - {TIMER.name}
+        self._is_arranged = False
+        standings = self._watermarks.standings
+        gone = [one.name for one in standings if one.is_published and one.name not in needed]
+        if gone:  # nobody is bound any more by what rules did with these (Law 1)
+            standings.keep({*needed, TIMER.name})
+            self._advertisements.release(gone)
+            self._engine.forget_marks()
+
+    def _arrange(self) -> None:
+        """Have watermarks of all that the rules need that there are by now."""
+        self._is_arranged = True
+        watermarks, types, deployments = self._watermarks, self._advertisements, self._deployments
+        rules = deployments.rules
+        uses = {one.rule.name: frozenset(map(_name_of, one.rule.used_types)) for one in rules}
+        needs = {one.rule.name: deployments.needs(one.rule.name) for one in rules}
+        timed = {name: of for name, of in needs.items() if TIMER.name in of}
+        defining: dict[str, list[str]] = {}
+        for one in rules:
+            defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
+        for name in self._needed:
+            front = types.front(name)
+            watermarks.standings.of(name).front = TIME_MIN if front is None else front
+        finished = watermarks.finished
+        together = {uses[name] | needs[name] for name in uses}
+        watermarks.arrange(uses, defining, timed, together, self._engine.over)
+        if not finished <= watermarks.finished:
+            self._engine.forget_marks()  # rules define these again
+        absent = frozenset(filter(self.is_absent, self._needed))
+        watermarks.said.arrange(self._needed - absent, {})
+        self._missing.arrange((one.rule, needs[one.rule.name] & absent) for one in rules)
+        self._dirty.update(self._needed - absent)
 
     def _published(self) -> list[str]:
         return [known.schema.name for known in self._advertisements if known.was_advertised]
 
-    def _touch(self, source: Source) -> None:
-        self.watermarks.touch(source.floors)
+    def _touch(self, names: Iterable[str]) -> None:
+        """A source may say something else of these types than before."""
+        self._dirty.update(name for name in names if name in self._needed)
+
+
+def _name_of(schema: EventType) -> str:
+    return schema.name
 
 
 def _undeployed(rules: RuleSet) -> list[Deployed]:

@@ -217,7 +217,7 @@ class Overview:
     @property
     def given(self) -> Mapping[str, int]:
         """The marks of types that sources have not given themselves."""
-        return self._detection.watermarks.given
+        return self._detection.given
 
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""
@@ -230,7 +230,7 @@ class Overview:
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that a rule waits for, since nobody has advertised them."""
         needs = self._deployments.needs(deployed.rule.name)
-        return sorted(one for one in needs if self._detection.watermarks.is_absent(one))
+        return sorted(one for one in needs if self._detection.is_absent(one))
 
     def holders(self, deployed: Deployed, now: float) -> list[Holder]:
         """The open sources with the least mark, by name."""

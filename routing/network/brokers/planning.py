@@ -52,9 +52,9 @@ from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.dues import Times, over
-from routing.network.tables.ends import CLOSED
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
+from routing.watermarks.ends import CLOSED
 
 INPUTS_CLOSED = "inputs closed"
 """Said in the root's log of brokers that were out of reach for too long (Law 4)."""

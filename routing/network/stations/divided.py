@@ -50,7 +50,6 @@ from routing.network.stations.router import Router
 from routing.network.stations.station import Station
 from routing.network.stations.tree_part import TreePart
 from routing.network.tables.branch import Branch
-from routing.network.tables.ends import CLOSED
 from routing.network.tables.outbox import message_sized
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds
@@ -58,6 +57,7 @@ from routing.order import in_sequence
 from routing.serving.deployment import Deployed
 from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, SourceState
+from routing.watermarks.ends import CLOSED
 from routing.wire.extent import fitting
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, kept_by_all
@@ -413,8 +413,7 @@ class DividedDetection(Detection):
         """
         return self.publishers.take_leaving() if self._held is None else []
 
-    def _touch(self, source: Source) -> None:
-        super()._touch(source)
+    def _touch(self, names: Iterable[str]) -> None:
         self.publishers.touch()
 
     # --- division ---
@@ -661,10 +660,6 @@ class DividedDetection(Detection):
     def _only_routed(self, detections: Detections) -> Detections:
         own = self.kinds.own
         return chosen(detections, lambda batch: batch.type.name not in own)
-
-    def _time(self, now: float) -> int | None:
-        """The mark of Timer; None where the clock does not count."""
-        return self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
 
     def _hear_publishers(self) -> None:
         """Local sources may say something else by now."""

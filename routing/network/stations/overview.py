@@ -18,13 +18,13 @@ from routing.network.stations.origins import Names, Origins, visiting
 from routing.network.stations.processing import Processing
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
-from routing.network.tables.ends import CLOSED
 from routing.network.ways.places import Division
 from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, Facts, Holder, Overview, source_holder
+from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Placement
 from rules.pattern import TIMER
 
