@@ -216,7 +216,7 @@ class Detection:
         given_up = list(self._missing.take_unpublished())
         for absent in given_up:
             self._advertisements[absent].given_up = True
-            self._is_arranged = False
+            self._is_arranged, self._pending = False, True
         return given_up
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
