@@ -127,6 +127,11 @@ class Advertisements:
         former = self._former.get(name)
         return None if former is None else former.schema
 
+    @property
+    def published(self) -> list[str]:
+        """The names of the types that have, or have had, advertisers."""
+        return [name for name, known in self._types.items() if known.was_advertised]
+
     def is_replayed(self, name: str) -> bool:
         """Whether somebody replays a type."""
         known = self._types.get(name)

@@ -17,7 +17,7 @@ from matcher.model import TIME_MAX, EventType
 from routing.delivery.sinks import Sink, Sinks
 from routing.serving.advertisements import Advertisements, KnownType
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.detection import Detection
+from routing.serving.evaluation import Evaluation
 from routing.serving.link import Link
 from routing.serving.sources import FAR, Source, Sources, SourceState
 from rules.engine.engine import Placement
@@ -146,7 +146,7 @@ class Overview:
 
     def __init__(
         self,
-        detection: Detection,
+        detection: Evaluation,
         deployments: Deployments,
         advertisements: Advertisements,
         sources: Sources,

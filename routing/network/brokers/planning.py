@@ -98,7 +98,7 @@ class Planning:
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
         for rule, until in sorted(found.ended.items()):
-            self._detection.end(rule, until)
+            self._detection.changes.end(rule, until)
         due = self._due_in(found, away)
         self._close(overdue, waited_for, homes, due)
         self._drop_over(due, away)
@@ -257,7 +257,7 @@ class Planning:
     def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
         """Law 6, before anything is done that was asked, and where that has ended some."""
         if not absent:
-            self._detection.drop(over(self._ground.deployments.rules, due))
+            self._detection.changes.drop(over(self._ground.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
         before = self._visiting.published

@@ -7,7 +7,7 @@ it; where rules are divided it names a broker below, which can be asked in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -206,11 +206,6 @@ class NetworkOverview(Overview):
         absent = sorted(needs - published - {TIMER.name})
         state = "waiting" if absent else "idle"
         return self.said({**facts, "place": None, "waits_for": absent, "state": state})
-
-    @property
-    def given(self) -> Mapping[str, int]:
-        """The marks of the types here."""
-        return self._detection.station.type_marks
 
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""

@@ -36,7 +36,7 @@ from routing.partition.forwarder import Demanded, Forwarder
 from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
-from routing.serving.deployment import Deployed
+from routing.serving.deployment import Deployed, install
 from routing.watermarks.ends import CLOSED
 from routing.watermarks.missing import Missing
 from routing.watermarks.standing import TypeProgress
@@ -44,7 +44,7 @@ from routing.watermarks.watermarks import Watermarks
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.intervals import Intervals
-from rules.pattern import TIMER, RuleSet
+from rules.pattern import TIMER
 
 PACKED_MIN = 8
 """Batches that have come from which on those of one event are packed into columns."""
@@ -90,18 +90,13 @@ class Station:
         how many batches."""
 
     @property
-    def duplicates(self) -> int:
-        """Events that the engine dropped as repeats (E1)."""
-        return self._engine.duplicates
+    def engine(self) -> Intervals:
+        """The engine, until rules begin anew."""
+        return self._engine
 
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that it dropped since its id is another's."""
         return self._engine.take_conflict()
-
-    @property
-    def memory(self) -> Mapping[str, int]:
-        """How much the engine keeps, by name."""
-        return self._engine.memory()
 
     @property
     def kept(self) -> int:
@@ -111,11 +106,6 @@ class Station:
     def placement(self, name: str) -> Placement | None:
         """Where the engine evaluates a rule, if it does and knows several places."""
         return self._engine.placement(name) if name in self.rules else None
-
-    @property
-    def parts(self) -> Sequence[int]:
-        """How many rules each part of the engine evaluates."""
-        return [len(names) for names in self._engine.parts]
 
     @property
     def rules(self) -> Mapping[str, Deployed]:
@@ -231,9 +221,7 @@ class Station:
         self.has_news = self._is_anew = self._is_fed = True
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
-        for since, version in dict.fromkeys((one.since, one.version) for one in rules):
-            own = tuple(one.rule for one in rules if (one.since, one.version) == (since, version))
-            self._engine.deploy(RuleSet(own, division.schemas), since=since, version=version)
+        install(self._engine, rules, division.schemas)
 
     def _follow_pulls(self, division: Division) -> None:
         """Law 1; what has been evaluated does not depend any more on what is asked for."""
