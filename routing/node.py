@@ -166,7 +166,7 @@ class Node(Service):
         due = None
         if self._links.by_peer or self._may_close_lost:
             due = self._ticked_at + self._config.heartbeat_s / 2
-        if self._detection.watermarks.ticks:
+        if self._detection.ticks:
             slack = self._config.timer_slack_s
             second = int(self._ticked_at - slack) + 1 + slack
             due = second if due is None else min(due, second)

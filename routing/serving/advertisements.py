@@ -54,17 +54,20 @@ class KnownType:
         """The advertisers whose promises count."""
         return [source for source in self.advertisers.values() if source.is_open]
 
-    def take(self, batch: EventBatch, horizon: int) -> None:
-        """Published events have come; those beyond the horizon are too far ahead of the clock."""
-        greatest = greatest_time(batch)
+    def take(self, batch: EventBatch, horizon: int) -> int:
+        """Published events have come; those beyond the horizon are too far ahead of the clock.
+        Gives the greatest time of one.
+        """
+        front = greatest = greatest_time(batch)
         self.front = greatest if self.front is None else max(self.front, greatest)
         self.events += len(batch)
         if greatest > horizon:
             near = batch.time[batch.time <= horizon]
             if not len(near):
-                return
+                return front
             greatest = int(near.max())
         self.near = greatest if self.near is None else max(self.near, greatest)
+        return front
 
     @property
     def is_replayed(self) -> bool:
@@ -123,6 +126,11 @@ class Advertisements:
         """The last schema of a type that was forgotten (Law 3); None where there is none."""
         former = self._former.get(name)
         return None if former is None else former.schema
+
+    @property
+    def published(self) -> list[str]:
+        """The names of the types that have, or have had, advertisers."""
+        return [name for name, known in self._types.items() if known.was_advertised]
 
     def is_replayed(self, name: str) -> bool:
         """Whether somebody replays a type."""

@@ -39,6 +39,7 @@ from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code
 from rules.checking.dependencies import arrange
+from rules.engine.intervals import Intervals
 from rules.errors import RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet
 
@@ -365,6 +366,15 @@ class Deployments:
         """The rules that use any of these types."""
         found = (one for name in types for one in self._users.get(name, ()))
         return {one.rule.name: one for one in found}.values()
+
+
+def install(engine: Intervals, rules: Iterable[Deployed], schemas: Mapping[str, EventType]) -> None:
+    """Have an engine evaluate rules."""
+    together: dict[tuple[int | None, int], list[Rule]] = {}
+    for one in rules:
+        together.setdefault((one.since, one.version), []).append(one.rule)
+    for (since, version), some in together.items():
+        engine.deploy(RuleSet(tuple(some), schemas), since=since, version=version)
 
 
 def _by_itself(rule: Rule) -> Rule:

@@ -47,9 +47,11 @@ from routing.messages import (
 from routing.order import first_time, in_sequence
 from routing.serving.advertisements import Advertisements
 from routing.serving.ahead import Ahead, horizon_of
+from routing.serving.changes import Basis
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployments
-from routing.serving.detection import Basis, Detection
+from routing.serving.detection import Detection
+from routing.serving.evaluation import Evaluation
 from routing.serving.intake import Intake, check_schema, newer, take_in
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
@@ -120,7 +122,7 @@ class Service:
         self._is_unsettled = False
         """Whether it is still to be done for any."""
 
-    def _make_detection(self, engine: Detector) -> Detection:
+    def _make_detection(self, engine: Detector) -> Evaluation:
         return Detection(self._basis(engine))
 
     def _basis(self, engine: Detector) -> Basis:
@@ -369,7 +371,7 @@ class Service:
     # --- rules ---
 
     def _receive_deploy(self, link: Link, message: Deploy) -> None:
-        deployed, ended = self._detection.deploy(message, self._moment.now)
+        deployed, ended = self._detection.changes.deploy(message, self._moment.now)
         self._follow()
         in_order = sorted(deployed, key=lambda one: one.serial)
         rules, replaced = (
@@ -382,7 +384,7 @@ class Service:
         self._log("info", "deployed", rules=names, **more, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
-        ended = self._detection.remove(message.name, self._moment.now)
+        ended = self._detection.changes.remove(message.name, self._moment.now)
         self._follow()
         self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
@@ -410,7 +412,7 @@ class Service:
 
     def _end(self, overrun: Overrun) -> None:
         """Take a rule that has ended out of force; who waits for what no rule names now is told."""
-        ended = self._detection.end(overrun.rule, overrun.until)
+        ended = self._detection.changes.end(overrun.rule, overrun.until)
         if ended is None:
             return
         self._follow()

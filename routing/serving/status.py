@@ -17,7 +17,7 @@ from matcher.model import TIME_MAX, EventType
 from routing.delivery.sinks import Sink, Sinks
 from routing.serving.advertisements import Advertisements, KnownType
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.detection import Detection
+from routing.serving.evaluation import Evaluation
 from routing.serving.link import Link
 from routing.serving.sources import FAR, Source, Sources, SourceState
 from rules.engine.engine import Placement
@@ -146,7 +146,7 @@ class Overview:
 
     def __init__(
         self,
-        detection: Detection,
+        detection: Evaluation,
         deployments: Deployments,
         advertisements: Advertisements,
         sources: Sources,
@@ -217,7 +217,7 @@ class Overview:
     @property
     def given(self) -> Mapping[str, int]:
         """The marks of types that sources have not given themselves."""
-        return self._detection.watermarks.given
+        return self._detection.given
 
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""
@@ -230,7 +230,7 @@ class Overview:
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that a rule waits for, since nobody has advertised them."""
         needs = self._deployments.needs(deployed.rule.name)
-        return sorted(one for one in needs if self._detection.watermarks.is_absent(one))
+        return sorted(one for one in needs if self._detection.is_absent(one))
 
     def holders(self, deployed: Deployed, now: float) -> list[Holder]:
         """The open sources with the least mark, by name."""

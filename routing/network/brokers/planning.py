@@ -52,9 +52,9 @@ from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.dues import Times, least, over
-from routing.network.tables.ends import CLOSED
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
+from routing.watermarks.ends import CLOSED
 
 INPUTS_CLOSED = "inputs closed"
 """Said in the root's log of brokers that were out of reach for too long (Law 4)."""
@@ -102,7 +102,7 @@ class Planning:
         if introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
         for rule, until in found.ended:
-            self._detection.end(rule, until)
+            self._detection.changes.end(rule, until)
         due = self._due_in(found, away)
         self._close(overdue, waited_for, homes, due)
         self._drop_over(due, away)
@@ -261,7 +261,7 @@ class Planning:
     def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
         """Law 6, before anything is done that was asked, and where that has ended some."""
         if not absent:
-            self._detection.drop(over(self._ground.deployments.rules, due))
+            self._detection.changes.drop(over(self._ground.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
         before = self._visiting.published

@@ -1,12 +1,11 @@
 """A broker's part in the evaluation of divided rules (thesis 7.3.5, 7.3.6; brokers.md section 5).
 
 A ``station`` has the engine and the fragments of one tree (``duties``: what a division asks of it;
-``progress``: how far types and rules are, ``said``: by the words of sources and children,
-``standing``: what is known of one type or rule, ``missing``: of which types nobody says anything,
-``lagging``: which rules wait while others run ahead; ``arrival``: where events are stamped as they
-come). ``tree_part`` is a station with the router of its tree, and what has come along that.
-``processing`` gives it what it needs on the tree of one broker with sinks, ``divided`` on the
-single one, and has all of them (``grove``: which have news; ``publishers``: who publishes here, and
-has promised what); ``router`` takes events, results and the marks that these wait for along a tree,
-and ``overview`` tells of it all (``origins``: who may hold what a broker below forwards).
+``progress``: how far rules are, and types with them, by the watermarks; ``lagging``: which rules
+wait while others run ahead; ``arrival``: where events are stamped as they come). ``tree_part`` is a
+station with the router of its tree, and what has come along that. ``processing`` gives it what it
+needs on the tree of one broker with sinks, ``divided`` on the single one, and has all of them
+(``grove``: which have news; ``publishers``: who publishes here, and has promised what); ``router``
+takes events, results and the marks that these wait for along a tree, and ``overview`` tells of it
+all (``origins``: who may hold what a broker below forwards).
 """

@@ -50,17 +50,19 @@ from routing.network.stations.router import Router
 from routing.network.stations.station import Station
 from routing.network.stations.tree_part import TreePart
 from routing.network.tables.branch import Branch
-from routing.network.tables.ends import CLOSED
 from routing.network.tables.outbox import message_sized
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds
 from routing.order import in_sequence
+from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
-from routing.serving.detection import Basis, Detection
+from routing.serving.evaluation import Evaluation
 from routing.serving.sources import Source, SourceState
+from routing.watermarks.ends import CLOSED
 from routing.wire.extent import fitting
 from rules.engine.conflict import Conflict
-from rules.engine.engine import Detections, kept_by_all
+from rules.engine.engine import Detections, Placement
+from rules.engine.intervals import Intervals
 from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
@@ -69,10 +71,8 @@ PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
 
 
-class DividedDetection(Detection):
-    """A Detection that evaluates the rules that its broker has on the single tree, and on those for
-    sinks.
-    """
+class DividedDetection(Evaluation):
+    """Evaluates the rules that its broker has on the single tree, and on those for sinks."""
 
     def __init__(self, name: str, router: Router, basis: Basis) -> None:
         super().__init__(basis)
@@ -170,24 +170,23 @@ class DividedDetection(Detection):
         return {one.rule.name: self.reached(one.rule.name) for one in self._deployments.rules}
 
     @property
-    def duplicates(self) -> int:
-        """Events that the engine dropped as repeats (E1)."""
-        return sum(station.duplicates for station in self.stations)
+    def given(self) -> Mapping[str, int]:
+        """The marks of types here, in the single tree."""
+        return self.station.type_marks
+
+    def placement(self, name: str) -> Placement | None:
+        """Where the single tree's engine evaluates a rule, if it knows several places."""
+        return self.station.placement(name)
+
+    @property
+    def engines(self) -> Sequence[Intervals]:
+        """Those of all trees."""
+        return [station.engine for station in self.stations]
 
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that one dropped since its id is another's."""
         found = [station.take_conflict() for station in self._fed]
         return next((one for one in found if one is not None), None)
-
-    @property
-    def memory(self) -> Mapping[str, int]:
-        """How much the engines of all trees keep, by name."""
-        return kept_by_all(station.memory for station in self.stations)
-
-    @property
-    def parts(self) -> Sequence[int]:
-        """How many rules each part of the engine evaluates, for all trees."""
-        return [sum(counts) for counts in zip(*(one.parts for one in self.stations), strict=True)]
 
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events have come, and are complete (Law 2)."""
@@ -266,9 +265,9 @@ class DividedDetection(Detection):
         self, needs: Collection[str], promises: Mapping[str, int], now: float
     ) -> int | None:
         if needs == {TIMER.name}:
-            return self._time(now)
+            return self.time(now)
         still_open = [promises[name] for name in needs if name in promises]
-        return min(still_open) if still_open else self._beyond(needs)
+        return min(still_open) if still_open else self.changes.beyond(needs)
 
     def count_on(self, names: Iterable[str]) -> None:
         """Count on these rules' composite events, from where they have come to."""
@@ -292,7 +291,7 @@ class DividedDetection(Detection):
 
     # --- local sources ---
 
-    def _floors(self, names: Iterable[str]) -> Mapping[str, int]:
+    def floors(self, names: Iterable[str]) -> Mapping[str, int]:
         """At the root: as was last found in the whole network. Of rules no more is known here than
         their outlooks, and what comes before one may still be evaluated (stations.progress).
         """
@@ -399,7 +398,7 @@ class DividedDetection(Detection):
 
     def withdraw(self, source: Source, names: Sequence[str]) -> None:
         """A source publishes these types no more; one that has closed, nothing at all."""
-        Detection.withdraw(self, source, names)
+        super().withdraw(source, names)
         self.publishers.touch()
         if source.standing is SourceState.CLOSED:
             if self._router.is_root:
@@ -413,8 +412,8 @@ class DividedDetection(Detection):
         """
         return self.publishers.take_leaving() if self._held is None else []
 
-    def _touch(self, source: Source) -> None:
-        super()._touch(source)
+    def touch(self, names: Iterable[str]) -> None:
+        """A source may say something else than before."""
         self.publishers.touch()
 
     # --- division ---
@@ -545,80 +544,44 @@ class DividedDetection(Detection):
         self.committed = dict(due)
         self.ledger.commit(horizons(self._deployments.rules, due))
 
-    def _beyond(self, names: Iterable[str]) -> int | None:
-        """An instant beyond all that was published of these types, and all of their marks."""
-        if self._by_arrival:
-            return None  # the broker that evaluates a rule says from when on it holds
-        names = tuple(names)
-        bounds = [self.fronts[name] + 1 for name in names if name in self.fronts]
-        if not bounds:
-            return None
-        return max([*bounds, *(self.type_marks[one] for one in names if one in self.type_marks)])
+    def front_of(self, name: str) -> int | None:
+        """At the root: the greatest time of a type's events, as was last found everywhere."""
+        return self.fronts.get(name)
 
-    def _install(self, rules: RuleSet, since: int | None, version: int) -> None:
-        """The plan that follows says where."""
+    def evaluated_to(self, name: str) -> int:
+        """At the root: the mark of a type, as was last found everywhere."""
+        return self.type_marks.get(name, TIME_MIN)
 
-    def _finish(self, name: str, until: int) -> None:
-        """The plan that follows says up to when."""
-
-    def _uninstall(self, name: str) -> None:
-        """The plan that follows lacks it."""
-        self.forget([name])
-
-    def _is_done(self, one: Deployed, until: int) -> bool:
+    def is_done(self, one: Deployed, until: int) -> bool:
         """How far all brokers are is known to the root with a plan alone."""
         return until <= one.begin
 
-    def _drop_over(self) -> None:
-        """The root does, with a plan (brokers.planning, Law 6)."""
+    def follow_rules(self, gone: Collection[str]) -> None:
+        """There are other rules, and these are no more: the plan that follows divides them."""
+        self.forget(gone)
+        self.follow_types()
 
-    def _mark_at_end(self, name: str) -> int:
+    def mark_at_end(self, rule: str) -> int:
         """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
         what it needs was promised by those who publish it, who are all here (Law 4).
         """
-        mark = self.rule_marks.get(name, TIME_MIN)
+        mark = self.rule_marks.get(rule, TIME_MIN)
         if not self.out_of_reach:
             return mark
-        needs = self._deployments.needs(name)
+        needs = self._deployments.needs(rule)
         promised = min((self.type_marks.get(one, TIME_MIN) for one in needs), default=TIME_MIN)
-        return max(mark, promised if promised != CLOSED else self._beyond(needs) or TIME_MIN)
-
-    def _beyond_fronts(self, names: Iterable[str]) -> int | None:
-        fronts = [self.fronts[name] for name in names if name in self.fronts]
-        return max(fronts) + 1 if fronts else None
-
-    def _ends(self, gone: Iterable[Deployed], now: float) -> Mapping[Deployed, int]:
-        if self._by_arrival:
-            return dict.fromkeys(gone, TIME_MIN)
-        return super()._ends(gone, now)
+        return max(mark, promised if promised != CLOSED else self.changes.beyond(needs) or TIME_MIN)
 
     # --- who is out of reach (Law 4) ---
 
-    def remove(self, name: str, now: float) -> Deployed:
-        """Remove a rule; Refusal when there is none of that name, and where Law 4 forbids it."""
-        deployed = self._deployments.find_in_force(name)
-        if deployed is not None:
-            self._check_reach((), [deployed])
-        return super().remove(name, now)
-
-    def _check(
-        self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
-    ) -> None:
-        super()._check(rules, replaced, ends)
-        if self.out_of_reach:
-            published = {*self._published()}.union(*self.out_of_reach.values())
-            needs = self._deployments.needs_of_new(rules, published).values()
-            above = self._deployments.needs_above({one.defines.name for one in rules.rules})
-            self._check_reach(above.union(*needs), replaced)
-
-    def _check_reach(self, needs: Collection[str], ending: Sequence[Deployed]) -> None:
-        """Raise Refusal where somebody is out of reach who publishes one of these types, or one for
-        a rule that is to end, or who evaluates that, too, since it goes by the clock alone.
+    def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
+        """Raise Refusal where somebody is out of reach who publishes what these rules need, or what
+        one does that is to end, or who evaluates that, too, since it goes by the clock alone.
         """
-        if self._by_arrival:
+        if self._by_arrival or not self.out_of_reach:
             return
         before = [self._deployments.needs(one.rule.name) for one in ending]
-        every = frozenset(needs).union(*before)
+        every = self._needs_with_reach(rules).union(*before)
         for broker, published in self.out_of_reach.items():
             missed = sorted(every.intersection(published))
             if missed:
@@ -627,6 +590,13 @@ class DividedDetection(Detection):
             if any(one <= {TIMER.name} for one in before):
                 reason = f"broker {broker} {OUT_OF_REACH}, where the rule goes by the clock, too"
                 raise Refusal(Code.SILENT, reason)
+
+    def _needs_with_reach(self, rules: RuleSet) -> frozenset[str]:
+        """The types that new rules need, and those above them, by all that is published."""
+        published = {*self._advertisements.published}.union(*self.out_of_reach.values())
+        needs = self._deployments.needs_of_new(rules, published).values()
+        above = self._deployments.needs_above({one.defines.name for one in rules.rules})
+        return above.union(*needs)
 
     # --- evaluation ---
 
@@ -638,7 +608,7 @@ class DividedDetection(Detection):
             if self._held is None:
                 self._hear_publishers()
             own = self.publishers.marks
-            found = self.part.advance(own, self._time(now), round(now * MICROSECONDS))
+            found = self.part.advance(own, self.time(now), round(now * MICROSECONDS))
         if self.grove.trees:
             if self.kinds.own:
                 found = [self._only_routed(one) for one in found]
@@ -648,7 +618,7 @@ class DividedDetection(Detection):
         return joined(found)
 
     def _advance_trees(self, now: float) -> Iterator[Detections]:
-        before, self._clock = self._clock, self._time(now)
+        before, self._clock = self._clock, self.time(now)
         if self._clock is not None or before is not None:
             self.grove.touch_all()
         for tree in self.grove.news:
@@ -661,10 +631,6 @@ class DividedDetection(Detection):
     def _only_routed(self, detections: Detections) -> Detections:
         own = self.kinds.own
         return chosen(detections, lambda batch: batch.type.name not in own)
-
-    def _time(self, now: float) -> int | None:
-        """The mark of Timer; None where the clock does not count."""
-        return self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
 
     def _hear_publishers(self) -> None:
         """Local sources may say something else by now."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.identity import RULE_SOURCE
-from routing.network.tables.ends import users_of
 from routing.network.ways.places import Division
 from routing.partition.fragment import Fragment
 from routing.serving.deployment import Deployed
+from routing.watermarks.ends import users_of
 from rules.pattern import TIMER, Rule
 
 
@@ -38,6 +38,14 @@ class Duties:
     """By child, the types that it forwards of its own accord."""
     fragments: Mapping[str, Mapping[str, Fragment]]
     """By child, what it forwards for which rule."""
+
+    @property
+    def timed(self) -> Mapping[str, frozenset[str]]:
+        """The rules that depend on Timer, each with the types that bear on its mark."""
+        return {
+            rule: frozenset(name for name, users in self.users.items() if rule in users)
+            for rule in self.users.get(TIMER.name, ())
+        }
 
     def released(self, before: Duties) -> Iterator[tuple[str, frozenset[str]]]:
         """Children with types of which they kept some for a rule until it asked, by the duties

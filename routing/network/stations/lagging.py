@@ -28,9 +28,9 @@ from typing import TypeAlias
 
 from matcher.model import TIME_MIN
 from routing.network.stations.progress import Progress
-from routing.network.tables.ends import CLOSED
 from routing.partition.gate import Gate
 from routing.partition.pulling import Pull
+from routing.watermarks.ends import CLOSED
 
 
 @dataclass(frozen=True, slots=True)

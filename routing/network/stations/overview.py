@@ -7,7 +7,7 @@ it; where rules are divided it names a broker below, which can be asked in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,13 @@ from routing.network.stations.origins import Names, Origins, visiting
 from routing.network.stations.processing import Processing
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
-from routing.network.tables.ends import CLOSED
 from routing.network.ways.places import Division
 from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, Facts, Holder, Overview, source_holder
+from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Placement
 from rules.pattern import TIMER
 
@@ -206,11 +206,6 @@ class NetworkOverview(Overview):
         absent = sorted(needs - published - {TIMER.name})
         state = "waiting" if absent else "idle"
         return self.said({**facts, "place": None, "waits_for": absent, "state": state})
-
-    @property
-    def given(self) -> Mapping[str, int]:
-        """The marks of the types here."""
-        return self._detection.station.type_marks
 
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""

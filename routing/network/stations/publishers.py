@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
-from routing.network.tables.ends import CLOSED
 from routing.serving.sources import Source
+from routing.watermarks.ends import CLOSED
 
 
 class Publishers:

@@ -1,9 +1,10 @@
 """One broker's part in the evaluation of divided rules: its engine, its forwarder, its marks.
 
-How far types and rules are here follows from what sources and children say, and from the rules here
-(progress). That a type has ended is told to the father once all that is needed of it has gone up.
-Where rules begin anew, engine and forwarder are new: everything that is needed comes again. A type
-that nobody publishes or has published is given nothing, and rules that need it wait (missing).
+How far types and rules are here follows from what sources and children say (routing.watermarks),
+and from the rules here (progress). That a type has ended is told to the father once all that is
+needed of it has gone up. Where rules begin anew, engine and forwarder are new: everything that is
+needed comes again. A type that nobody publishes or has published is given nothing, and rules that
+need it wait.
 
 Law 1: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered, and says no more than that all has
@@ -25,10 +26,7 @@ from matcher.single import packed
 from routing.messages import Forward
 from routing.network.stations.duties import NO_DUTIES, duties_of
 from routing.network.stations.lagging import Company, Kept, Lagging, Lags, Together
-from routing.network.stations.missing import Missing
 from routing.network.stations.progress import Progress
-from routing.network.stations.standing import TypeProgress
-from routing.network.tables.ends import CLOSED
 from routing.network.tables.outbox import Outbox
 from routing.network.ways.places import Division as Division
 from routing.network.ways.sizes import batch_bytes
@@ -38,11 +36,15 @@ from routing.partition.forwarder import Demanded, Forwarder
 from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
-from routing.serving.deployment import Deployed
+from routing.serving.deployment import Deployed, install
+from routing.watermarks.ends import CLOSED
+from routing.watermarks.missing import Missing
+from routing.watermarks.standing import TypeProgress
+from routing.watermarks.watermarks import Watermarks
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.intervals import Intervals
-from rules.pattern import TIMER, RuleSet
+from rules.pattern import TIMER
 
 PACKED_MIN = 8
 """Batches that have come from which on those of one event are packed into columns."""
@@ -62,6 +64,7 @@ class Station:
         self._duties = NO_DUTIES
         """The duties by the division of the rules."""
         self.missing = Missing(waiting_events_max)
+        self._division: Division | None = None
         self._fresh: list[EventBatch] = []
         self._late: list[EventBatch] = []
         """Events that have come, and that ``_take_come`` has yet to give to all here."""
@@ -69,7 +72,8 @@ class Station:
         """Whether the engine was given events since it was last advanced."""
         self._is_anew = True
         """Whether everything is to be looked at, after another plan."""
-        self._progress = Progress()
+        self._watermarks = Watermarks()
+        self._progress = Progress(self._watermarks)
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
         self.lagging = Lagging(lags)
@@ -86,18 +90,13 @@ class Station:
         how many batches."""
 
     @property
-    def duplicates(self) -> int:
-        """Events that the engine dropped as repeats (E1)."""
-        return self._engine.duplicates
+    def engine(self) -> Intervals:
+        """The engine, until rules begin anew."""
+        return self._engine
 
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that it dropped since its id is another's."""
         return self._engine.take_conflict()
-
-    @property
-    def memory(self) -> Mapping[str, int]:
-        """How much the engine keeps, by name."""
-        return self._engine.memory()
 
     @property
     def kept(self) -> int:
@@ -107,11 +106,6 @@ class Station:
     def placement(self, name: str) -> Placement | None:
         """Where the engine evaluates a rule, if it does and knows several places."""
         return self._engine.placement(name) if name in self.rules else None
-
-    @property
-    def parts(self) -> Sequence[int]:
-        """How many rules each part of the engine evaluates."""
-        return [len(names) for names in self._engine.parts]
 
     @property
     def rules(self) -> Mapping[str, Deployed]:
@@ -160,15 +154,15 @@ class Station:
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
-        return {**self._pulls.awaited(name), **self._progress.said.by_child(name)}
+        return {**self._pulls.awaited(name), **self._watermarks.said.by_child(name)}
 
     def heard_at(self, child: str, name: str) -> float:
         """When a child has last spoken of a type that it forwards; 0 for never."""
-        return self._progress.said.heard_at(child, name)
+        return self._watermarks.said.heard_at(child, name)
 
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
-        return rule in self._progress.ends.rules
+        return rule in self._watermarks.ends.rules
 
     # --- deployment ---
 
@@ -214,7 +208,8 @@ class Station:
         self._ending = frozenset(one.rule.name for one in division.rules if one.until is not None)
         self._engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
-        self.missing.arrange(here.values(), division)
+        self._division = division
+        self.missing.arrange((one.rule, division.absent_for(rule)) for rule, one in here.items())
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
@@ -226,9 +221,7 @@ class Station:
         self.has_news = self._is_anew = self._is_fed = True
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
-        for since, version in dict.fromkeys((one.since, one.version) for one in rules):
-            own = tuple(one.rule for one in rules if (one.since, one.version) == (since, version))
-            self._engine.deploy(RuleSet(own, division.schemas), since=since, version=version)
+        install(self._engine, rules, division.schemas)
 
     def _follow_pulls(self, division: Division) -> None:
         """Law 1; what has been evaluated does not depend any more on what is asked for."""
@@ -292,7 +285,7 @@ class Station:
         if message.batches:
             self.push(message.batches[: message.fresh])
             self.push(message.batches[message.fresh :], fresh=False)
-        if self._progress.said.take(child, message.marks, now):
+        if self._watermarks.said.take(child, message.marks, now):
             self.has_news = True
         if message.answers:
             self._pulls.take(child, message.answers)
@@ -310,7 +303,7 @@ class Station:
         """Hear how far that has come which waits for masters of these types (Law 1)."""
         for name, until in types:
             if self._pulls.want_horizons(name):
-                self._progress.hear_kept(name, until)
+                self._watermarks.hear_kept(name, until)
                 self.has_news = True
 
     # --- evaluation ---
@@ -328,20 +321,40 @@ class Station:
         self._own, self._clock, self.has_news = own, clock, False
         self._take_come()
         is_anew, self._is_anew = self._is_anew, False
-        progress = self._progress
-        moved = progress.hear(own, self._pulls if self.is_pulling else None, is_anew=is_anew)
+        progress, watermarks = self._progress, self._watermarks
+        moved = self._hear(own, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
-        if self._ending and progress.note_over(self._engine.over):
-            is_anew, moved = True, set(progress.said.types)
+        if self._ending and watermarks.note_over(self._engine.over):
+            is_anew, moved = True, set(watermarks.said.types)
         if detections is not NOTHING:
             self._take_found(detections)
-        ended = progress.ends.types
-        changed = progress.end(moved, is_timed=clock is not None)
+        ended = watermarks.ends.types
+        changed = watermarks.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
-        self._forward(moved, is_anew=is_anew or progress.ends.types != ended)
+        self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
         if progress.has_gone_far or self.lagging.is_due:
-            self.lagging.look(self._companies, progress, self.missing.waits)
+            self.lagging.look(self._companies, progress, self._waits)
         return detections
+
+    def _hear(self, own: Mapping[str, int], *, is_anew: bool) -> set[TypeProgress]:
+        """Take in what is said; gives the types that have another mark by that (Law 1)."""
+        watermarks, pulls, said = self._watermarks, self._pulls, self._watermarks.said
+        said.hear_own(own)
+        moved = said.hear()
+        if self.is_pulling:
+            pulls.learn({one.name: one.told for one in moved})
+            said.bound(pulls.take_limits(), moved)
+        if is_anew:
+            moved = set(said.types)
+        watermarks.look_beyond(moved, is_anew=is_anew)
+        if self.is_pulling:
+            pulls.keep(watermarks.beyond)
+        return moved
+
+    def _waits(self, rule: str) -> bool:
+        """Whether a rule of the tree waits for types that nobody publishes or has published."""
+        division = self._division
+        return division is not None and bool(division.absent_for(rule))
 
     @property
     def _companies(self) -> Iterator[Company]:
@@ -380,7 +393,7 @@ class Station:
 
     def _evaluate(self, moved: set[TypeProgress], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""
-        marks = self._progress.due(moved, clock)
+        marks = self._watermarks.due(moved, clock)
         if not (moved or self._is_fed):
             return NOTHING
         self._is_fed = False
@@ -392,13 +405,12 @@ class Station:
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:
         """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
-        forwarder, progress = self._forwarder, self._progress
+        forwarder, progress, ends = self._forwarder, self._progress, self._watermarks.ends.types
         if forwarder.is_idle:
             return
-        ended = progress.ends.types
         forwarded = forwarder.advance({one.name: one.here for one in moved})
         up = forwarder.marks if is_anew else forwarded.marks
-        over = [name for name in up if name in ended and forwarder.binding(name) <= ended]
+        over = [name for name in up if name in ends and forwarder.binding(name) <= ends]
         if over:
             up = {**up, **dict.fromkeys(over, CLOSED)}
         answers: Answers = ()

@@ -10,7 +10,7 @@ from matcher.model import TIME_MIN
 from routing.network.recovery.dues import from_due_on
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
-from routing.network.tables.ends import CLOSED
+from routing.watermarks.ends import CLOSED
 from rules.engine.engine import NOTHING, Detections
 
 

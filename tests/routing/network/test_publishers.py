@@ -2,8 +2,8 @@
 
 from matcher.model import TIME_MIN
 from routing.network.stations.publishers import Publishers
-from routing.network.tables.ends import CLOSED
 from routing.serving.sources import FAR, Source, SourceState
+from routing.watermarks.ends import CLOSED
 
 
 def source(name: str, promise: int, *types: str) -> Source:

@@ -1,4 +1,4 @@
-"""Up to where each type has come to one broker, as those say who bring it (progress, Law 1).
+"""Up to where each type has come to one broker, as those say who bring it (watermarks, Law 1).
 
 What a child is expected to forward and has not spoken of yet stands at the beginning. CLOSED:
 nobody brings anything of it any more. Of types that wait below until they are asked for it is also
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from matcher.model import TIME_MIN
-from routing.network.stations.standing import UNSAID, Kin, Sayer, Standings, TypeProgress
-from routing.network.tables.ends import CLOSED
+from routing.watermarks.ends import CLOSED
+from routing.watermarks.standing import UNSAID, Kin, Sayer, Standings, TypeProgress
 
 Table = dict[str, Sayer]
 """The words of one child, by type."""
@@ -119,15 +119,22 @@ class Said:
                 is_news = True
         return is_news
 
-    def hear(self, own: Mapping[str, int]) -> set[TypeProgress]:
-        """Local sources say this now; gives the types of which ``told`` is another than before."""
+    def hear_own(self, own: Mapping[str, int]) -> None:
+        """Local sources say this now, and nothing else."""
         before, self._own = self._own, own
         if own is not before and own != before:
             for name in own.keys() | before.keys():
                 if own.get(name) != before.get(name):
-                    one = self._standings.of(name)
-                    one.own = own.get(name, TIME_MIN)
-                    self._touched.add(one)
+                    self.note_own(name, own.get(name, TIME_MIN))
+
+    def note_own(self, name: str, mark: int) -> None:
+        """Local sources say this of a type."""
+        one = self._standings.of(name)
+        one.own = mark
+        self._touched.add(one)
+
+    def hear(self) -> set[TypeProgress]:
+        """Give the types of which ``told`` is another than before, after all that was said."""
         moved: set[TypeProgress] = set()
         if not self._touched:
             return moved

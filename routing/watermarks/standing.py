@@ -1,18 +1,20 @@
-"""How far one type is at one station, or one rule: all that is known of it, in one record.
+"""How far one type is at one broker, in one tree, or one rule: all that is known of it, in one
+record.
 
 Marks move with nearly every message, one broker is in many trees, and each has a hundred types or
 thousands. What bears on a mark that moves is therefore in one place, and is found by its name once.
 
-Each field has one owner, which alone sets it: ``Said`` what is said of a type, ``Progress``
-the rest. Records of types stay for as long as their station, those of rules for one division.
+Each field has one owner, which alone sets it: ``Said`` what is said of a type, ``Watermarks`` what
+follows for the engine, and whoever asks them the rest: ``Progress`` in a network, ``Detection``
+where a broker works alone. Records of rules are of one division.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from matcher.model import TIME_MAX, TIME_MIN
-from routing.network.tables.ends import CLOSED
+from routing.watermarks.ends import CLOSED
 
 UNSAID = TIME_MAX + 1
 """In place of a mark: nobody says anything."""
@@ -27,7 +29,7 @@ class Kin:
         self.furthest = TIME_MIN
         """The greatest mark of one that is not closed."""
         self.is_furthest_known = False
-        # Progress
+        # Watermarks
         self.front = max([one.front for one in types])
         """The greatest time of an event that has come; TIME_MIN before any."""
         self.beyond = TIME_MIN
@@ -39,11 +41,15 @@ class TypeProgress:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # Progress
+        # Watermarks
         self.front = TIME_MIN
         """The greatest time of an event that has come here; TIME_MIN before any."""
         self.kin = Kin([self])
         """The types that bear on it, this one among them."""
+        self.is_timed = False
+        """Whether any rule here that depends on it depends on Timer too."""
+        self.has_ended = False
+        """Whether nothing more will come of it, from sources or from rules."""
         # Said
         self.sayers: list[Sayer] = []
         """The children that forward the type, with what they have said."""
@@ -57,6 +63,9 @@ class TypeProgress:
         """No mark is beyond that."""
         self.mark = UNSAID
         """The mark that follows from both."""
+        # Progress, Detection
+        self.given = UNSAID
+        """The greatest mark of it that binds who comes later; it never goes back."""
         # Progress
         self.users: list[Evaluated] = []
         """The rules here whose marks it bears on, through other rules here too."""
@@ -66,14 +75,8 @@ class TypeProgress:
         """The rules here of whose terminators it is a type."""
         self.is_used = False
         """Whether rules here use it."""
-        self.is_timed = False
-        """Whether any of ``users`` depends on Timer too."""
-        self.has_ended = False
-        """Whether nothing more will come of it, from sources or from rules."""
         self.here = UNSAID
         """The mark, the rules here included, as of now."""
-        self.given = UNSAID
-        """The greatest such mark that counts, which never goes back."""
         self.first = TIME_MAX
         """The least time of the first events that came here; TIME_MAX before any."""
         self.begun = TIME_MIN
@@ -82,7 +85,7 @@ class TypeProgress:
         """The front from which on it is worth a look (lagging)."""
 
     def forget(self) -> None:
-        """Nothing of it has come (Progress)."""
+        """Forget how far it has come."""
         self.front = self.begun = self.looked_at_from = TIME_MIN
         self.first = TIME_MAX
         self.given = UNSAID
@@ -143,6 +146,10 @@ class Standings:
 
     def __iter__(self) -> Iterator[TypeProgress]:
         return iter(self._found.values())
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget all types but these."""
+        self._found = {name: one for name, one in self._found.items() if name in names}
 
     def of(self, name: str) -> TypeProgress:
         """The record of a type, which is made if need be."""

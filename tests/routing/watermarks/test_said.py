@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from matcher.model import TIME_MIN
-from routing.network.stations.said import Said
-from routing.network.stations.standing import UNSAID, Kin, Standings
-from routing.network.tables.ends import CLOSED, ended, users_of
+from routing.watermarks.ends import CLOSED, ended, users_of
+from routing.watermarks.said import Said
+from routing.watermarks.standing import UNSAID, Kin, Standings
 
 NAMES = "ABCDEF"
 
@@ -89,7 +89,8 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
         news = {name: a_mark(random) for name in limits if is_anew or random.random() < 0.5}
         limits.update(news)
         is_anew = False
-        heard = said.hear(dict(anew.own))
+        said.hear_own(dict(anew.own))
+        heard = said.hear()
         said.bound(news, heard)
         moved = {one.name for one in heard}
         marks = anew.marks(limits)

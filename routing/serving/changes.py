@@ -1,0 +1,299 @@
+"""Changes of rules: which may be deployed, from when they hold, and up to when what they replace.
+
+Where rules are evaluated is no business of this file: a broker that works alone does it itself, in
+a network the root decides for all (``Frontier``). Laws are those of routing.serving.deployment.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from matcher.model import MICROSECONDS, TIME_MIN, EventType
+from matcher.times import time_text
+from routing.config import NodeConfig, Ordering
+from routing.errors import Refusal
+from routing.messages import Code, Deploy
+from routing.serving.advertisements import Advertisements
+from routing.serving.deployment import Deployed, Deployments
+from rules.engine.engine import Detector
+from rules.engine.timers import uses_timer
+from rules.errors import RuleErrors
+from rules.language import load
+from rules.pattern import TIMER, Rule, RuleSet
+from rules.syntax import ast
+from rules.syntax.parser import parse
+
+NO_RULES = RuleSet((), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The tables that a Detection works with, and the callbacks that it tells."""
+
+    config: NodeConfig
+    engine: Detector
+    advertisements: Advertisements
+    deployments: Deployments
+    on_types: Callable[[], None]
+    """Called when types have become known or were forgotten."""
+    on_rules: Callable[[], None]
+    """Called when rules have."""
+
+
+class Frontier(ABC):
+    """How far events have come and rules have been evaluated, as changes of rules need it."""
+
+    @abstractmethod
+    def is_absent(self, name: str) -> bool:
+        """Whether rules wait for a first advertiser of the type."""
+
+    @abstractmethod
+    def front_of(self, name: str) -> int | None:
+        """The greatest time of a type's published events; None if there were none."""
+
+    @abstractmethod
+    def evaluated_to(self, name: str) -> int:
+        """Up to where a type was promised, or rules that use it evaluated; TIME_MIN for nowhere."""
+
+    @abstractmethod
+    def mark_at_end(self, rule: str) -> int:
+        """The mark of a rule that is to end."""
+
+    @abstractmethod
+    def is_done(self, one: Deployed, until: int) -> bool:
+        """Whether nothing is to be known any more of a rule that holds up to an instant."""
+
+    @abstractmethod
+    def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
+        """Raise Refusal where it cannot be known how far what these need has come."""
+
+    @abstractmethod
+    def follow_rules(self, gone: Collection[str]) -> None:
+        """There are other rules, and these are no more."""
+
+
+class RuleChanges:
+    """Deploys, replaces and removes rules."""
+
+    def __init__(self, basis: Basis, frontier: Frontier) -> None:
+        self._config = basis.config
+        self._advertisements = basis.advertisements
+        self._deployments = basis.deployments
+        self._on_types = basis.on_types
+        self._on_rules = basis.on_rules
+        self._frontier = frontier
+        self._by_arrival = basis.config.ordering is Ordering.ARRIVAL
+        self._gone: list[str] = []
+        """Rules that were dropped, and ``frontier`` has not been told of."""
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what is decided by it from now on."""
+        self._config = config
+
+    def deploy(self, message: Deploy, now: float) -> tuple[Sequence[Deployed], Sequence[Deployed]]:
+        """Deploy a text; gives its rules, and those that they replace, with their ends.
+
+        Refusal, with nothing changed, when it is refused.
+        """
+        self.drop_over()
+        rules, replaced = self._read(message)
+        ends = self._ends(replaced, now)
+        self._check(rules, replaced, ends)
+        self._advertisements.forget_far(self._deployments.are_over)
+        version = self._deployments.version_of(rules)
+        sinces = self._beyond_ends(self._sinces(rules, now), ends)
+        ended = self._end(ends, rules)
+        added: list[Deployed] = []
+        for since in dict.fromkeys(sinces.values()):
+            own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
+            added += self._deployments.add(own, since, version)
+        self._tell_changed()
+        return added, ended
+
+    def remove(self, name: str, now: float) -> Deployed:
+        """Remove a rule, and give it with its end; Refusal when there is none of that name."""
+        self.drop_over()
+        deployed = self._deployments.find_in_force(name)
+        if deployed is None:
+            raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
+        self._frontier.check_reach(NO_RULES, [deployed])
+        (ended,) = self._end(self._ends([deployed], now), NO_RULES)
+        self._tell_changed()
+        return ended
+
+    def end(self, rule: str, until: int) -> Deployed | None:
+        """Let a rule in force hold up to an instant, by its id; None where it is not in force."""
+        deployed = self._deployments.find(rule)
+        if deployed is None or deployed.until is not None:
+            return None
+        (ended,) = self._end({deployed: until}, NO_RULES)
+        self._tell_changed()
+        return ended
+
+    def drop(self, over: Collection[Deployed]) -> None:
+        """Drop rules that have come to their ends."""
+        if over:
+            self._drop(over)
+            self._tell_changed()
+
+    def drop_over(self) -> None:
+        """Drop the rules that nothing is to be known of any more."""
+        is_done = self._frontier.is_done
+        self.drop([one for one in self._deployments.ending if is_done(one, one.end)])
+
+    def _read(self, message: Deploy) -> tuple[RuleSet, list[Deployed]]:
+        """The text's rules, and those in force that they replace."""
+        known = dict(self._advertisements.schemas)
+        try:
+            if message.replace:
+                # What the text defines anew may change its schema; whether others rely on the
+                # old one is checked once it is known what is replaced.
+                for name in _defined_in(message):
+                    if name in known and not self._advertisements[name].advertisers:
+                        del known[name]
+            rules = load(message.text, file=message.file, known=known)
+        except RuleErrors as errors:
+            raise Refusal(Code.BAD_RULES, str(errors)) from None
+        if not rules.rules:
+            raise Refusal(Code.BAD_RULES, f"{message.file}: there is no rule in the text")
+        found = [self._deployments.find_in_force(rule.name) for rule in rules.rules]
+        replaced = [one for one in found if one is not None] if message.replace else []
+        return rules, replaced
+
+    def _check(
+        self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
+    ) -> None:
+        is_done = self._frontier.is_done
+        gone = _mentions_of(one for one, until in ends.items() if is_done(one, until))
+        for schema in _mentions_of(_undeployed(rules)):
+            known = self._advertisements.find(schema.name)
+            if known is None or known.schema == schema:
+                continue
+            if known.advertisers or known.mentions > gone.count(known.schema):
+                raise Refusal(
+                    Code.SCHEMA,
+                    f"event {schema} is already known as {known.schema} (tesla.md E5)"
+                    + self._while_it_ends(known.schema, ends),
+                )
+        names = {schema.name for schema in _mentions_of(_undeployed(rules))}
+        if len(names | self._advertisements.schemas.keys()) > self._config.types_max:
+            raise Refusal(Code.LIMIT, f"more than {self._config.types_max} types (types_max)")
+        self._deployments.check(rules, replaced)
+        self._frontier.check_reach(rules, replaced)
+
+    def _while_it_ends(self, schema: EventType, ends: Mapping[Deployed, int]) -> str:
+        """In words, until when a type has this schema, if only rules that end rely on it."""
+        ending = [replace(one, until=until) for one, until in ends.items()]
+        ending = [one for one in (*ending, *self._deployments.ending) if schema in one.mentions]
+        known = self._advertisements[schema.name]
+        if known.advertisers or known.mentions > len(ending):
+            return ""
+        last = max(ending, key=lambda one: one.end)
+        until = time_text(last.end)
+        return f"; rule {last.name} holds up to {until}: remove it, and deploy this when it is over"
+
+    def _sinces(self, rules: RuleSet, now: float) -> Mapping[str, int | None]:
+        """The instants from which new rules hold (S15; Law 2 of routing.serving.deployment).
+
+        One for all that need published events, so that hierarchies start whole, and beyond what has
+        been evaluated of the rules above them.
+        """
+        needs = self._deployments.needs_of_new(rules, self._advertisements.published)
+        above = self._deployments.needs_above({rule.defines.name for rule in rules.rules})
+        since = self.beyond(above.union(*needs.values()) - {TIMER.name})
+        return {
+            rule.name: self._instant(rule, needs[rule.name], since, now) for rule in rules.rules
+        }
+
+    def _ends(self, gone: Iterable[Deployed], now: float) -> Mapping[Deployed, int]:
+        """The instants up to which rules hold that are removed, or replaced (Law 3 there): beyond
+        what has been published, and not before any that they have been evaluated at. One that waits
+        for the first source of a type, and has not been evaluated, has held for nothing; by arrival
+        a rule ends as soon as it is removed.
+        """
+        if self._by_arrival:
+            return dict.fromkeys(gone, TIME_MIN)
+        ends = {}
+        for one in gone:
+            name = one.rule.name
+            needs, mark = self._deployments.needs(name), self._frontier.mark_at_end(name)
+            published = self._beyond_fronts(needs - {TIMER.name})
+            until = self._instant(one.rule, needs, published, now)
+            if mark <= one.begin and any(map(self._frontier.is_absent, needs)):
+                until = None
+            ends[one] = max(mark, TIME_MIN if until is None else until)
+        return ends
+
+    def _instant(
+        self, rule: Rule, needs: frozenset[str], beyond: int | None, now: float
+    ) -> int | None:
+        """An instant beyond all that a rule may have seen, which is ``beyond`` what it needs of
+        published events. By the clock that is now; and now at the earliest, for one that ticks.
+        """
+        clock = round(now * MICROSECONDS) if self._config.wall_clock else None
+        if not needs - {TIMER.name}:
+            return clock
+        if clock is None or not uses_timer(rule):
+            return beyond
+        return clock if beyond is None else max(clock, beyond)
+
+    def beyond(self, names: Iterable[str]) -> int | None:
+        """An instant beyond all events of these types and all that was evaluated by them; None when
+        there is no event, and by arrival, where whoever evaluates a rule says from when it holds.
+        """
+        names = tuple(names)
+        beyond = self._beyond_fronts(names)
+        if beyond is None or self._by_arrival:
+            return None
+        return max(beyond, *map(self._frontier.evaluated_to, names))
+
+    def _beyond_fronts(self, names: Iterable[str]) -> int | None:
+        fronts = [one for one in map(self._frontier.front_of, names) if one is not None]
+        return max(fronts) + 1 if fronts else None
+
+    def _beyond_ends(
+        self, sinces: Mapping[str, int | None], ends: Mapping[Deployed, int]
+    ) -> Mapping[str, int | None]:
+        """The instants from which new rules hold, none before what it replaces has ended (Law 5 of
+        routing.serving.deployment).
+        """
+        found = dict(sinces)
+        for one, until in ends.items():
+            if one.name in found and until > one.begin:
+                since = found[one.name]
+                found[one.name] = until if since is None else max(since, until)
+        return found
+
+    def _end(self, ends: Mapping[Deployed, int], rules: RuleSet) -> Sequence[Deployed]:
+        """Let rules hold up to these instants, for new ones whose types stay known in between; what
+        has nothing more to find is dropped at once.
+        """
+        ended = [self._deployments.end(one.rule.name, until) for one, until in ends.items()]
+        self._drop([one for one in ended if self._frontier.is_done(one, one.end)], rules)
+        return ended
+
+    def _drop(self, over: Collection[Deployed], rules: RuleSet = NO_RULES) -> None:
+        self._gone += [self._deployments.drop(one.rule.name).rule.name for one in over]
+        self._advertisements.exchange(_mentions_of(over), _mentions_of(_undeployed(rules)))
+
+    def _tell_changed(self) -> None:
+        gone, self._gone = self._gone, []
+        self._frontier.follow_rules(gone)
+        self._on_types()
+        self._on_rules()
+
+
+def _undeployed(rules: RuleSet) -> list[Deployed]:
+    return [Deployed(rule, None, 0, 0) for rule in rules.rules]
+
+
+def _mentions_of(deployed: Iterable[Deployed]) -> list[EventType]:
+    """The types that the rules name, once for each rule that does."""
+    return [schema for one in deployed for schema in one.mentions]
+
+
+def _defined_in(message: Deploy) -> list[str]:
+    statements = parse(message.text, file=message.file).statements
+    return [one.type.text for one in statements if isinstance(one, ast.Rule)]

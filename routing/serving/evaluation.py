@@ -1,0 +1,161 @@
+"""Types, rules and events of one node, as its clients and its status ask after them.
+
+Two do it: a broker that works alone (routing.serving.detection), and one of a network, which
+evaluates its part of the rules (routing.network.stations.divided).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+
+from matcher.model import MICROSECONDS, EventBatch, EventType
+from routing.config import NodeConfig
+from routing.serving.changes import Basis, Frontier, RuleChanges
+from routing.serving.deployment import Deployed
+from routing.serving.sources import Source
+from rules.engine.conflict import Conflict
+from rules.engine.engine import Detections, Placement, kept_by_all
+from rules.engine.intervals import Intervals
+from rules.engine.overrun import Overrun
+from rules.pattern import TIMER
+
+
+class Evaluation(Frontier):
+    """Owner of one node's engine, or of several that are made of it."""
+
+    def __init__(self, basis: Basis) -> None:
+        self._config = basis.config
+        self._engine = Intervals(basis.engine)
+        self._advertisements = basis.advertisements
+        self._deployments = basis.deployments
+        self._on_types = basis.on_types
+        self.changes = RuleChanges(basis, self)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what is decided by it from now on."""
+        self._config = config
+        self.changes.configure(config)
+
+    @property
+    def ticks(self) -> bool:
+        """Whether a rule needs ``Timer`` and the clock drives it."""
+        return self._deployments.need_clock and self._config.wall_clock
+
+    def time(self, now: float) -> int | None:
+        """The mark of Timer, just beyond the last whole second, for nothing ticks between two of
+        them; None where the clock does not count.
+        """
+        if not self.ticks:
+            return None
+        return math.floor(now - self._config.timer_slack_s) * MICROSECONDS + 1
+
+    def is_absent(self, name: str) -> bool:
+        """Whether rules wait for a first advertiser of the type."""
+        known = self._advertisements.find(name)
+        if known is None:
+            return name != TIMER.name
+        return not (known.was_advertised or known.given_up)
+
+    def take_overruns(self) -> Sequence[Overrun]:
+        """The rules that have ended since the last call, having too many composite events."""
+        return self._engine.take_overruns()
+
+    @abstractmethod
+    def placement(self, name: str) -> Placement | None:
+        """Where a rule is evaluated here, if it is, and several places are known."""
+
+    @property
+    @abstractmethod
+    def engines(self) -> Sequence[Intervals]:
+        """The engines that evaluate here."""
+
+    @property
+    def duplicates(self) -> int:
+        """Events that engines dropped as repeats (E1)."""
+        return sum(engine.duplicates for engine in self.engines)
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """How much the engines keep, by name."""
+        return kept_by_all(engine.memory() for engine in self.engines)
+
+    @property
+    def parts(self) -> Sequence[int]:
+        """How many rules each part of an engine evaluates; parts may be evaluated at once."""
+        counts = ([len(names) for names in engine.parts] for engine in self.engines)
+        return [sum(part) for part in zip(*counts, strict=True)]
+
+    # --- what it has found ---
+
+    @property
+    @abstractmethod
+    def marks(self) -> Mapping[str, int]:
+        """Each rule's mark: its composite events before it have been detected."""
+
+    @property
+    @abstractmethod
+    def given(self) -> Mapping[str, int]:
+        """The marks of types that the engine was given, which never go back."""
+
+    @abstractmethod
+    def due_mark(self, deployed: Deployed) -> int:
+        """Up to where a rule's composite events are complete: nothing earlier will come."""
+
+    @abstractmethod
+    def take_conflict(self) -> Conflict | None:
+        """The first event, since the last call, that it dropped since its id is another's."""
+
+    # --- sources ---
+
+    def advertise(self, source: Source, types: Sequence[EventType]) -> None:
+        """Take checked advertisements over."""
+        names = [schema.name for schema in types]
+        floors, absent = self.floors(names), list(filter(self.is_absent, names))
+        for schema in types:
+            self._advertisements.advertise(source, schema, floors[schema.name])
+        if any(self._advertisements[name].mentions for name in absent):
+            self.follow_types()  # a defined type may be published from now on (S12)
+        self.touch(source.floors)
+        self._on_types()
+
+    def follow_types(self) -> None:
+        """Work out anew what each rule needs: types are published that were not before."""
+        self._deployments.rearrange(self._advertisements.published)
+
+    @abstractmethod
+    def floors(self, names: Iterable[str]) -> Mapping[str, int]:
+        """Up to where types were evaluated: what is earlier, and comes now, is late."""
+
+    def withdraw(self, source: Source, names: Sequence[str]) -> None:
+        """A source publishes these types no more."""
+        self.touch(names)
+        if self._advertisements.withdraw(source, names):
+            self._on_types()
+
+    def resume(self, source: Source) -> None:
+        """A source is back."""
+        self.touch(source.floors)
+
+    def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
+        """A source promises."""
+        if source.keep_promise(mark, now):
+            self.touch(source.floors)
+
+    @abstractmethod
+    def touch(self, names: Iterable[str]) -> None:
+        """A source may say something else of these types than before."""
+
+    @abstractmethod
+    def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
+        """Take published events in. ``horizon``: from when on times are too far ahead of the clock.
+
+        Gives the types that rules have waited for, and now wait for no longer.
+        """
+
+    # --- after every input ---
+
+    @abstractmethod
+    def advance(self, now: float) -> Detections | None:
+        """Evaluate what the marks allow; None when no mark has changed."""

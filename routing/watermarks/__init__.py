@@ -1,0 +1,8 @@
+"""Watermarks of types, at one broker, by the words of those who bring their events.
+
+One computation for a broker that works alone and for one of a network: to it a source of the
+broker's own and a child in a tree are both somebody who says up to where a type has come.
+``said``: the words of each; ``watermarks``: what follows for the engine; ``ends``: which types and
+rules nothing more can come of; ``missing``: the types that rules wait for since nobody ever
+published them; ``standing``: all that is known of one type, in one record.
+"""
