@@ -84,8 +84,10 @@ class LinkedTransport(Transport):
         super().close(linger_s)
 
     def _receive_over_links(self) -> tuple[bytes, list[bytes]] | None:
-        ready = {self._by_socket[one] for one, _ in self._ready if one in self._by_socket}
-        for peer in [peer for peer in self._links if peer in ready] if ready else ():
+        ready = [self._by_socket[one] for one, _ in self._ready if one in self._by_socket]
+        if len(ready) > 1:  # both sockets of a link may be, and which link is next goes by turns
+            ready = [peer for peer in self._links if peer in ready]
+        for peer in ready:
             link = self._links[peer]
             frames = link.receive()
             if frames is not None:

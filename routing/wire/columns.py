@@ -38,6 +38,8 @@ from matcher.model import (
 )
 from matcher.single import Row, Single
 from routing.errors import WireError
+from routing.wire import composites
+from routing.wire.composites import Encoded
 from routing.wire.headers import CELLS_MAX, EVENTS_MAX, BatchHeader, CausesHeader
 from routing.wire.schemas import Layout, Strings, known_schema, layout_of
 from routing.wire.singles import only
@@ -104,6 +106,8 @@ def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
         text_id = None if row.text is None else (row.text,)
         values, data = single.encode(row)
         return BatchHeader(schema, 1, (row.source,), text_id, False, values, None), data
+    if isinstance(batch, Encoded):
+        return batch.header, batch.body
     assert 1 <= len(batch) <= EVENTS_MAX, f"a batch of {len(batch)} events"
     body, ids = BodyWriter(), batch.ids
     body.add(batch.time, _INT64)
@@ -158,12 +162,14 @@ def _add_causes(body: BodyWriter, causes: Causes) -> CausesHeader:
 class BodyReader:
     """Takes columns out of a body where Law 1 puts them."""
 
-    __slots__ = ("_body", "_offset")
+    __slots__ = ("_body", "_columns", "_offset")
 
     def __init__(self, body: bytes | memoryview) -> None:
-        # One copy of the whole body: it is aligned wherever the host received it, and arrays on
-        # it are like any others (read-only ones would make kernels compile a second time).
-        self._body = bytearray(body)
+        self._body = body
+        self._columns: bytearray | None = None
+        """A copy of it, made for the first column: that is aligned wherever the host received it,
+        and arrays on it are like any others (read-only ones would make kernels compile a second
+        time)."""
         self._offset = 0
 
     def take(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
@@ -173,13 +179,21 @@ class BodyReader:
         if end > len(self._body):
             raise WireError(f"the body ends after {len(self._body)} bytes; expected {end} or more")
         self._offset = end
-        return np.frombuffer(self._body, dtype, count, start)
+        if self._columns is None:
+            self._columns = bytearray(self._body)
+        return np.frombuffer(self._columns, dtype, count, start)
 
     def take_single(self, header: BatchHeader, layout: Layout) -> Single:
         """The next batch, of one event."""
         start = self._offset
         self._offset = start + layout.single.body.size
         return _single(header, layout, self._body, start)
+
+    def take_encoded(self, header: BatchHeader, layout: Layout) -> Encoded:
+        """The next batch, of one composite event."""
+        found = composites.decode(header, layout, self._body, self._offset)
+        self._offset += len(found.body)
+        return found
 
     def finish_batch(self) -> None:
         """Skip the padding at a batch's end."""
@@ -229,6 +243,8 @@ def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     layout, count, causes = layout_of(header.schema), header.count, header.causes
     if _is_single(header):
         return body.take_single(header, layout)
+    if composites.is_encoded(header):
+        return body.take_encoded(header, layout)
     if len(header.strings) != len(layout.strings):
         raise _mismatch(header, layout)
     columns: list[Column | None] = [None] * len(layout.type.attributes)
