@@ -74,7 +74,7 @@ class LinkedTransport(Transport):
 
     def take_ended(self) -> Sequence[bytes]:
         """The links whose connections have ended by themselves."""
-        ended, self._ended = self._ended, []
+        ended, self._ended, self.has_ended = self._ended, [], False
         return ended
 
     def close(self, linger_s: float) -> None:
@@ -96,6 +96,7 @@ class LinkedTransport(Transport):
             if link.ended:  # and all that came before was received
                 self._end(peer, 0)
                 self._ended.append(peer)
+                self.has_ended = True
         return None
 
     def _open(self, peer: bytes, endpoint: str) -> Link:

@@ -62,6 +62,8 @@ class Transport:
         """Whether ``wait`` has found that a client's message can be received."""
         self.is_readable = False
         """Whether ``wait`` has found anything to be received."""
+        self.has_ended = False
+        """Whether ``take_ended`` has something to give."""
         self._ready: list[tuple[object, int]] = []
         """The events that ``wait`` has found, as the poller tells them."""
         self._closed: OrderedDict[bytes, None] = OrderedDict()

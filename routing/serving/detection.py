@@ -162,7 +162,8 @@ class Detection:
 
     def advance(self, now: float) -> Detections | None:
         """Evaluate what the marks allow; None when no mark has changed."""
-        self._drop_over()
+        if self._deployments.has_ending:
+            self._drop_over()
         changed = self.watermarks.refresh(now)
         if not (changed or self._pending) or not len(self._deployments):
             return None
