@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from matcher.model import (
+    ATTRIBUTES_MAX,
     Bools,
     Causes,
     Column,
@@ -32,7 +33,6 @@ from matcher.model import (
     EventIds,
     Int32s,
     Int64s,
-    Kind,
     StringColumn,
     UInt64s,
 )
@@ -44,6 +44,8 @@ from routing.wire.headers import CELLS_MAX, EVENTS_MAX, BatchHeader, CausesHeade
 from routing.wire.schemas import Layout, Strings, known_schema, layout_of
 from routing.wire.singles import only
 
+_FEW_EVENTS = CELLS_MAX // (4 + ATTRIBUTES_MAX)
+"""So many of any type have less than CELLS_MAX values."""
 _INT64, _UINT64, _FLOAT64 = np.dtype("<i8"), np.dtype("<u8"), np.dtype("<f8")
 _INT32, _BYTE, _BOOL = np.dtype("<i4"), np.dtype("u1"), np.dtype("?")
 
@@ -56,17 +58,16 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 class BodyWriter:
     """Collects columns by width and puts them one after another (Law 1)."""
 
-    __slots__ = ("_bytes", "_halves", "_words")
+    __slots__ = ("_by_width",)
 
     def __init__(self) -> None:
-        self._words: list[bytes] = []
-        self._halves: list[bytes] = []
-        self._bytes: list[bytes] = []
+        self._by_width: dict[int, list[bytes]] = {8: [], 4: [], 1: []}
 
     def add(self, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
         """Add one column."""
-        data = array.astype(dtype, copy=False).tobytes()
-        (self._words, self._halves, self._bytes)[(8, 4, 1).index(dtype.itemsize)].append(data)
+        if array.dtype is not dtype:
+            array = array.astype(dtype)
+        self._by_width[dtype.itemsize].append(array.tobytes())
 
     def add_strings(self, column: StringColumn) -> Strings:
         """Add the codes of a string column; gives its dictionary for the header (Law 2)."""
@@ -80,7 +81,7 @@ class BodyWriter:
 
     def finish(self) -> bytes:
         """The body, padded to a multiple of eight bytes."""
-        body = b"".join((*self._words, *self._halves, *self._bytes))
+        body = b"".join(chain.from_iterable(self._by_width.values()))
         return body + bytes(-len(body) % 8)
 
 
@@ -100,7 +101,7 @@ def encode_batches(
 
 def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
     """A batch of 1 to EVENTS_MAX events as header and body."""
-    _, schema, single = known_schema(batch.type)
+    _, schema, single, dtypes = known_schema(batch.type)
     if isinstance(batch, Single):
         row = batch.row
         text_id = None if row.text is None else (row.text,)
@@ -113,11 +114,11 @@ def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
     body.add(batch.time, _INT64)
     sources, texts = _add_ids(body, ids)
     strings = []
-    for attribute, column in zip(batch.type.attributes, batch.columns, strict=True):
+    for dtype, column in zip(dtypes, batch.columns, strict=True):
         if isinstance(column, StringColumn):
             strings.append(body.add_strings(column))
         else:
-            body.add(column, _WIRE_DTYPES[attribute.kind])
+            body.add(column, dtype)
     causes = None if batch.causes is None else _add_causes(body, batch.causes)
     header = BatchHeader(
         schema,
@@ -129,13 +130,6 @@ def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
         causes,
     )
     return header, body.finish()
-
-
-_WIRE_DTYPES: dict[Kind, np.dtype[Any]] = {
-    Kind.INT: _INT64,
-    Kind.FLOAT: _FLOAT64,
-    Kind.BOOL: _BOOL,
-}
 
 
 def _add_ids(body: BodyWriter, ids: EventIds) -> tuple[Strings, Strings | None]:
@@ -231,6 +225,8 @@ def _is_single(header: BatchHeader) -> bool:
 
 def _check_cells(headers: Sequence[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
+    if sum([header.count for header in headers]) <= _FEW_EVENTS:
+        return
     cells = sum(
         [header.count * (4 + len(layout_of(header.schema).type.attributes)) for header in headers]
     )
