@@ -174,14 +174,16 @@ def _trial(brokers: Mapping[str, BrokerProcess], pace: float, seconds: float, si
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Events published, and not acknowledged; the seconds that took; and those from ``publish`` to
-    each composite event in the sink's hands.
+    """Events published, and not acknowledged; the seconds that took; those from ``publish`` to
+    each composite event in the sink's hands; and when the sink got something, in seconds since the
+    epoch.
     """
 
     events: int
     left: int
     seconds: float
     latencies_s: list[float]
+    came_at: list[float]
 
 
 def flow(
@@ -204,9 +206,9 @@ def flow(
             watch()
         ended = [source.recv() for source in sources]
         sink.send("stop when nothing comes any more")
-        latencies: list[float] = sink.recv()
+        latencies, came_at = sink.recv()
     events, left = sum(count for count, _, _ in ended), sum(left for _, _, left in ended)
-    return Load(events, left, max(took for _, took, _ in ended), latencies)
+    return Load(events, left, max(took for _, took, _ in ended), latencies, came_at)
 
 
 def _source(
@@ -244,10 +246,10 @@ def _batch(kind: EventType, first: int, number: int, size: int) -> EventBatch:
 
 
 def _sink(pipe: Connection, endpoint: str) -> None:
-    """Take what comes, and tell how late each event came once nothing comes any more. Composite
-    events of what was published before may still come first; they do not count.
+    """Take what comes, and tell how late each event came, and when any did, once nothing comes any
+    more. Composite events of what was published before may still come first; they do not count.
     """
-    late: list[float] = []
+    late, came_at = list[float](), list[float]()
     begun = time.time() * 1e6
     with Subscriber(endpoint, *WANTED, credit=65_536) as subscriber:
         pipe.send("ready")
@@ -260,11 +262,12 @@ def _sink(pipe: Connection, endpoint: str) -> None:
                     break
             else:
                 now = time.time()
+                came_at.append(now)
                 for batch in delivery.batches:
                     late += (now - batch.time[batch.time >= begun] / 1e6).tolist()
             is_ending = is_ending or pipe.poll()
         pipe.recv()
-        pipe.send(late)
+        pipe.send((late, came_at))
         pipe.recv()
 
 

@@ -61,6 +61,13 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def line(row: Row) -> str:
+    """A row by itself, as it is said when it has been measured."""
+    name, value, unit, baseline_name, baseline, ratio, note = _cells(row)
+    beside = f"{baseline_name} {baseline}, ratio {ratio}" if baseline else ""
+    return "; ".join(part for part in (f"{name}: {value} {unit}".rstrip(), beside, note) if part)
+
+
 def document(rows: Mapping[str, Sequence[Row]]) -> str:
     """The figures of several benchmarks, by name, and what they were measured on, as JSON."""
     machine = {

@@ -45,13 +45,12 @@ class Lookout:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         """One that is open all the while."""
-        self._due = 0.0
+        self.due_at = 0.0
+        """When to look again, in seconds of its host's clock."""
 
     def look(self, now: float) -> None:
-        """Look, unless that was done within the last second; ``now`` in seconds."""
-        if now < self._due:
-            return
-        self._due = now + LOOK_S
+        """Look; ``now`` in seconds."""
+        self.due_at = now + LOOK_S
         try:
             os.close(os.dup(self._descriptor))
         except OSError as error:

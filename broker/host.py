@@ -93,10 +93,12 @@ class Host:
                     node.receive_together(self._read(message, now), now)
                 else:
                     node.receive_frames(*message, now)
-            self._lose(unreachable, now)
+            if unreachable or transport.has_ended:
+                self._lose(unreachable, now)
             if woken:
                 self._take_wakes()
-            self._lookout.look(now)
+            if now >= self._lookout.due_at:
+                self._lookout.look(now)
             if timer is not None and timer <= now:
                 node.handle_timer(clock.now())
             self._carry_out_rest()

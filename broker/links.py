@@ -75,7 +75,11 @@ class LinkedTransport(Transport):
 
     def take_ended(self) -> Sequence[bytes]:
         """The links whose connections have ended by themselves."""
+<<<<<<< HEAD
         ended, self._ended = [*super().take_ended(), *self._ended], []
+=======
+        ended, self._ended, self.has_ended = self._ended, [], False
+>>>>>>> c4d143d0b165e58c4ac81ca38e60fb932b606013
         return ended
 
     def close(self, linger_s: float) -> None:
@@ -85,8 +89,10 @@ class LinkedTransport(Transport):
         super().close(linger_s)
 
     def _receive_over_links(self) -> tuple[bytes, list[bytes]] | None:
-        ready = {self._by_socket[one] for one, _ in self._ready if one in self._by_socket}
-        for peer in [peer for peer in self._links if peer in ready] if ready else ():
+        ready = [self._by_socket[one] for one, _ in self._ready if one in self._by_socket]
+        if len(ready) > 1:  # both sockets of a link may be, and which link is next goes by turns
+            ready = [peer for peer in self._links if peer in ready]
+        for peer in ready:
             link = self._links[peer]
             frames = link.receive()
             if frames is not None:
@@ -95,6 +101,7 @@ class LinkedTransport(Transport):
             if link.ended:  # and all that came before was received
                 self._end(peer, 0)
                 self._ended.append(peer)
+                self.has_ended = True
         return None
 
     def _open(self, peer: bytes, endpoint: str) -> Link:

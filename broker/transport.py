@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import zmq
+from zmq.backend import zmq_poll
 
 from broker.errors import AddressTaken, ConfigurationError
 from broker.frames import (
@@ -74,6 +75,10 @@ class Transport:
         self._send = sender(self._socket)
         self._readable = False
         """Whether ``wait`` has found that a client's message can be received."""
+        self.is_readable = False
+        """Whether ``wait`` has found anything to be received."""
+        self.has_ended = False
+        """Whether ``take_ended`` has something to give."""
         self._ready: list[tuple[object, int]] = []
         """The events that ``wait`` has found, as the poller tells them."""
         self._closed: OrderedDict[bytes, None] = OrderedDict()
@@ -111,15 +116,16 @@ class Transport:
         Gives whether a watched descriptor is readable.
         """
         pause_ms = None if seconds is None else math.ceil(seconds * 1000) if seconds > 0 else 0
-        ready = self._ready = self._poller.poll(pause_ms)
-        # The socket was registered first, so it comes first.
-        self._readable = bool(ready) and ready[0][0] is self._socket
-        return any(type(one) is int for one, _ in ready)
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether ``wait`` has found anything to be received."""
-        return any(type(one) is not int for one, _ in self._ready)
+        self._readable = self.is_readable = is_woken = False
+        ready = self._ready = zmq_poll(self._poller.sockets, -1 if pause_ms is None else pause_ms)
+        for one, _ in ready:
+            if type(one) is int:
+                is_woken = True
+            else:
+                self.is_readable = True
+                if one is self._socket:
+                    self._readable = True
+        return is_woken
 
     def receive(self) -> tuple[bytes, list[bytes]] | None:
         """The message that ``wait`` has found, peer and frames; None when there is none.

@@ -459,6 +459,10 @@ class EventBatch:
             None if self.causes is None else self.causes.take(indices),
         )
 
+    def with_ids(self, ids: EventIds) -> EventBatch:
+        """The same events with other ids."""
+        return EventBatch(self.type, self.time, ids, self.columns, self.causes)
+
     def event(self, place: int) -> Event:
         """One event as a row."""
         return next(self.take(slice(place, place + 1)).events())

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
 from matcher.single import Single
+from routing.wire.composites import Encoded
 
 
 class Extent(Struct, frozen=True, gc=False):
@@ -28,6 +29,8 @@ def least_time(batch: EventBatch) -> int:
     """The least event time of a batch that is not empty."""
     if isinstance(batch, Single):
         return batch.row.time
+    if isinstance(batch, Encoded):
+        return batch.at
     return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.min())
 
 
@@ -35,6 +38,8 @@ def greatest_time(batch: EventBatch) -> int:
     """The greatest event time of a batch that is not empty."""
     if isinstance(batch, Single):
         return batch.row.time
+    if isinstance(batch, Encoded):
+        return batch.at
     return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.max())
 
 

@@ -44,8 +44,9 @@ def command(
 ) -> None:
     """Run the project's own benchmarks and print one table.
 
-    A measure that fails has a row that says so and the exit status 1; what else was measured is
-    printed and written all the same, as it is when this is interrupted.
+    Each figure is said on standard error and written as soon as it is measured. A measure that
+    fails has a row that says so and the exit status 1; what else was measured is printed and
+    written all the same, as it is when this is interrupted.
 
     `rexmq bench calibrate` is apart from them: it measures what the engine `auto` takes the
     parts of a detection to cost, and writes it where `auto` finds it (--costs, else REXMQ_COSTS,
@@ -86,11 +87,12 @@ def _measure(names: list[str], quick: bool, json: Path | None) -> None:
             rows[name] = []
             for row in report.attempted(name, lambda name=name: _benchmark(name).run(quick)):
                 rows[name].append(row)
+                print(report.line(row), file=sys.stderr, flush=True)
+                if json is not None:
+                    write_text(json, report.document(rows))
     finally:
         measured = [row for of in rows.values() for row in of]
         print(report.table(measured))
-        if json is not None:
-            write_text(json, report.document(rows))
     if any(row.value is None for row in measured):
         raise typer.Exit(REFUSED)
 

@@ -28,7 +28,7 @@ from routing.effects import Close, Send
 from routing.messages import Code, Confirmed, Refused, Welcome
 from routing.session import Lost, Result, Session
 
-PAUSE_MIN_S, PAUSE_MAX_S = 0.05, 5.0
+PAUSE_MIN_S, PAUSE_MAX_S = 0.05, 1.0
 """The first pause before a link is made again, and the longest, in seconds."""
 GOODBYE_S = 2.0
 """How long, in seconds, a closing client's last messages have to leave."""

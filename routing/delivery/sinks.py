@@ -42,9 +42,10 @@ from routing.errors import Refusal
 from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.order import greatest_time
 from routing.serving.deployment import Deployed, Deployments
+from routing.wire.composites import Encoded
 from routing.wire.extent import EXTENT_MAX, extent_of
 from rules.engine.engine import Detections
-from rules.engine.intervals import told
+from rules.engine.intervals import is_told, told
 from rules.pattern import TIMER
 
 JOINED_BATCHES_MAX = 64
@@ -116,9 +117,10 @@ class Sink:
 
     def offer_found(self, parcel: Parcel) -> None:
         """Queue composite events that are due, as clients are told of them."""
-        batches = told(parcel.batches)
-        if any(map(operator.is_not, batches, parcel.batches)):
-            parcel = Parcel.of(batches, parcel.subscriptions, parcel.order, parcel.late)
+        if not all(map(_is_told, parcel.batches)):
+            batches = told(parcel.batches)
+            if any(map(operator.is_not, batches, parcel.batches)):
+                parcel = Parcel.of(batches, parcel.subscriptions, parcel.order, parcel.late)
         self.offer(parcel)
 
     def must_hold(self, parcel: Parcel, *, is_joined: bool) -> bool:
@@ -211,6 +213,11 @@ class Sink:
             self._queue.appendleft(rest)
         self._queued -= parcel.events
         return parcel
+
+
+def _is_told(batch: EventBatch) -> bool:
+    """Whether it is plain, without a look at columns, that clients are told of it as it is."""
+    return isinstance(batch, Encoded) and is_told(batch.rule)
 
 
 class Sinks:

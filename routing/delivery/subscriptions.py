@@ -25,7 +25,7 @@ from matcher.spelling import spelled
 from routing.delivery.parcel import Parcel, SubscriptionNumbers, order_of
 from routing.delivery.selection import BITS_MAX, Pattern
 from routing.errors import Refusal
-from routing.messages import Code
+from routing.messages import Code, Delivery
 from rules.errors import RuleErrors
 from rules.subscription import Subscription, check_filter, parse_subscription
 from rules.syntax.parser import parse_filter
@@ -255,7 +255,12 @@ def parcel_of(
     """The parcel of one sink, by its patterns in each batch; None for nothing."""
     if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
         found = patterns[0]
-        return Parcel.of(tuple(batches), (found[0][0],), None, late) if found else None
+        if not found:
+            return None
+        return Parcel(Delivery(tuple(batches), (found[0][0],), None, 0, late), 1)
+    if all(len(found) == 1 and found[0][1] is None for found in patterns):  # all of each
+        alike = tuple(found[0][0] for found in patterns)
+        return Parcel.of(tuple(batches), alike, _unless_rising(order), late)
     parts: list[EventBatch] = []
     subscriptions: list[SubscriptionNumbers] = []
     places: list[Int64s] = []
@@ -275,3 +280,8 @@ def parcel_of(
         ranks[order] = np.arange(start)
         matched = order_of([ranks[own] for own in places])
     return Parcel.of(tuple(parts), tuple(subscriptions), matched, late)
+
+
+def _unless_rising(order: Int64s | None) -> Int64s | None:
+    """An order; None where it says that events come as they are."""
+    return None if order is None or (order[1:] > order[:-1]).all() else order

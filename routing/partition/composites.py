@@ -29,7 +29,7 @@ def numbered(batch: EventBatch, ranks: Mapping[str, int]) -> EventBatch:
     sequence = of_source << _RULE_SHIFT
     if len(batch) > 1:  # one alone, which is common, is the first of its instant
         sequence += _places(batch.time, of_source)
-    return replace(batch, ids=replace(batch.ids, sequence=sequence))
+    return batch.with_ids(replace(batch.ids, sequence=sequence))
 
 
 def _places(times: Int64s, of_source: Int64s) -> Int64s:

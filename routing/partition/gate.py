@@ -13,7 +13,7 @@ Temps before 40 s can.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,13 +50,16 @@ class Windows:
         ended = bisect_left(self._ends, time)
         del self._starts[:ended], self._ends[:ended]
 
-    def meet(self, earliest: int, latest: int) -> bool:
-        """Whether some of that time lies in one of them."""
-        first, behind = self._between(earliest, latest)
-        return first < behind
+    @property
+    def span(self) -> tuple[int, int]:
+        """The start of the first and the end of the last."""
+        return self._starts[0], self._ends[-1]
 
     def hold(self, times: Int64s) -> Bools:
         """bool[n]: which times lie in one of them."""
+        if len(times) == 1:  # common
+            first, behind = self._between(int(times[0]), int(times[0]))
+            return np.array((first < behind,))
         first, behind = self._between(int(times.min()), int(times.max()))
         if first == behind:
             return np.zeros(len(times), np.bool_)
@@ -107,19 +110,24 @@ class WindowsByKey:
                 del self.by_key[key]
         self._grown, self._left = 0, sum(map(len, self.by_key.values()))
 
-    def meet(self, key: Values, earliest: int, latest: int) -> bool:
-        """Whether events with these values may be asked for that are no earlier, nor later."""
-        found = (self.by_key.get(one) for one in {key, ANY})
-        return any(one is not None and one.meet(earliest, latest) for one in found)
+    def span(self, key: Values) -> tuple[int, int]:
+        """A time in which all lies that is asked for of events with these values; of such there
+        are windows.
+        """
+        spans = [windows.span for windows in self._of(key)]
+        return min([first for first, _ in spans]), max([last for _, last in spans])
 
     def hold(self, key: Values, times: Int64s) -> Bools:
         """bool[n]: which times of events with these values are asked for."""
-        found: Bools = np.zeros(len(times), np.bool_)
-        for one in {key, ANY}:
-            windows = self.by_key.get(one)
-            if windows is not None:
-                found |= windows.hold(times)
-        return found
+        found: Bools | None = None
+        for windows in self._of(key):
+            held = windows.hold(times)
+            found = held if found is None else found | held
+        return np.zeros(len(times), np.bool_) if found is None else found
+
+    def _of(self, key: Values) -> list[Windows]:
+        own, any_ = self.by_key.get(key), self.by_key.get(ANY)
+        return [one for one in ((own,) if key == ANY else (own, any_)) if one]
 
 
 def _key_of(values: Values, around: Around) -> Values:
@@ -240,22 +248,15 @@ class Gate:
                     del self._kept[name][key]
 
     def _release(self, windows: Mapping[str, WindowsByKey]) -> list[Stored]:
-        touched = []
+        touched: list[Stored] = []
         for name, by_key in self._kept.items():
             asked = windows[name]
             for key in list(by_key) if ANY in asked.by_key else asked.by_key.keys() & by_key.keys():
-                kept, by_key[key] = by_key[key], []
-                for one in kept:
-                    if not asked.meet(key, one.earliest, one.latest):
-                        by_key[key].append(one)
-                        continue
-                    found = asked.hold(key, one.times)
-                    if not found.all():
-                        left = ~found
-                        by_key[key].append(_kept(one.stored, one.places[left], one.times[left]))
-                    if found.any():
-                        one.stored.passing[one.places[found]] = True
-                        touched.append(one.stored)
+                near, by_key[key] = _parted(by_key[key], *asked.span(key))
+                if near:
+                    # All at once: most have few events, or one.
+                    found = asked.hold(key, np.concatenate([one.times for one in near]))
+                    touched += _let_pass(near, found, by_key[key])
         return touched
 
     def _no_windows(self) -> dict[str, WindowsByKey]:
@@ -283,5 +284,36 @@ def _all(by_key: Mapping[Values, Iterable[_Kept]]) -> Iterator[_Kept]:
         yield from kept
 
 
+def _parted(kept: Iterable[_Kept], first: int, last: int) -> tuple[list[_Kept], list[_Kept]]:
+    """Those of which some may lie in that time, and the others."""
+    near, others = list[_Kept](), list[_Kept]()
+    for one in kept:
+        (near if one.earliest <= last and one.latest >= first else others).append(one)
+    return near, others
+
+
+def _let_pass(near: Sequence[_Kept], found: Bools, left: list[_Kept]) -> Iterator[Stored]:
+    """Let those pass that were ``found``, bool[n] for all one after another; what stays is added
+    to what is ``left``. Gives where something passes.
+    """
+    start = 0
+    for one in near:
+        end = start + len(one.places)
+        own = found[start:end]
+        count, start = np.count_nonzero(own), end
+        if count == len(own):
+            one.stored.passing[one.places] = True
+        elif count:
+            one.stored.passing[one.places[own]] = True
+            left.append(_kept(one.stored, one.places[~own], one.times[~own]))
+        else:
+            left.append(one)
+        if count:
+            yield one.stored
+
+
 def _kept(stored: Stored, places: Int64s, times: Int64s) -> _Kept:
+    if len(times) == 1:  # common
+        time = int(times[0])
+        return _Kept(stored, places, times, time, time)
     return _Kept(stored, places, times, int(times.min()), int(times.max()))

@@ -10,7 +10,7 @@ anybody where the host's ``now`` is not seconds since the epoch.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from matcher.model import MICROSECONDS
 from matcher.times import time_text
@@ -29,7 +29,7 @@ def horizon_of(config: NodeConfig, now: float) -> int:
     return min(round(now * MICROSECONDS) + config.ahead_max_us, FAR)
 
 
-class Ahead(NamedTuple):
+class Ahead(Struct, frozen=True, gc=False):
     """A broker's clock, and the latest time that it takes (FAR: any), in microseconds."""
 
     clock: int

@@ -138,7 +138,8 @@ class Detection(Evaluation):
 
     def advance(self, now: float) -> Detections | None:
         """Evaluate what the marks allow; None when no mark has changed."""
-        self.changes.drop_over()
+        if self._deployments.has_ending:
+            self.changes.drop_over()
         clock = self.time(now)
         if not (self._dirty or self._pending or clock is not None) or not len(self._deployments):
             return None

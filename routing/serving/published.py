@@ -63,8 +63,6 @@ class PublishedIds:
 
     def sift(self, batches: Sequence[EventBatch]) -> Sifted:
         """The events of a source that are new; those with ids are remembered."""
-        if not any(map(_has_ids, batches)):
-            return Sifted(tuple(batches))
         return self._sift(None, batches, self._window(_OTHERS), remember=True)
 
     def unseen(self, whole: str | None, batches: Sequence[EventBatch]) -> Sifted:
@@ -129,8 +127,13 @@ def _key(whole: str, batches: Sequence[EventBatch]) -> tuple[str, bool]:
     return whole, bool(batches) and batches[0].causes is not None
 
 
-def _has_ids(batch: EventBatch) -> bool:
-    return (batch.row.text if isinstance(batch, Single) else batch.ids.text) is not None
+def have_ids(batches: Sequence[EventBatch]) -> bool:
+    """Whether any of these events came with an id (Law 3)."""
+    for batch in batches:
+        text = batch.row.text if isinstance(batch, Single) else batch.ids.text
+        if text is not None:
+            return True
+    return False
 
 
 def _names(whole: str | None, batch: EventBatch) -> Sequence[str] | None:

@@ -56,7 +56,7 @@ from routing.serving.intake import Intake, check_schema, newer, take_in
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
 from routing.serving.parts import as_known
-from routing.serving.published import PublishedIds, Sifted
+from routing.serving.published import PublishedIds, Sifted, have_ids
 from routing.serving.rates import Rates
 from routing.serving.sources import FAR, Source, Sources
 from routing.serving.status import (
@@ -218,15 +218,16 @@ class Service:
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
-        ahead = self._ahead(source)
+        horizon = self._horizon
+        ahead = self._ahead(source, horizon)
         intake = self._take_in(source, message.batches, ahead)
         self._credit.spend(source, intake.events)
-        self._take_over(source, intake)
+        self._take_over(source, intake, horizon)
         for rejection in intake.rejections:
             self._send(link.peer, rejection)
         # By what was refused as too far ahead nothing can be promised either.
         if not (intake.ahead and ahead.refuses(message.promise)):
-            self._take_promise(link, source, message.promise)
+            self._take_promise(link, source, message.promise, ahead)
         if message.acks is Acks.BROKER:
             self._unacknowledged[link.peer] = link
 
@@ -234,6 +235,8 @@ class Service:
         whole = source.whole
         if whole is None:
             intake = take_in(source, batches, ahead)
+            if not (intake.late or have_ids(intake.taken)):  # common
+                return intake
             unseen = Sifted(tuple(batches))
             if intake.late:
                 # What repeats an event that was taken is a duplicate, however late it comes.
@@ -249,11 +252,11 @@ class Service:
         joined = self._published.joined(whole, intake.taken)
         return intake.sifted(batches, unseen, joined, late=late)
 
-    def _take_over(self, source: Source, intake: Intake) -> None:
+    def _take_over(self, source: Source, intake: Intake, horizon: int) -> None:
         source.last_sequence = intake.last_sequence
         if intake.taken:
             source.note(first_time(intake.taken[0]), intake.front)
-            self._take(source, intake.taken, intake.accepted)
+            self._take(source, intake.taken, intake.accepted, horizon)
         if intake.duplicates or intake.rejected:
             source.duplicates += intake.duplicates
             source.rejected += intake.rejected
@@ -264,14 +267,16 @@ class Service:
             text = "events ahead of the clock"
             self._log("warning", text, source=source.name, events=intake.ahead)
 
-    def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
+    def _take(
+        self, source: Source, batches: tuple[EventBatch, ...], events: int, horizon: int
+    ) -> None:
         source.events += events
         self._rates.received += events
         self._offer(source, batches)
         if not self._gathers:
             for sink in self._sinks.touched:
                 self._send_due(sink)
-        given_up = self._detection.push(batches, self._horizon)
+        given_up = self._detection.push(batches, horizon)
         if given_up:
             self._log("warning", "rules wait no longer", types=given_up)
 
@@ -299,13 +304,13 @@ class Service:
         )
 
     def _receive_promise(self, link: Link, message: Promise) -> None:
-        self._take_promise(link, self._source_of(link), message.mark)
+        source = self._source_of(link)
+        self._take_promise(link, source, message.mark, self._ahead(source, self._horizon))
 
-    def _take_promise(self, link: Link, source: Source, mark: int | None) -> None:
+    def _take_promise(self, link: Link, source: Source, mark: int | None, ahead: Ahead) -> None:
         """Take a promise over, or refuse one that is too far ahead, which then counts for
         nothing.
         """
-        ahead = self._ahead(source)
         if mark is not None and ahead.refuses(mark):
             reason = f"a promise ahead of the clock: {ahead.describe(mark)}"
             self._send(link.peer, Rejected(Code.AHEAD, (), reason))
@@ -313,10 +318,10 @@ class Service:
         else:
             self._detection.keep_promise(source, mark, self._moment.now)
 
-    def _ahead(self, source: Source) -> Ahead:
+    def _ahead(self, source: Source, horizon: int) -> Ahead:
         """How far ahead of the clock a source's events and promises may be."""
         clock = round(self._moment.now * MICROSECONDS)
-        return Ahead(clock, FAR if source.replays else self._horizon)
+        return Ahead(clock, FAR if source.replays else horizon)
 
     @property
     def _horizon(self) -> int:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from matcher.model import (
+    ATTRIBUTES_MAX,
     Bools,
     Causes,
     Column,
@@ -32,16 +33,19 @@ from matcher.model import (
     EventIds,
     Int32s,
     Int64s,
-    Kind,
     StringColumn,
     UInt64s,
 )
 from matcher.single import Row, Single
 from routing.errors import WireError
+from routing.wire import composites
+from routing.wire.composites import Encoded
 from routing.wire.headers import CELLS_MAX, EVENTS_MAX, BatchHeader, CausesHeader
 from routing.wire.schemas import Layout, Strings, known_schema, layout_of
 from routing.wire.singles import only
 
+_FEW_EVENTS = CELLS_MAX // (4 + ATTRIBUTES_MAX)
+"""So many of any type have less than CELLS_MAX values."""
 _INT64, _UINT64, _FLOAT64 = np.dtype("<i8"), np.dtype("<u8"), np.dtype("<f8")
 _INT32, _BYTE, _BOOL = np.dtype("<i4"), np.dtype("u1"), np.dtype("?")
 
@@ -54,17 +58,16 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 class BodyWriter:
     """Collects columns by width and puts them one after another (Law 1)."""
 
-    __slots__ = ("_bytes", "_halves", "_words")
+    __slots__ = ("_by_width",)
 
     def __init__(self) -> None:
-        self._words: list[bytes] = []
-        self._halves: list[bytes] = []
-        self._bytes: list[bytes] = []
+        self._by_width: dict[int, list[bytes]] = {8: [], 4: [], 1: []}
 
     def add(self, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
         """Add one column."""
-        data = array.astype(dtype, copy=False).tobytes()
-        (self._words, self._halves, self._bytes)[(8, 4, 1).index(dtype.itemsize)].append(data)
+        if array.dtype is not dtype:
+            array = array.astype(dtype)
+        self._by_width[dtype.itemsize].append(array.tobytes())
 
     def add_strings(self, column: StringColumn) -> Strings:
         """Add the codes of a string column; gives its dictionary for the header (Law 2)."""
@@ -78,7 +81,7 @@ class BodyWriter:
 
     def finish(self) -> bytes:
         """The body, padded to a multiple of eight bytes."""
-        body = b"".join((*self._words, *self._halves, *self._bytes))
+        body = b"".join(chain.from_iterable(self._by_width.values()))
         return body + bytes(-len(body) % 8)
 
 
@@ -98,22 +101,24 @@ def encode_batches(
 
 def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
     """A batch of 1 to EVENTS_MAX events as header and body."""
-    _, schema, single = known_schema(batch.type)
+    _, schema, single, dtypes = known_schema(batch.type)
     if isinstance(batch, Single):
         row = batch.row
         text_id = None if row.text is None else (row.text,)
         values, data = single.encode(row)
         return BatchHeader(schema, 1, (row.source,), text_id, False, values, None), data
+    if isinstance(batch, Encoded):
+        return batch.header, batch.body
     assert 1 <= len(batch) <= EVENTS_MAX, f"a batch of {len(batch)} events"
     body, ids = BodyWriter(), batch.ids
     body.add(batch.time, _INT64)
     sources, texts = _add_ids(body, ids)
     strings = []
-    for attribute, column in zip(batch.type.attributes, batch.columns, strict=True):
+    for dtype, column in zip(dtypes, batch.columns, strict=True):
         if isinstance(column, StringColumn):
             strings.append(body.add_strings(column))
         else:
-            body.add(column, _WIRE_DTYPES[attribute.kind])
+            body.add(column, dtype)
     causes = None if batch.causes is None else _add_causes(body, batch.causes)
     header = BatchHeader(
         schema,
@@ -125,13 +130,6 @@ def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
         causes,
     )
     return header, body.finish()
-
-
-_WIRE_DTYPES: dict[Kind, np.dtype[Any]] = {
-    Kind.INT: _INT64,
-    Kind.FLOAT: _FLOAT64,
-    Kind.BOOL: _BOOL,
-}
 
 
 def _add_ids(body: BodyWriter, ids: EventIds) -> tuple[Strings, Strings | None]:
@@ -158,12 +156,14 @@ def _add_causes(body: BodyWriter, causes: Causes) -> CausesHeader:
 class BodyReader:
     """Takes columns out of a body where Law 1 puts them."""
 
-    __slots__ = ("_body", "_offset")
+    __slots__ = ("_body", "_columns", "_offset")
 
     def __init__(self, body: bytes | memoryview) -> None:
-        # One copy of the whole body: it is aligned wherever the host received it, and arrays on
-        # it are like any others (read-only ones would make kernels compile a second time).
-        self._body = bytearray(body)
+        self._body = body
+        self._columns: bytearray | None = None
+        """A copy of it, made for the first column: that is aligned wherever the host received it,
+        and arrays on it are like any others (read-only ones would make kernels compile a second
+        time)."""
         self._offset = 0
 
     def take(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
@@ -173,13 +173,21 @@ class BodyReader:
         if end > len(self._body):
             raise WireError(f"the body ends after {len(self._body)} bytes; expected {end} or more")
         self._offset = end
-        return np.frombuffer(self._body, dtype, count, start)
+        if self._columns is None:
+            self._columns = bytearray(self._body)
+        return np.frombuffer(self._columns, dtype, count, start)
 
     def take_single(self, header: BatchHeader, layout: Layout) -> Single:
         """The next batch, of one event."""
         start = self._offset
         self._offset = start + layout.single.body.size
         return _single(header, layout, self._body, start)
+
+    def take_encoded(self, header: BatchHeader, layout: Layout) -> Encoded:
+        """The next batch, of one composite event."""
+        found = composites.decode(header, layout, self._body, self._offset)
+        self._offset += len(found.body)
+        return found
 
     def finish_batch(self) -> None:
         """Skip the padding at a batch's end."""
@@ -217,6 +225,8 @@ def _is_single(header: BatchHeader) -> bool:
 
 def _check_cells(headers: Sequence[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
+    if sum([header.count for header in headers]) <= _FEW_EVENTS:
+        return
     cells = sum(
         [header.count * (4 + len(layout_of(header.schema).type.attributes)) for header in headers]
     )
@@ -229,6 +239,8 @@ def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     layout, count, causes = layout_of(header.schema), header.count, header.causes
     if _is_single(header):
         return body.take_single(header, layout)
+    if composites.is_encoded(header):
+        return body.take_encoded(header, layout)
     if len(header.strings) != len(layout.strings):
         raise _mismatch(header, layout)
     columns: list[Column | None] = [None] * len(layout.type.attributes)

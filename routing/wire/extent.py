@@ -8,12 +8,14 @@ goes beyond it, but for a single event that is longer by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
 from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Single
+from routing.wire.composites import Encoded
 from routing.wire.frames import FRAME_MAX
 from routing.wire.headers import EVENTS_MAX
 
@@ -29,6 +31,8 @@ def extent(batch: EventBatch) -> int:
     if isinstance(batch, Single):
         texts = (len(value) for value in batch.row.values if isinstance(value, str))
         return ROW + 9 * len(batch.row.values) + sum(texts)
+    if isinstance(batch, Encoded):
+        return ROW + len(batch.body) + sum(map(len, chain.from_iterable(batch.texts)))
     size = batch.time.nbytes + _ids(batch.ids)
     for column in batch.columns:
         size += _texts(column) if isinstance(column, StringColumn) else column.nbytes

@@ -8,9 +8,10 @@ more than a look-up.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 
 from matcher.errors import SchemaError
 from matcher.model import ATTRIBUTES_MAX, Attribute, EventType, Kind
@@ -21,6 +22,14 @@ from routing.wire.singles import SingleForm
 _CACHED_SCHEMAS_MAX = 4_096
 
 Strings: TypeAlias = tuple[str, ...]
+Known: TypeAlias = tuple[EventType, msgspec.Raw, SingleForm, tuple[np.dtype[Any], ...]]
+"""A type, its bytes, the form of one event, and how each attribute's column lies in a body."""
+_DTYPES: dict[Kind, np.dtype[Any]] = {
+    Kind.INT: np.dtype("<i8"),
+    Kind.FLOAT: np.dtype("<f8"),
+    Kind.BOOL: np.dtype("?"),
+    Kind.STRING: np.dtype("<i4"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,7 @@ _decode_strings = msgspec.msgpack.Decoder(tuple[str, ...]).decode
 _layouts: dict[bytes, Layout] = {}
 # By identity, for speed: hashing a schema costs as much as encoding an event. The type is kept
 # beside its bytes so that its identity stays its own.
-_schemas: dict[int, tuple[EventType, msgspec.Raw, SingleForm]] = {}
+_schemas: dict[int, Known] = {}
 
 
 def flat_schema(event_type: EventType) -> list[str]:
@@ -93,14 +102,15 @@ def _checked_type(flat: Strings) -> EventType:
         raise WireError(str(error)) from None
 
 
-def known_schema(event_type: EventType) -> tuple[EventType, msgspec.Raw, SingleForm]:
+def known_schema(event_type: EventType) -> Known:
     """A type with what is needed to encode its events."""
     found = _schemas.get(id(event_type))
     if found is None:
         if len(_schemas) >= _CACHED_SCHEMAS_MAX:
             _schemas.clear()
         raw = msgspec.Raw(_encode(flat_schema(event_type)))
-        found = _schemas[id(event_type)] = event_type, raw, SingleForm.of(event_type)
+        dtypes = tuple(_DTYPES[attribute.kind] for attribute in event_type.attributes)
+        found = _schemas[id(event_type)] = event_type, raw, SingleForm.of(event_type), dtypes
     return found
 
 

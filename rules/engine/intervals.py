@@ -151,10 +151,15 @@ class Intervals:
         self._engine.forget_marks()
 
 
+def is_told(source: str) -> bool:
+    """Whether clients are told of a source under its own name."""
+    return VERSION not in source or not source.startswith(RULE_SOURCE)
+
+
 def told(batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
     """Composite events with the plain names of their rules for sources (Law 3)."""
     return tuple(
-        batch if (ids := _plain(batch.ids)) is batch.ids else replace(batch, ids=ids)
+        batch if (ids := _plain(batch.ids)) is batch.ids else batch.with_ids(ids)
         for batch in batches
     )
 
@@ -163,12 +168,13 @@ def _with_told_causes(batch: EventBatch) -> EventBatch:
     causes = batch.causes
     if causes is None or (ids := _plain(causes.ids)) is causes.ids:
         return batch
-    return replace(batch, causes=replace(causes, ids=ids))
+    causes = replace(causes, ids=ids)
+    return EventBatch(batch.type, batch.time, batch.ids, batch.columns, causes)
 
 
 def _plain(ids: EventIds) -> EventIds:
     source = ids.source
-    if not any(VERSION in one and one.startswith(RULE_SOURCE) for one in source.values):
+    if all(map(is_told, source.values)):
         return ids
     names = [plain_name(one) if one.startswith(RULE_SOURCE) else one for one in source.values]
     found = StringColumn.from_strings(names)

@@ -118,7 +118,7 @@ class Openings:
         """Ask for what waits below, in all trees; who is out of reach sends it when all is anew."""
         station, branches = self._ground.detection.station, self._ground.router.branches
         found = station.take_asked() if station.is_pulling else {}
-        single = {child: of for child, of in found.items() if child in branches}
+        single = {child: of for child, of in found.items() if child in branches} if found else {}
         others: dict[str, list[tuple[str, int, AskedSpans]]] = {}
         for tree in self._grove.news:
             for child, asked in tree.take_asked().items() if tree.station.is_pulling else ():

@@ -27,10 +27,11 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.delivery.joining import MergedDetections
-from routing.order import greatest_time
+from routing.order import greatest_time, least_time
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
 from routing.serving.deployment import Deployed
+from routing.wire.composites import Encoded
 from rules.checking.dependencies import arrange
 from rules.engine.engine import Detections
 from rules.pattern import TIMER, Rule
@@ -143,12 +144,18 @@ def chosen(detections: Detections, is_chosen: Callable[[EventBatch], bool]) -> D
 
 def is_due(batch: EventBatch, due: Mapping[str, int]) -> Bools | None:
     """bool[n]: which composite events are not earlier than their rule's due; None: all."""
+    if isinstance(batch, Encoded):
+        return None if _due_of(batch.rule, due) <= batch.at else np.zeros(1, np.bool_)
     source = batch.ids.source
-    times = [due.get(name.removeprefix(RULE_SOURCE), TIME_MIN) for name in source.values]
-    if max(times, default=TIME_MIN) <= int(batch.time.min()):
+    times = [_due_of(name, due) for name in source.values]
+    if max(times, default=TIME_MIN) <= least_time(batch):
         return None
     mask: Bools = batch.time >= np.array(times, np.int64)[source.codes]
     return mask
+
+
+def _due_of(source: str, due: Mapping[str, int]) -> int:
+    return due.get(source.removeprefix(RULE_SOURCE), TIME_MIN)
 
 
 def _chosen(detections: Detections, masks: Sequence[Bools | None]) -> Detections:

@@ -152,7 +152,8 @@ class DividedDetection(Evaluation):
     @property
     def _fed(self) -> Sequence[Station]:
         """The stations that something may have come for with this input."""
-        return (self.station, *[tree.station for tree in self.grove.news])
+        trees = self.grove.news
+        return (self.station, *[tree.station for tree in trees]) if trees else (self.station,)
 
     @property
     def is_held(self) -> bool:

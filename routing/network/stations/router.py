@@ -389,6 +389,8 @@ class Router:
         return {RULE_SOURCE + name: self._due.get(name, TIME_MIN) for name in rules}
 
     def _pass_told(self, names: Collection[str], sender: str) -> None:
+        if self._branches.keys() == {sender}:  # a leaf, common
+            return
         marks = {name: self._told.get(name, TIME_MIN) for name in sorted(names)}
         self._pass((), None, marks, self.ended & set(names), sender)
 
@@ -401,7 +403,7 @@ class Router:
         sender: str | None,
     ) -> None:
         for branch in self.branches.values():
-            if not (branch.rules or batches):
+            if not (branch.rules or (batches and branch.wants_any)):
                 continue  # common in processing trees, where all goes to the father
             if branch.neighbour != sender and branch.neighbour in self.partners:
                 every = branch.neighbour in self._company or self._others_beyond(branch)

@@ -42,7 +42,10 @@ class TreePart:
 
     def due_mark(self, name: str) -> int:
         """Up to where a rule's composite events are complete."""
-        return CLOSED if self.has_ended(name) else self.mark_of(name)
+        station, before = self.station, self.router.marks.get(name, TIME_MIN)
+        if name not in station.rules or name in self._outdated:
+            return CLOSED if name in self.router.ended else before
+        return CLOSED if station.has_ended(name) else max(before, station.outlook(name))
 
     def dues(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted

@@ -183,6 +183,11 @@ class Branch:
             if (facts := demand.facts) is not None:
                 yield name, facts
 
+    @property
+    def wants_any(self) -> bool:
+        """Whether any events are wanted there."""
+        return bool(self._demands)
+
     def wants(self, name: str) -> bool:
         """Whether any events of a type are wanted there."""
         return name in self._demands

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from matcher.model import AnyArray, Column, EventBatch, EventIds, EventType, Kind, StringColumn
+from matcher.model import DTYPES, Column, EventBatch, EventIds, EventType, Kind, StringColumn
 from routing import wire
 from routing.messages import Forward, Packet
 from routing.wire.codec import pack
@@ -24,6 +24,7 @@ ASKING_BYTES = 150
 """Bytes of what is asked and answered over one link for the sake of one master."""
 BATCH = 45
 """Bytes of a batch, but for its events."""
+_WORD, _CODE = 8, 4
 _VALUES = {Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.STRING: "a string"}
 
 
@@ -48,10 +49,10 @@ def event_bytes(schema: EventType) -> int:
 
 def batch_bytes(batch: EventBatch) -> int:
     """Bytes that a batch of composite events adds to a message."""
-    size = BATCH + batch.time.nbytes + _ids_bytes(batch.ids)
-    size += sum(_codes(column).nbytes for column in batch.columns)
-    if batch.causes is not None:
-        size += batch.causes.offsets.nbytes + _ids_bytes(batch.causes.ids)
+    count, causes = len(batch), batch.causes
+    size = BATCH + count * (_row_bytes(batch.type) + _id_bytes(batch.ids))
+    if causes is not None:
+        size += _WORD * (count + 1) + len(causes.ids) * _id_bytes(causes.ids)
     return size
 
 
@@ -64,10 +65,12 @@ def _column(kind: Kind) -> Column:
     return StringColumn.constant(value, 1) if isinstance(value, str) else np.array([value])
 
 
-def _codes(column: Column) -> AnyArray:
-    return column.codes if isinstance(column, StringColumn) else column
+@lru_cache(maxsize=4_096)
+def _row_bytes(schema: EventType) -> int:
+    """Bytes of an event's time and values in their columns."""
+    return _WORD + sum(np.dtype(DTYPES[one.kind]).itemsize for one in schema.attributes)
 
 
-def _ids_bytes(ids: EventIds) -> int:
-    digests = 0 if ids.digest is None else ids.digest.nbytes
-    return ids.sequence.nbytes + ids.source.codes.nbytes + digests
+def _id_bytes(ids: EventIds) -> int:
+    """Bytes of one of these ids: its number, its source's code, its digest."""
+    return _WORD + _CODE + (0 if ids.digest is None else 2 * _WORD)

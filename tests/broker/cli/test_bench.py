@@ -44,16 +44,19 @@ def test_what_was_measured_is_kept_where_something_fails(
 ) -> None:
     def failing(_batch: object) -> Iterator[Row]:
         yield Row("one table", 2.0, "events/s")
+        (*_, kept) = json.loads(figures.read_text())["benchmarks"]["files"]
+        assert kept["value"] == 2.0  # what was measured is there, whatever follows
         raise ValueError("no more tables\nare to be had")
 
-    monkeypatch.setattr(files, "lines", lambda _batch: [Row("lines", 3.0, "events/s")])
-    monkeypatch.setattr(files, "tables", failing)
     figures = tmp_path / "figures.json"
+    monkeypatch.setattr(files, "lines", lambda _batch: [Row("lines", 3.0, "events/s", "one", 1.5)])
+    monkeypatch.setattr(files, "tables", failing)
     assert main(["bench", "files", "--quick", "--json", str(figures)]) == 1
     told = capfd.readouterr()
     *_, last = told.out.splitlines()
     assert last.split() == ["files", "failed", "ValueError:", "no", "more", "tables"]
     assert "Traceback" in told.err
+    assert "\nlines: 3 events/s; one 1.5, ratio 2.00\none table: 2 events/s\n" in told.err
     rows = json.loads(figures.read_text())["benchmarks"]["files"]
     assert [row["value"] for row in rows] == [3.0, 2.0, None]
     assert rows[-1]["ratio"] is None
@@ -221,6 +224,15 @@ def test_an_overload_is_over_when_it_ends() -> None:
         "7 events not acknowledged within 60 s",
         "p50 500.0 ms after it, 4.0 ms before",
     ]
+
+
+def test_a_broker_killed_under_load_is_to_be_back_soon() -> None:
+    calm = overload.Phase(1_000, 0, 5.0, [900.0], [0.004])
+    came_at = [100.0, 101.0, 106.5, 107.0, 110.2]
+    load = overload.Phase(90_000, 0, 12.0, [1_000.0, 1_000.0], [0.5], came_at)
+    assert overload.faults(calm, load, calm) == []
+    assert overload.faults(calm, load, calm, 105.0) == ["silent for 3.2 s once all were there"]
+    assert overload.faults(calm, load, calm, 108.0) == []
 
 
 def test_a_soak_finds_what_grows() -> None:
