@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from broker.cli.lists import without_pandas
 from broker.client.endpoint import DEFAULT_ENDPOINT, ENDPOINT_VARIABLE
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def takes_layout(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*positional: Any, **named: Any) -> None:
         said = {name: named.pop(name) for name in LAYOUT}
-        command(*positional, layout=layout_of(**said), **named)
+        with without_pandas():
+            command(*positional, layout=layout_of(**said), **named)
 
     parameters: list[Parameter] = []
     # Layouts are imported when a command runs, not before.
