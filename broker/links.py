@@ -42,7 +42,6 @@ class LinkedTransport(Transport):
         self._endpoints = {peer_of(endpoint): endpoint for endpoint in endpoints}
         self._links: dict[bytes, Link] = {}
         self._by_socket: dict[object, bytes] = {}
-        self._ended: list[bytes] = []
         self._links_first = False
 
     def receive(self) -> tuple[bytes, list[bytes]] | None:
@@ -72,15 +71,6 @@ class LinkedTransport(Transport):
             self._end(peer, GOODBYE_S)
         else:
             super().close_peer(peer)
-
-    def take_ended(self) -> Sequence[bytes]:
-        """The links whose connections have ended by themselves."""
-<<<<<<< HEAD
-        ended, self._ended = [*super().take_ended(), *self._ended], []
-=======
-        ended, self._ended, self.has_ended = self._ended, [], False
->>>>>>> c4d143d0b165e58c4ac81ca38e60fb932b606013
-        return ended
 
     def close(self, linger_s: float) -> None:
         """End every connection; what was sent has ``linger_s`` seconds to leave."""

@@ -211,7 +211,7 @@ def is_open_to_others(endpoint: str) -> bool:
 
 
 def make_gate(configuration: Configuration) -> Gate | None:
-    """Who is let in; None for everybody. Raises ConfigurationError for files that are bad."""
+    """The gate that says who is let in; None for everybody. Raises ConfigurationError for files that are bad."""
     if configuration.security_files is None:
         return None
     key, access = configuration.security_files

@@ -63,8 +63,6 @@ class Transport:
         _seed()
         self._socket = self._context.socket(zmq.ROUTER)
         self._gate = gate
-        self._unwelcome: list[bytes] = []
-        """Peers that have said what is not theirs to say, until they are told of."""
         self._socket.set(zmq.ROUTER_MANDATORY, 1)
         bound(self._socket)
         # Any name will do: nobody is asked to authenticate, but libzmq refuses peers that speak
@@ -77,6 +75,7 @@ class Transport:
         """Whether ``wait`` has found that a client's message can be received."""
         self.is_readable = False
         """Whether ``wait`` has found anything to be received."""
+        self._ended: list[bytes] = []
         self.has_ended = False
         """Whether ``take_ended`` has something to give."""
         self._ready: list[tuple[object, int]] = []
@@ -153,7 +152,8 @@ class Transport:
             peer = frames[0]
             if peer not in self._closed:
                 log("warning", "refused", {"peer": peer.hex(), "reason": reason})
-                self._unwelcome.append(peer)
+                self._ended.append(peer)
+                self.has_ended = True
                 self.close_peer(peer)
         return None
 
@@ -172,8 +172,10 @@ class Transport:
         return True
 
     def take_ended(self) -> Sequence[bytes]:
-        """The peers that are found to have gone; of most it shows when something is sent."""
-        ended, self._unwelcome = self._unwelcome, []
+        """The peers that are found to have gone, or have said what is not theirs to say; that most
+        have gone shows when something is sent.
+        """
+        ended, self._ended, self.has_ended = self._ended, [], False
         return ended
 
     def close_peer(self, peer: bytes) -> None:

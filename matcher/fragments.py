@@ -19,24 +19,19 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numba.core.codegen
 import numba.core.compiler
 import numba.core.dispatcher
 from numba.core import types
 
+from matcher.pipeline import Linked
+
 _core: Any = numba.core  # whose inner parts are not declared
 _types: Any = types
-_Library: Any = _core.codegen.JITCodeLibrary
 _Compiler: Any = _core.dispatcher._FunctionCompiler
 
 
-class Fragment(_Library):  # type: ignore[misc]
+class Fragment(Linked):
     """Code to be linked into other code, that never runs by itself."""
-
-    def add_llvm_module(self, module: Any) -> None:
-        """Take in code as it is."""
-        module.data_layout = self._codegen._data_layout
-        self._final_module.link_in(module)
 
     def finalize(self) -> None:
         """Be ready to be linked; whoever is called from Python links what all its fragments call,

@@ -4,7 +4,9 @@ Three quarters of a first start are numba's Python. Much of it prepares for what
 have (closures, ``with``, array expressions, literals to be unrolled), finds again what it has found
 before (the type of a call with arguments of these types, the size of a structure), and looks
 whether anybody has registered anything meanwhile. So kernels go through the passes that they need,
-and while one of them and its fragments are compiled all that is found once.
+and while one of them and its fragments are compiled all that is found once. Where a variable's life
+ends is asked only where references are counted, and a kernel is optimised once, where numba does so
+function by function and cheaply before.
 
 Law: this only saves time. Kernels compute what they do compiled as any other function.
 """
@@ -13,12 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numba.core.base
+import numba.core.codegen
 import numba.core.compiler
+import numba.core.lowering
+import numba.core.postproc
 import numba.core.targetconfig
-from numba.core import compiler_machinery, typed_passes, types, untyped_passes
+from numba.core import compiler_machinery, ir, typed_passes, types, untyped_passes
 
 _core: Any = numba.core  # whose inner parts are not declared
 _untyped: Any = untyped_passes
@@ -26,17 +32,81 @@ _typed: Any = typed_passes
 _machinery: Any = compiler_machinery
 _Context: Any = _core.base.BaseContext
 _Function: Any = types.Function
+_PostProcessor: Any = _core.postproc.PostProcessor
+_Library: Any = _core.codegen.JITCodeLibrary
+_Lower: Any = _core.lowering.Lower
+_ir: Any = ir
+_registered: Any = _machinery.register_pass(mutates_CFG=True, analysis_only=False)
+
+
+class Linked(_Library):  # type: ignore[misc]
+    """Code that is optimised when all that it calls is linked to it, and no sooner."""
+
+    def add_llvm_module(self, module: Any) -> None:
+        """Take in code as it is."""
+        module.data_layout = self._codegen._data_layout
+        self._final_module.link_in(module)
+
+    def _optimize_final_module(self) -> None:
+        """Once; numba does so cheaply before, to find counts of references in one function."""
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _KernelLower(_Lower):  # type: ignore[misc]
+    """Lowers a function without words for a debugger, and without looks at what a variable held
+    where no references are counted.
+    """
+
+    def lower_inst(self, statement: Any) -> None:
+        """Lower a statement; most are assignments."""
+        if not isinstance(statement, _ir.Assign):
+            super().lower_inst(statement)
+            return
+        name = statement.target.name
+        value = self.lower_assign(self.typeof(name), statement)
+        if name in self._singly_assigned_vars or self.context.enable_nrt:
+            self.storevar(value, name)
+        else:
+            self.builder.store(value, self.getvar(name))
+
+
+@_registered
+class KernelLegalization(_typed.IRLegalization):  # type: ignore[misc]
+    """Where references are counted, notes where each variable ends."""
+
+    _name = "kernel_legalization"
+
+    def run_pass(self, state: Any) -> bool:
+        """Note them there."""
+        return not state.flags.nrt or super().run_pass(state)
+
+
+@_registered
+class KernelLowering(_typed.NativeLowering):  # type: ignore[misc]
+    """Lowers to code that is optimised once."""
+
+    _name = "kernel_lowering"
+    lowering_class = _KernelLower
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower, into such code unless it goes into other."""
+        if state.library is None:
+            state.library = Linked(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+        lowered: bool = super().run_pass(state)
+        return lowered
+
 
 PASSES = (
     _untyped.TranslateByteCode,
     _untyped.FixupArgs,
-    _untyped.IRProcessing,
     _untyped.GenericRewrites,
     _untyped.ReconstructSSA,
     _typed.NopythonTypeInference,
     _typed.PreLowerStripPhis,
-    _typed.IRLegalization,
-    _typed.NativeLowering,
+    KernelLegalization,
+    KernelLowering,
     _typed.NoPythonBackend,
 )
 """The passes of numba that kernels need, in its order."""
@@ -76,10 +146,12 @@ def _nothing() -> None:
 @contextmanager
 def found_once() -> Iterator[None]:
     """Have numba find each thing once meanwhile. For who holds its lock."""
-    replaced = {
+    replaced: dict[tuple[Any, str], Callable[..., Any]] = {
         (_Function, "get_call_type"): _call_types(_Function.get_call_type),
         (_Context, "get_abi_sizeof"): _sizes(_Context.get_abi_sizeof),
         (_Context, "get_function"): _implementations(_Context.get_function),
+        (_PostProcessor, "run"): _lifetimes(_PostProcessor.run),
+        (_core.base, "_has_loc"): cache(_core.base._has_loc),
     }
     originals = {place: getattr(*place) for place in replaced}
     _put(replaced)
@@ -137,3 +209,13 @@ def _implementations(find: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return get_function
+
+
+def _lifetimes(find: Callable[..., None]) -> Callable[..., None]:
+    """Where variables live, which is of use where references are counted, in the end."""
+
+    def run(processor: Any, emit_dels: bool = False, **how: Any) -> None:
+        if emit_dels or processor.func_ir.is_generator:
+            find(processor, emit_dels, **how)
+
+    return run

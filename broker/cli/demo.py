@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from broker.cli.lists import without_pandas
+
 if TYPE_CHECKING:
     from broker.demo.flights import Log
 
@@ -69,12 +71,13 @@ def command(
 
     from broker.demo.flights import logs
 
-    recorded = logs(*span)
-    if folder is None:
-        where = _Where(engine, brokers, strategy)
-        _run(recorded, where, output, not no_progress and sys.stdout.isatty())
-    else:
-        _record(recorded, folder)
+    with without_pandas():
+        recorded = logs(*span)
+        if folder is None:
+            where = _Where(engine, brokers, strategy)
+            _run(recorded, where, output, not no_progress and sys.stdout.isatty())
+        else:
+            _record(recorded, folder)
 
 
 def _span(first: str, last: str | None, days: int | None) -> tuple[date, date]:

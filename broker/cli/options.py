@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from broker.cli.lists import without_pandas
 from broker.client.endpoint import (
     DEFAULT_ENDPOINT,
     ENDPOINT_VARIABLE,
@@ -141,7 +142,8 @@ def _with_options(
     @wraps(command)
     def run(*positional: Any, **named: Any) -> None:
         said = {name: named.pop(name) for name in options}
-        command(*positional, **{parameter: make(**said)}, **named)
+        with without_pandas():
+            command(*positional, **{parameter: make(**said)}, **named)
 
     parameters: list[Parameter] = []
     # The types of what is made are imported when a command runs, not before.

@@ -187,7 +187,7 @@ def ordered(rows: Sequence[Row], column: str) -> list[Row]:
 def _paired(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Those of the second look, each with itself in the first one: the next of its name there."""
+    """Rows of the second look, each with itself in the first one: the next of its name there."""
     left: dict[str, list[Mapping[str, Any]]] = {}
     for one in before:
         left.setdefault(one["name"], []).append(one)

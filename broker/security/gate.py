@@ -36,7 +36,7 @@ _HELLO, _LINK_HELLO = 1, 48
 
 
 class Gate:
-    """Who is let in to a broker that has the keys ``own``, by ``access``.
+    """The gate of a broker that has the keys ``own``: lets in by ``access``.
 
     ``links``: the endpoints that it is linked to. Raises ConfigurationError where ``access`` does
     not say whose one of them is.

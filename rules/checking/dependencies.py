@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rules.checking.graphs import Graph, components, cycle_through, generations
 from rules.errors import Problem, RuleErrors
 from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed, Use, uses_of
 from rules.terms import Aggregate, Expression, with_operands
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +57,13 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
     """Rank rules and decide what is strict; TerminatorCycles where rules could never fire."""
     if _are_apart(rules):
         return Arrangement(tuple(rules), (1,) * len(rules))
-    import networkx as nx  # heavy, and not needed to read rules
-
     used = [uses_of(rule) for rule in rules]
     uses = _graph(rules, used)
     cycle_of = {
         name: frozenset(component)
-        for component in nx.strongly_connected_components(uses)
+        for component in components(uses)
         for name in component
-        if len(component) > 1 or uses.has_edge(name, name)
+        if len(component) > 1 or name in uses[name]
     }
     decided, ordering = [], []
     for rule, of_rule in zip(rules, used, strict=True):
@@ -81,9 +77,7 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
     cycles = _cycles(order)
     if cycles:
         raise TerminatorCycles(cycles)
-    rank_of = {
-        name: rank for rank, names in enumerate(nx.topological_generations(order)) for name in names
-    }
+    rank_of = {name: rank for rank, names in enumerate(generations(order)) for name in names}
     return Arrangement(tuple(decided), tuple(rank_of[rule.defines.name] for rule in decided))
 
 
@@ -95,33 +89,20 @@ def _are_apart(rules: Sequence[Rule]) -> bool:
     )
 
 
-def _graph(rules: Sequence[Rule], uses: Sequence[Sequence[Use]]) -> nx.DiGraph:
-    """From the types that rules wait for or use to those that they define.
-
-    Many rules have few types between them: each edge is told once, and in one order always.
-    """
-    import networkx as nx
-
-    edges = {
-        (name, rule.defines.name)
-        for rule, of_rule in zip(rules, uses, strict=True)
-        for name in {*(type_.name for type_ in rule.opening), *(use.type.name for use in of_rule)}
-    }
-    return nx.DiGraph(sorted(edges))
+def _graph(rules: Sequence[Rule], uses: Sequence[Sequence[Use]]) -> Graph:
+    """From the types that rules wait for or use to those that they define, in one order always."""
+    graph: dict[str, set[str]] = {}
+    for rule, of_rule in zip(rules, uses, strict=True):
+        graph.setdefault(rule.defines.name, set())
+        for name in (*(type_.name for type_ in rule.opening), *(use.type.name for use in of_rule)):
+            graph.setdefault(name, set()).add(rule.defines.name)
+    return {name: sorted(graph[name]) for name in sorted(graph)}
 
 
-def _cycles(graph: nx.DiGraph) -> list[tuple[str, ...]]:
+def _cycles(graph: Graph) -> list[tuple[str, ...]]:
     """One cycle of each knot of a graph, each from its least name on, in order."""
-    import networkx as nx
-
-    cycles = []
-    for component in nx.strongly_connected_components(graph):
-        name = min(component)
-        if len(component) > 1 or graph.has_edge(name, name):
-            names = [edge[0] for edge in nx.find_cycle(graph.subgraph(component), name)]
-            place = names.index(min(names))
-            cycles.append((*names[place:], *names[:place]))
-    return sorted(cycles)
+    found = (cycle_through(graph, min(component)) for component in components(graph))
+    return sorted(cycle for cycle in found if cycle)
 
 
 def _decide(rule: Rule, cycle: frozenset[str]) -> Rule:

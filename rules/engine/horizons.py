@@ -5,7 +5,7 @@ windows reach, and never before the instant from which it holds (tesla.md S15). 
 at any more may go.
 
 Law: rules are rows here, and the questions that concern all of them are computed on whole
-columns or by kernels; no Python walks over rules one by one.
+columns; no Python walks over rules one by one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import TIME_MAX, AnyArray, Int64s
+from matcher.model import TIME_MAX, TIME_MIN, AnyArray, Int64s
 from rules.engine.columns import ColumnTables
-from rules.engine.kernels.lookback import look_back
 from rules.engine.tables import RecordTable
 
 PLACE = np.dtype([(name, np.int64) for name in ("source", "rank", "since", "position", "variant")])
@@ -91,17 +90,22 @@ class Lookbacks:
 
         ``groups`` and ``rules`` are the tables of layout.GROUP and layout.RULE.
         """
-        accesses = np.empty(len(tables.accesses), np.int64)
-        types = np.empty(len(tables.types), np.int64)
-        look_back(
-            until,
-            self._places.array[: len(self._places)],
-            self._holds.array[: len(self._holds)],
-            groups,
-            rules,
-            tables.columns.array,
-            tables.accesses.array,
-            accesses,
-            types,
-        )
+        places = self._places.array[: len(self._places)]
+        holds = self._holds.array[: len(self._holds)]
+        alive, holds = np.flatnonzero(places["source"] >= 0), holds[holds["rule"] >= 0]
+        marks = np.empty(len(places), np.int64)
+        floors, numbers = rules["floor"][alive], rules["group"][alive]
+        marks[alive] = np.minimum(until, np.maximum(floors, groups["mark"][numbers]))
+
+        accesses = np.full(len(tables.accesses), TIME_MAX, np.int64)
+        late, reach = marks[holds["rule"]], holds["reach"]
+        looks = np.maximum(late, TIME_MIN + reach) - reach  # nothing is before TIME_MIN
+        # A rule sees nothing before it holds (S15).
+        np.minimum.at(accesses, holds["access"], np.maximum(looks, rules["since"][holds["rule"]]))
+
+        types = np.full(len(tables.types), TIME_MAX, np.int64)
+        type_of = tables.columns.array["type"]
+        np.minimum.at(types, type_of[rules["column"][alive]], marks[alive])
+        columns = tables.accesses.array["column"][: len(accesses)]
+        np.minimum.at(types, type_of[columns], accesses)
         return Horizons(accesses, types, int(types.min(initial=TIME_MAX)))

@@ -116,6 +116,11 @@ def test_few_events_are_detected_without_what_they_do_not_need(tmp_path):
     compiling = {"numba.np.arrayobj", "numba.cpython.unicode", "numba.cuda"}
     unused = {"rules.explaining", "rules.cutting", "rules.operators", "rules.engine.parts"}
     assert not (HEAVY - {"numpy", "numba"} | compiling | unused) & found
+    # Texts are read by pyarrow, which would ask pandas.
+    time = "2024-05-01T10:00:00Z"
+    event = {"type": "Reading", "time": time, "data": {"area": "a", "value": 50.5}}
+    events.write_text(json.dumps(event) + "\n")
+    assert "pandas" not in imported(*detection)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
