@@ -36,6 +36,7 @@ _OWN = {
     "threads": 1,
     "matcher": ON_PROCESSOR.matcher,
     "device": ON_PROCESSOR.device,
+    "log_format": "text",
     "log_level": "info",
     "http": None,
     "secret_key": None,
@@ -78,6 +79,12 @@ class Configuration:
         """Where it computes: ``cpu``, ``gpu``, or by what each costs (``auto``)."""
         device: str = self.values["device"]
         return device
+
+    @property
+    def log_format(self) -> str:
+        """The form of the log's lines, a key of ``broker.log.FORMS``."""
+        form: str = self.values["log_format"]
+        return form
 
     @property
     def log_level(self) -> str:

@@ -24,6 +24,7 @@ STRATEGIES = (
     "adaptive",
 )
 ORDERINGS = ("watermark", "arrival")
+LOG_FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
@@ -239,6 +240,7 @@ KEYS = (
         "what matches subscriptions where they are many; ccm and batched need a GPU",
     ),
     Key("device", "broker", _one_of(DEVICES), "where it computes; auto: where that costs less"),
+    Key("log_format", "broker", _one_of(LOG_FORMATS), "how lines of the log are written"),
     Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
     Key("http", "broker", ADDRESS, "where it shows metrics, health and status over HTTP"),
     Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),

@@ -1,4 +1,4 @@
-"""Structured log lines on standard error: logfmt, one line an occurrence.
+"""Structured log lines on standard error, one an occurrence: logfmt, or JSON where that is asked.
 
 ``time=2026-11-20T13:00:00.125Z level=info broker=b1 message=listening endpoint=tcp://127.0.0.1:7461``
 
@@ -9,11 +9,12 @@ counted in one line when the second is over: ``message=closed more_in_the_last_s
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
@@ -29,13 +30,13 @@ WINDOW_S = 1.0
 _NEEDS_QUOTES = frozenset(' "=\n\t\r')
 
 
-def start_logging(level: str, **always: str) -> None:
+def start_logging(level: str, form: str = "text", **always: str) -> None:
     """Send this process's log lines of ``level`` and above to standard error.
 
-    ``always``: fields of every line.
+    ``form``: a key of ``FORMS``. ``always``: fields of every line.
     """
     handler = Bounded(sys.stderr)
-    handler.setFormatter(Logfmt(always))
+    handler.setFormatter(Fields(FORMS[form], always))
     LOGGER.handlers[:] = [handler]
     LOGGER.propagate = False
     set_level(level)
@@ -109,27 +110,50 @@ class Bounded(logging.StreamHandler[TextIO]):
                 super().emit(count)
 
 
-class Logfmt(logging.Formatter):
-    """``key=value`` pairs; a value with blanks, quotes or line ends is quoted."""
+class Fields(logging.Formatter):
+    """Records as fields in order, which ``write`` makes a line of."""
 
-    def __init__(self, always: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        write: Callable[[Mapping[str, object]], str],
+        always: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__()
+        self._write = write
         self._always = dict(always or {})
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
         moment = datetime.fromtimestamp(record.created, UTC)
-        pairs: dict[str, object] = {
+        fields: dict[str, object] = {
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             **self._always,
             "message": record.getMessage(),
             **(getattr(record, "fields", None) or {}),
         }
-        line = " ".join(f"{key}={_value(value)}" for key, value in pairs.items())
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return line
+            fields["exception"] = self.formatException(record.exc_info)
+        return self._write(fields)
+
+
+def logfmt(fields: Mapping[str, object]) -> str:
+    """``key=value`` pairs; a value with blanks, quotes or line ends is quoted. An exception stands
+    in lines of its own.
+    """
+    pairs = dict(fields)
+    exception = pairs.pop("exception", None)
+    line = " ".join(f"{key}={_value(value)}" for key, value in pairs.items())
+    return line if exception is None else f"{line}\n{exception}"
+
+
+def json_line(fields: Mapping[str, object]) -> str:
+    """One JSON object; what JSON has no form for is written as text."""
+    return json.dumps(fields, default=str, ensure_ascii=False)
+
+
+FORMS: Mapping[str, Callable[[Mapping[str, object]], str]] = {"text": logfmt, "json": json_line}
+"""Ways to write a line."""
 
 
 def _value(value: object) -> str:

@@ -48,6 +48,7 @@ OWN_FIXED = (
     "matcher",
     "device",
     "http",
+    "log_format",
     "secret_key",
     "insecure",
 )
@@ -75,7 +76,8 @@ class Service:
         self._read = read
         self._signals = signals
         self._configuration = read()
-        start_logging(self._configuration.log_level, broker=self._configuration.values["name"])
+        level, form = self._configuration.log_level, self._configuration.log_format
+        start_logging(level, form, broker=self._configuration.values["name"])
         matching = replace(self._configuration.node.matching, tell=_log_instead).settled()
         place = settled(self._configuration.device)
         self._gate = make_gate(self._configuration)

@@ -1,6 +1,7 @@
 """Log lines: logfmt."""
 
 import io
+import json
 import logging
 import subprocess
 import sys
@@ -8,14 +9,14 @@ import time
 
 import pytest
 
-from broker.log import ALIKE_MAX, LOGGER, WINDOW_S, Bounded, Logfmt, log
+from broker.log import ALIKE_MAX, LOGGER, WINDOW_S, Bounded, Fields, log, logfmt
 
 
 @pytest.fixture
 def lines():
     stream = io.StringIO()
     handler = Bounded(stream)
-    handler.setFormatter(Logfmt())
+    handler.setFormatter(Fields(logfmt))
     before = LOGGER.handlers[:], LOGGER.level
     LOGGER.handlers[:] = [handler]
     LOGGER.setLevel(logging.INFO)  # by its method, which forgets what it has found out about levels
@@ -74,3 +75,22 @@ def test_what_was_left_out_is_counted_when_the_program_ends_too():
     written = done.stderr.splitlines()
     assert len(written) == ALIKE_MAX + 1
     assert written[-1].endswith(f"message=welcomed more_in_the_last_second={100 - ALIKE_MAX}")
+
+
+def test_lines_as_json():
+    program = (
+        "from broker.log import log, start_logging; start_logging('info', 'json', broker='b\"1')\n"
+        "log('warning', 'closed', {'peer': 'é', 'events': 3, 'reason': ValueError('no')})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    found = json.loads(line)
+    assert found.pop("time").endswith("Z")
+    assert found == {
+        "level": "warning",
+        "broker": 'b"1',
+        "message": "closed",
+        "peer": "é",
+        "events": 3,
+        "reason": "no",
+    }
