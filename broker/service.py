@@ -213,7 +213,7 @@ def is_open_to_others(endpoint: str) -> bool:
 
 
 def make_gate(configuration: Configuration) -> Gate | None:
-    """The gate that says who is let in; None for everybody. Raises ConfigurationError for files that are bad."""
+    """The gate of a broker with keys; None for one without. ConfigurationError for bad files."""
     if configuration.security_files is None:
         return None
     key, access = configuration.security_files
