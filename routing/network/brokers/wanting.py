@@ -41,9 +41,9 @@ class Wanting:
         father = router.branches.get(router.father or "")
         version = None if father is None else (father, father.wanted_version)
         if father is None:
-            ground.detection.station.want({}, {})
+            ground.detection.station.want({})
         elif version != self._wanted_by_father:
-            ground.detection.station.want(father.predicates, father.demands)
+            ground.detection.station.want(father.demands)
         self._wanted_by_father = version
 
     # --- wants ---
