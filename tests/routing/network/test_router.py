@@ -168,8 +168,6 @@ def test_who_has_been_away_knows_that_it_is_back() -> None:
     assert not made.is_back
     made.follow(LocalTree("r", 2, "f"))
     assert not made.is_back, "a new epoch"
-    assert not made.is_new(LocalTree("r", 2, "f"))
-    assert made.is_new(LocalTree("r", 3, "f"))
     made.follow(other)
     assert not made.is_back, "a new root"
     made.follow(LocalTree("r", 2, "f"))
