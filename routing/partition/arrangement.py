@@ -1,8 +1,7 @@
 """The questions of a node's fragments to each event, put together for all (thesis 7.3.6).
 
 Law: an event is held against each distinct predicate of its type once (predicate_index), whoever
-asks for it. The arrangement is made anew when other fragments are in force; where only what is
-wanted changes, it is changed.
+asks for it. The arrangement is made anew when other fragments are in force.
 """
 
 from __future__ import annotations
@@ -14,9 +13,6 @@ from routing.partition.evaluation import Evaluation
 from routing.partition.gate import Gate
 from routing.partition.predicate_index import index_of
 from routing.partition.predicates import Predicate
-
-WantedPredicates = tuple[Predicate, ...]
-"""The filters of subscribers above for one type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,31 +26,20 @@ class Leaving:
 
 @dataclass(slots=True, eq=False)
 class Users:
-    """The users of a predicate: whether its events pass by themselves, or its fresh ones because
-    they are wanted, the gates that keep them until they are asked for, and the evaluations that
-    look at them, each with the predicate's place there.
+    """The users of a predicate: whether its events pass by themselves, the gates that keep them
+    until they are asked for, and the evaluations that look at them, each with the predicate's
+    place there.
     """
 
     passes: bool = False
-    wanted: bool = False
     gates: list[Gate] = field(default_factory=list)
     looking: list[tuple[Evaluation, int]] = field(default_factory=list)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nobody asks for it any more."""
-        return not (self.passes or self.wanted or self.gates or self.looking)
-
 
 class Arrangement:
-    """The arrangement that follows from fragments in force, those leaving, and what is wanted."""
+    """The arrangement that follows from fragments in force and those leaving."""
 
-    def __init__(
-        self,
-        in_force: Mapping[str, Evaluation],
-        leaving: Sequence[Leaving] = (),
-        wanted: Sequence[Predicate] = (),
-    ) -> None:
+    def __init__(self, in_force: Mapping[str, Evaluation], leaving: Sequence[Leaving] = ()) -> None:
         self.running = running = (*in_force.values(), *(one.evaluation for one in leaving))
         # Which types are forwarded, and in what company fragments look at each (Law 2).
         self.company: dict[str, set[frozenset[str]]] = {}
@@ -87,8 +72,6 @@ class Arrangement:
             for predicate in one.evaluation.fragment.plain:
                 if predicate.type.name not in kept:
                     self._users_of(predicate).passes = True
-        for predicate in wanted:
-            self._users_of(predicate).wanted = True
         self.indices = {name: index_of(tuple(found)) for name, found in self.users.items()}
 
     def _let_pass(self, evaluation: Evaluation) -> None:
@@ -104,16 +87,3 @@ class Arrangement:
     def _users_of(self, predicate: Predicate) -> Users:
         of_type = self.users.setdefault(predicate.type.name, {})
         return of_type.setdefault(predicate, Users())
-
-    def want(self, name: str, before: WantedPredicates, after: WantedPredicates) -> None:
-        """Others are wanted of a type from now on; nothing else is arranged anew."""
-        for predicate in dict.fromkeys((*before, *after)):
-            users = self._users_of(predicate)
-            users.wanted = predicate in after
-            if users.is_idle:
-                del self.users[name][predicate]
-        if self.users[name]:
-            self.indices[name] = index_of(tuple(self.users[name]))
-        else:
-            del self.users[name]
-            self.indices.pop(name, None)

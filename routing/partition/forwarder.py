@@ -22,8 +22,7 @@ other ways to say up to where it has been answered (pulls).
 
 Law 6: what subscribers above want of published events passes like the rest (``want``), so that it
 travels once though a rule above needs it too. It passes as it comes or not at all: an event that
-passes later does for the sake of a rule, and the two are told apart. Where very many want events of
-a type, one demand says at once which.
+passes later does for the sake of a rule, and the two are told apart.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from msgspec import Struct
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from matcher.single import Single
 from routing.order import greatest_time
-from routing.partition.arrangement import Arrangement, Leaving, WantedPredicates
+from routing.partition.arrangement import Arrangement, Leaving
 from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
@@ -65,7 +64,11 @@ class Forwarded(Struct, frozen=True, eq=False, gc=False):
 
 
 class Demanded(Protocol):
-    """The demand of very many for one type, which may change meanwhile."""
+    """The demand of subscribers above for one type, which may change meanwhile."""
+
+    def takes(self, event: Single) -> bool:
+        """Tell whether an event of the type is wanted."""
+        ...
 
     def wanted(self, batch: EventBatch) -> Bools:
         """Tell which events of a batch of the type are wanted: bool[n]."""
@@ -87,7 +90,6 @@ class Forwarder:
         self._marks = Marks()
         self._front = TIME_MIN  # the greatest time of an event
         self._history = History()
-        self._wanted: Mapping[str, WantedPredicates] = {}
         self._demands: Mapping[str, Demanded] = {}
         self._fresh: list[EventBatch] = []  # what passes at once, and has just been published
         self._late: list[EventBatch] = []  # the rest of that
@@ -112,21 +114,14 @@ class Forwarder:
         return self._marks.up
 
     @property
-    def wanted(self) -> Mapping[str, WantedPredicates]:
-        """The predicates by which events pass because they are wanted (Law 6), by the names of
-        types.
-        """
-        return self._wanted
-
-    @property
     def demands(self) -> Mapping[str, Demanded]:
-        """The same where very many want it, by the names of types."""
+        """The demands for events that pass because they are wanted (Law 6), by type."""
         return self._demands
 
     @property
     def is_idle(self) -> bool:
         """Whether there is no fragment in force, and nothing is wanted."""
-        return not (self._evaluations or self._wanted or self._demands)
+        return not (self._evaluations or self._demands)
 
     @property
     def is_asked(self) -> bool:
@@ -185,23 +180,14 @@ class Forwarder:
         self._leaving = [one for one in self._leaving if one.name != name]
         self._rearrange()
 
-    def want(
-        self, wanted: Mapping[str, WantedPredicates], demands: Mapping[str, Demanded] | None = None
-    ) -> None:
-        """Let published events of these pass that come from now on (Law 6), and of no others.
-
-        Both are by the names of types.
+    def want(self, demands: Mapping[str, Demanded]) -> None:
+        """Let published events pass that come from now on (Law 6), of these by the names of types,
+        and no others.
         """
-        self._demands = dict(demands or {})
-        before, self._wanted = self._wanted, dict(wanted)
-        for name in {**before, **wanted}:
-            was, will_be = before.get(name, ()), wanted.get(name, ())
-            if was != will_be:
-                self._arrangement.want(name, was, will_be)
+        self._demands = dict(demands)
 
     def _rearrange(self, released: Collection[str] = ()) -> None:
-        wanted = [predicate for one in self._wanted.values() for predicate in one]
-        self._arrangement = Arrangement(self._evaluations, self._leaving, wanted)
+        self._arrangement = Arrangement(self._evaluations, self._leaving)
         running = self._arrangement.running
         self._waiting = {one: None for one in self._waiting if one in set(running)}
         names = {name for one in running for name in one.fragment.types}
@@ -283,7 +269,7 @@ class Forwarder:
         if name in self._arrangement.users:
             users = self._arrangement.users[name]
             for predicate, places in self._arrangement.indices[name].sift(batch):
-                if fresh or users[predicate].passes:
+                if users[predicate].passes:
                     passing[places] = True
         if passing.any():
             ready.append(batch if passing.all() else batch.take(passing))
@@ -294,16 +280,16 @@ class Forwarder:
         """
         name = event.type.name
         demand = self._demands.get(name) if fresh else None
-        if demand is not None and demand.wanted(event).any():
+        if demand is not None and demand.takes(event):
             return True
         users = self._arrangement.users.get(name)
         if not users:
             return False
         satisfied = self._arrangement.indices[name].sift_single(event)
-        return any(users[one].passes for one in satisfied) or (fresh and bool(satisfied))
+        return any(users[one].passes for one in satisfied)
 
     def _demanded(self, batch: EventBatch) -> Bools:
-        """The events of a fresh batch that very many want."""
+        """The events of a fresh batch that are wanted."""
         demand = self._demands.get(batch.type.name)
         return np.zeros(len(batch), np.bool_) if demand is None else demand.wanted(batch)
 
@@ -314,7 +300,7 @@ class Forwarder:
             return
         users = arrangement.users[name]
         for predicate, places in arrangement.indices[name].sift(stored.batch):
-            if users[predicate].passes or (users[predicate].wanted and stored.fresh):
+            if users[predicate].passes:
                 stored.passing[places] = True
             for gate in users[predicate].gates:
                 gate.take(stored, places)

@@ -67,10 +67,15 @@ class Confirmations:
         is_confirmed = all(number <= said.get(name, 0) for name, number in self._told.items())
         return is_confirmed and not self._fresh and not self._waiting
 
-    def take_done(self) -> list[Waiter]:
-        """Everybody was told; gives those who need wait no longer."""
+    def take_done(self, *, clients: bool = True) -> list[Waiter]:
+        """Everybody was told; gives those who need wait no longer. Without ``clients`` these wait
+        until it is called again.
+        """
         fresh, self._fresh = self._fresh, []
         for waiter in fresh:
+            if isinstance(waiter, Client) and not clients:
+                self._fresh.append(waiter)
+                continue
             awaited = dict(self._told)
             if isinstance(waiter, Neighbour):
                 awaited.pop(waiter.name, None)

@@ -359,7 +359,7 @@ class Broker(Node):
         self._divided.tell_marks()
         if not self._divided.is_held:
             wanting.tell()
-            wanting.confirm()
+            wanting.confirm(is_planned=self._trees.is_wanted_planned)
         self._knowing.tell()
         self._requests.tell_answered()
         self._ground.send_flows()
@@ -381,7 +381,8 @@ class Broker(Node):
         super()._offer(source, batches)
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
-        self._trees.confirm_subscription(link, answer)
+        is_planned = self._trees.is_wanted_planned
+        self._wanting.confirm_subscription(link, answer, is_planned=is_planned)
 
     def _deliver(self, sink: Sink) -> None:
         """A sink that blocks holds up the sources of other brokers, too, but these hear of it

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from routing.messages import Confirmed, Need, Needed, Plan, Report, SinkTree
+from routing.messages import Need, Needed, Plan, Report, SinkTree
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -47,7 +47,6 @@ from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds, trees_wanted
 from routing.overlay.graph import Component, Edge
-from routing.serving.link import Link
 
 
 class SinkTrees:
@@ -78,8 +77,6 @@ class SinkTrees:
         """At the root: the network in which the links of trees were looked for last."""
         self._asked_for: tuple[str, ...] | None = None
         """Filters that this broker has asked for in its own tree, since the last plan."""
-        self._unplanned: list[tuple[Link, Confirmed]] = []
-        """The subscriptions that wait for a plan (Law 4)."""
         self.joined: frozenset[str] = frozenset()
         """At the root: the types of which sources join with the plan that is being made (Law 3)."""
 
@@ -96,45 +93,24 @@ class SinkTrees:
         return self._kinds.own_filters(ground.filters, ground.advertisements.schemas)
 
     @property
-    def _is_wanted_planned(self) -> bool:
-        """Whether the own tree gives what this broker's sinks want of it."""
+    def is_wanted_planned(self) -> bool:
+        """Whether the own tree gives what this broker's sinks want of it, and no plan that may be
+        without it is on its way (Law 4).
+        """
+        return not self._detection.is_held and self._wanted == self._planned
+
+    @property
+    def _planned(self) -> tuple[str, ...]:
+        """The filters that the own tree is for."""
         tree = self._detection.own
-        return self._wanted == (() if tree is None else tree.filters)
+        return () if tree is None else tree.filters
 
     def ask_for_own(self) -> None:
         """Law 2, of sinks."""
         wanted = self._wanted
-        if self._agreed.is_planned and not self._is_wanted_planned and wanted != self._asked_for:
+        if self._agreed.is_planned and wanted not in (self._planned, self._asked_for):
             self._asked_for = wanted
             self._needs.say(Need(Needed.TREES))
-
-    def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
-        """Answer a client once what it has subscribed to is in force (Law 4)."""
-        if self._is_wanted_planned and not self._may_lose_plan:
-            self._wanting.confirm_subscription(link, answer)
-        else:
-            self._unplanned.append((link, answer))
-
-    @property
-    def _may_lose_plan(self) -> bool:
-        """Whether the next plan may be made for something else than sinks want now."""
-        return self._detection.is_held or self._asked_for not in (None, self._wanted)
-
-    @property
-    def _all_wanted(self) -> tuple[str, ...]:
-        """The filters of this broker's sinks, whatever way the events come; none where the strategy
-        has no trees for sinks, and nobody asks.
-        """
-        if not has_sink_trees(self._agreed.strategy):
-            return ()
-        return maximal(self._ground.filters, self._ground.advertisements.schemas)
-
-    def _confirm_planned(self) -> None:
-        if self._is_wanted_planned:
-            waiting, self._unplanned = self._unplanned, []
-            for link, answer in waiting:
-                if self._ground.links.find(link.peer) is link:
-                    self._wanting.confirm_subscription(link, answer)
 
     # --- links (Law 2) ---
 
@@ -181,8 +157,12 @@ class SinkTrees:
         self.has_work = False
 
     def answer(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Say what this broker's sinks want, as Report does."""
-        wanted = self._all_wanted
+        """Say what this broker's sinks want, as Report does, whatever way the events come; nothing
+        where the strategy has no trees for sinks, and nobody asks.
+        """
+        if not has_sink_trees(self._agreed.strategy):
+            return ()
+        wanted = maximal(self._ground.filters, self._ground.advertisements.schemas)
         return ((self._ground.name, wanted),) if wanted else ()
 
     @property
@@ -241,7 +221,6 @@ class SinkTrees:
         self._openings.open(before)
         self._asked_for = None
         self._agenda.look_again()  # what is wanted may be another than this plan has
-        self._confirm_planned()
         return again
 
 

@@ -41,9 +41,9 @@ class Wanting:
         father = router.branches.get(router.father or "")
         version = None if father is None else (father, father.wanted_version)
         if father is None:
-            ground.detection.station.want({}, {})
+            ground.detection.station.want({})
         elif version != self._wanted_by_father:
-            ground.detection.station.want(father.predicates, father.demands)
+            ground.detection.station.want(father.demands)
         self._wanted_by_father = version
 
     # --- wants ---
@@ -80,16 +80,20 @@ class Wanting:
         """Whether nobody waits for anything."""
         return self._confirmations.is_settled
 
-    def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
-        """Answer a client once what it has subscribed to is in force."""
-        if self._router.is_root and not self._router.branches:
+    def confirm_subscription(self, link: Link, answer: Confirmed, *, is_planned: bool) -> None:
+        """Answer a client once what it has subscribed to is in force. ``is_planned``: the last plan
+        has what sinks here want.
+        """
+        if is_planned and self._router.is_root and not self._router.branches:
             self._ground.desk.send(link.peer, answer)
         else:
             self._confirmations.add(Client(link.peer, answer))
 
-    def confirm(self) -> None:
-        """All that is wanted has been told: answer whoever waits for nothing more."""
-        self._confirm(self._confirmations.take_done())
+    def confirm(self, *, is_planned: bool) -> None:
+        """All that is wanted has been told: answer whoever waits for nothing more. ``is_planned``
+        as in confirm_subscription: else clients wait on.
+        """
+        self._confirm(self._confirmations.take_done(clients=is_planned))
 
     def _confirm(self, waiters: Iterable[Waiter]) -> None:
         ground, has_begun = self._ground, False

@@ -131,7 +131,7 @@ class Router:
             self.epoch = epoch
             self._branches.clear()  # both ends of a branch start anew with an epoch
         if tree is not None:
-            self.is_back = not self.is_new(tree)
+            self.is_back = tree.epoch <= self._followed.get(tree.root, 0)
             self._followed[tree.root] = tree.epoch
         self.father = None if tree is None else tree.father
         self.root = None if tree is None else tree.root
@@ -157,10 +157,6 @@ class Router:
         if self._has_strangers is None:
             self._has_strangers = not self.branches.keys() <= self.partners
         return self._has_strangers
-
-    def is_new(self, tree: LocalTree) -> bool:
-        """Whether this broker did not go by a tree yet, nor by a later one of its root."""
-        return tree.epoch > self._followed.get(tree.root, 0)
 
     # --- tables ---
 

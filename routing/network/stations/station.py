@@ -33,7 +33,6 @@ from routing.network.ways.sizes import batch_bytes
 from routing.partition.asking import Answers, AskedSpans
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Demanded, Forwarder
-from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed, install
@@ -172,11 +171,11 @@ class Station:
         What was evaluated stays evaluated: the marks that were given are remembered.
         """
         self._take_come()
-        wanted, demands = self._forwarder.wanted, self._forwarder.demands
+        demands = self._forwarder.demands
         self._engine = self._engine.fresh()
         self._progress.forget()
         self._forwarder = Forwarder()
-        self._forwarder.want(wanted, demands)
+        self._forwarder.want(demands)
         self._begins_anew = True
         self._duties = NO_DUTIES
         self.outbox.clear()
@@ -186,12 +185,10 @@ class Station:
         self._take_come()
         return self._progress.forget_far(is_far)
 
-    def want(
-        self, predicates: Mapping[str, tuple[Predicate, ...]], demands: Mapping[str, Demanded]
-    ) -> None:
+    def want(self, demands: Mapping[str, Demanded]) -> None:
         """Change what the father wants of published events, by the names of types."""
         self._take_come()
-        self._forwarder.want(predicates, demands)
+        self._forwarder.want(demands)
         self._is_anew = True
 
     def follow(self, division: Division) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, EventType, Int64s
 from routing.delivery.parcel import Parcel, in_messages
-from routing.delivery.subscriptions import PER_TYPE_MAX, parcel_of
+from routing.delivery.subscriptions import parcel_of
 from routing.messages import Flow, Known, Want
 from routing.network.tables.demand import Demand
 from routing.network.tables.filters import TypeFilters, filters_of, type_of
 from routing.network.tables.owed import Owed, RuleWatermarks
 from routing.order import greatest_time
-from routing.partition.predicates import Predicate
 from routing.serving.deployment import Deployed
 
 
@@ -38,17 +37,14 @@ class Branch:
         """Whether it has told that to this broker, whole, so that it may amend it."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
-        self.predicates: dict[str, tuple[Predicate, ...]] = {}
-        """Predicates of published events that are wanted there, of types with few filters."""
         self.demands: dict[str, Demand] = {}
-        """The same of types with more than PER_TYPE_MAX."""
+        """Demands for events that are wanted there, by type."""
         self.wanted_version = 0
-        """Counts up whenever one of both changes."""
+        """Counts up whenever there are other ones."""
         self._heard_number = 0
         self._filters: dict[str, TypeFilters] = {}
         self._stale: set[str] = set()
         """The types of which filters have changed since ``index``."""
-        self._demands: dict[str, Demand] = {}
         self._many: dict[str, Demand] = {}
         """Demands of types with MANY filters, which come and go."""
         self._flows: list[Flow] = []
@@ -145,9 +141,9 @@ class Branch:
         demand = found.demand or self._demand_of_many(found)
         if found.demand is not None:
             self._many.pop(name, None)
-        self._demands[name] = demand
-        is_counted = len(found.filters) <= PER_TYPE_MAX
-        self._set_wanted(name, found.predicates, None if is_counted else demand)
+        if self.demands.get(name) is not demand:
+            self.demands[name] = demand
+            self.wanted_version += 1
 
     def _demand_of_many(self, found: TypeFilters) -> Demand:
         assert found.schema is not None
@@ -159,22 +155,9 @@ class Branch:
         return demand
 
     def _drop(self, name: str) -> None:
-        self._demands.pop(name, None)
         self._many.pop(name, None)
-        self._set_wanted(name, (), None)
-
-    def _set_wanted(
-        self, name: str, predicates: tuple[Predicate, ...], demand: Demand | None
-    ) -> None:
-        if self.predicates.get(name, ()) == predicates and self.demands.get(name) is demand:
-            return
-        self.wanted_version += 1
-        self.predicates.pop(name, None)
-        self.demands.pop(name, None)
-        if predicates:
-            self.predicates[name] = predicates
-        if demand is not None:
-            self.demands[name] = demand
+        if self.demands.pop(name, None) is not None:
+            self.wanted_version += 1
 
     @property
     def matched(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -190,7 +173,7 @@ class Branch:
 
     def wants(self, name: str) -> bool:
         """Whether any events of a type are wanted there."""
-        return name in self._demands
+        return name in self.demands
 
     # --- what is about to be sent ---
 
@@ -198,7 +181,7 @@ class Branch:
         """Send what is wanted of these events, and give it; None for nothing."""
         patterns = []
         for batch in batches:
-            demand = self._demands.get(batch.type.name)
+            demand = self.demands.get(batch.type.name)
             patterns.append([] if demand is None else demand.patterns(batch))
         if not any(patterns):
             return None

@@ -61,16 +61,24 @@ class Demand:
         """The events of a batch of the type that are wanted, as one pattern of no numbers."""
         if self._everything:
             return [((), None)]
-        if self._matcher is None and isinstance(batch, Single):
-            for one in self._alone.values():
-                if one.takes(batch):
-                    return [((), None)]
-            return []
+        if isinstance(batch, Single):
+            return [((), None)] if self.takes(batch) else []
         wanted = self.wanted(batch)
         if wanted.all():
             return [((), None)]
         rows = np.flatnonzero(wanted)
         return [((), rows)] if len(rows) else []
+
+    def takes(self, event: Single) -> bool:
+        """Tell whether an event of the type is wanted."""
+        if self._everything:
+            return True
+        if self._matcher is not None:
+            return bool(self.wanted(event).any())
+        for one in self._alone.values():  # noqa: SIM110 (a generator has a step for each)
+            if one.takes(event):
+                return True
+        return False
 
     def wanted(self, batch: EventBatch) -> Bools:
         """Tell which events of a batch of the type are wanted."""

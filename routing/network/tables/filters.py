@@ -12,12 +12,10 @@ from functools import lru_cache
 
 from matcher.model import EventType
 from routing.delivery.subscriber_index import MANY
-from routing.delivery.subscriptions import PER_TYPE_MAX, Interest, interest
+from routing.delivery.subscriptions import Interest, interest
 from routing.errors import Refusal
 from routing.network.tables.demand import Demand
-from routing.partition.predicates import Predicate
 from rules.subscription import Subscription
-from rules.terms import CANDIDATE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +23,6 @@ class TypeFilters:
     """The filters of one type, by ``texts``, which are sorted; ``schema`` None: it is not known.
 
     ``fits``: whether one of them is a filter of the type, as far as that is known.
-    ``predicates``: what they want of published events, if they are at most PER_TYPE_MAX.
     """
 
     texts: tuple[str, ...]
@@ -33,7 +30,6 @@ class TypeFilters:
     fits: bool
     filters: Mapping[str, Subscription]
     """Filters that fit the known type, by text."""
-    predicates: tuple[Predicate, ...]
     demand: Demand | None
     """Their demand together; None for nothing, and where they are MANY: those come and go."""
 
@@ -51,15 +47,11 @@ def _shared(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
 def _made(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
     interests = [one for text in texts if (one := known_interest(text, schema)) is not None]
     filters = {one.text: one.filter for one in interests if one.filter is not None}
-    predicates: tuple[Predicate, ...] = ()
     demand = None
-    if schema is not None and filters:
-        if len(filters) <= PER_TYPE_MAX:
-            predicates = tuple(_predicate_of(text, schema) for text in filters)
-        if len(filters) < MANY:
-            demand = Demand(schema)
-            demand.set(filters)
-    return TypeFilters(texts, schema, bool(interests), filters, predicates, demand)
+    if schema is not None and 0 < len(filters) < MANY:
+        demand = Demand(schema)
+        demand.set(filters)
+    return TypeFilters(texts, schema, bool(interests), filters, demand)
 
 
 def type_of(text: str) -> str:
@@ -84,12 +76,3 @@ def known_interest(text: str, schema: EventType | None) -> Interest | None:
         return interest(0, text, {} if schema is None else {schema.name: schema})
     except Refusal:
         return None
-
-
-@lru_cache(maxsize=65_536)
-def _predicate_of(text: str, schema: EventType) -> Predicate:
-    """A filter that fits its type, as fragments ask for events."""
-    found = known_interest(text, schema)
-    assert found is not None
-    assert found.filter is not None
-    return Predicate.of(schema, found.filter.conditions, CANDIDATE)
