@@ -285,7 +285,7 @@ def _all(by_key: Mapping[Values, Iterable[_Kept]]) -> Iterator[_Kept]:
 
 
 def _parted(kept: Iterable[_Kept], first: int, last: int) -> tuple[list[_Kept], list[_Kept]]:
-    """Those of which some may lie in that time, and the others."""
+    """Kept events of which some may lie in that time, and the others."""
     near, others = list[_Kept](), list[_Kept]()
     for one in kept:
         (near if one.earliest <= last and one.latest >= first else others).append(one)

@@ -185,7 +185,7 @@ class BodyReader:
 
     def take_encoded(self, header: BatchHeader, layout: Layout) -> Encoded:
         """The next batch, of one composite event."""
-        found = composites.decode(header, layout, self._body, self._offset)
+        found = composites.decode_alone(header, layout, self._body, self._offset)
         self._offset += len(found.body)
         return found
 

@@ -186,7 +186,9 @@ def is_encoded(header: BatchHeader) -> bool:
     return header.count == 1 and causes is not None and causes.count <= CAUSES_MAX
 
 
-def decode(header: BatchHeader, layout: Layout, body: bytes | memoryview, start: int) -> Encoded:
+def decode_alone(
+    header: BatchHeader, layout: Layout, body: bytes | memoryview, start: int
+) -> Encoded:
     """The event whose body begins at ``start``; WireError for anything that is not one."""
     causes = header.causes
     assert causes is not None

@@ -7,7 +7,7 @@ goes beyond it, but for a single event that is longer by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Protocol, Self, TypeVar
 
@@ -46,10 +46,11 @@ def extent_of(batches: Iterable[EventBatch]) -> int:
     return sum(map(extent, batches))
 
 
-def fitting(batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
+def fitting(batches: Iterable[EventBatch]) -> Sequence[EventBatch]:
     """The batches, with pieces in the place of those that are too long for a message."""
-    for batch in batches:
-        yield from _pieces(batch)
+    return [
+        piece for batch in batches for piece in ((batch,) if len(batch) == 1 else _pieces(batch))
+    ]
 
 
 def _pieces(batch: EventBatch) -> Iterator[EventBatch]:

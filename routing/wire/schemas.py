@@ -22,7 +22,7 @@ from routing.wire.singles import SingleForm
 _CACHED_SCHEMAS_MAX = 4_096
 
 Strings: TypeAlias = tuple[str, ...]
-Known: TypeAlias = tuple[EventType, msgspec.Raw, SingleForm, tuple[np.dtype[Any], ...]]
+Encoding: TypeAlias = tuple[EventType, msgspec.Raw, SingleForm, tuple[np.dtype[Any], ...]]
 """A type, its bytes, the form of one event, and how each attribute's column lies in a body."""
 _DTYPES: dict[Kind, np.dtype[Any]] = {
     Kind.INT: np.dtype("<i8"),
@@ -63,7 +63,7 @@ _decode_strings = msgspec.msgpack.Decoder(tuple[str, ...]).decode
 _layouts: dict[bytes, Layout] = {}
 # By identity, for speed: hashing a schema costs as much as encoding an event. The type is kept
 # beside its bytes so that its identity stays its own.
-_schemas: dict[int, Known] = {}
+_schemas: dict[int, Encoding] = {}
 
 
 def flat_schema(event_type: EventType) -> list[str]:
@@ -102,7 +102,7 @@ def _checked_type(flat: Strings) -> EventType:
         raise WireError(str(error)) from None
 
 
-def known_schema(event_type: EventType) -> Known:
+def known_schema(event_type: EventType) -> Encoding:
     """A type with what is needed to encode its events."""
     found = _schemas.get(id(event_type))
     if found is None:

@@ -15,8 +15,6 @@ pause, and is void. b3 has a new father b2: what it sent before it answered the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from matcher.model import EventBatch
 from routing.messages import Flow, Forward
 from routing.network.brokers.agreed import Agreed
@@ -67,7 +65,7 @@ class Passing:
         if not self._agreed.is_planned or neighbour not in self._router.partners:
             return
         self._ground.check_schemas(flow.batches)
-        if _are_detected(flow.batches):
+        if any(batch.is_composite for batch in flow.batches):
             self._router.pass_detected(flow.batches, flow.order, neighbour)
         elif flow.batches:
             self._pass_published(flow.batches, neighbour)
@@ -102,11 +100,3 @@ class Passing:
         for source in self._detection.take_leaving():
             self._router.tell_closed(source.name, source.last_sequence)
         self._ground.send_flows()
-
-
-def _are_detected(batches: Sequence[EventBatch]) -> bool:
-    """Whether there are composite events among them."""
-    for batch in batches:  # noqa: SIM110 (a generator has a step for each)
-        if batch.is_composite:
-            return True
-    return False

@@ -144,18 +144,12 @@ def chosen(detections: Detections, is_chosen: Callable[[EventBatch], bool]) -> D
 
 def is_due(batch: EventBatch, due: Mapping[str, int]) -> Bools | None:
     """bool[n]: which composite events are not earlier than their rule's due; None: all."""
-    if isinstance(batch, Encoded):
-        return None if _due_of(batch.rule, due) <= batch.at else np.zeros(1, np.bool_)
-    source = batch.ids.source
-    times = [_due_of(name, due) for name in source.values]
+    names = (batch.rule,) if isinstance(batch, Encoded) else batch.ids.source.values
+    times = [due.get(name.removeprefix(RULE_SOURCE), TIME_MIN) for name in names]
     if max(times, default=TIME_MIN) <= least_time(batch):
         return None
-    mask: Bools = batch.time >= np.array(times, np.int64)[source.codes]
+    mask: Bools = batch.time >= np.array(times, np.int64)[batch.ids.source.codes]
     return mask
-
-
-def _due_of(source: str, due: Mapping[str, int]) -> int:
-    return due.get(source.removeprefix(RULE_SOURCE), TIME_MIN)
 
 
 def _chosen(detections: Detections, masks: Sequence[Bools | None]) -> Detections:

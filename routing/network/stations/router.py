@@ -399,7 +399,7 @@ class Router:
         sender: str | None,
     ) -> None:
         for branch in self.branches.values():
-            if not (branch.rules or (batches and branch.wants_any)):
+            if not (branch.rules or (batches and branch.types)):
                 continue  # common in processing trees, where all goes to the father
             if branch.neighbour != sender and branch.neighbour in self.partners:
                 every = branch.neighbour in self._company or self._others_beyond(branch)

@@ -42,10 +42,9 @@ class TreePart:
 
     def due_mark(self, name: str) -> int:
         """Up to where a rule's composite events are complete."""
-        station, before = self.station, self.router.marks.get(name, TIME_MIN)
-        if name not in station.rules or name in self._outdated:
-            return CLOSED if name in self.router.ended else before
-        return CLOSED if station.has_ended(name) else max(before, station.outlook(name))
+        if not self.evaluates(name):
+            return CLOSED if name in self.router.ended else self.router.marks.get(name, TIME_MIN)
+        return CLOSED if self.station.has_ended(name) else self.mark_of(name)
 
     def dues(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted

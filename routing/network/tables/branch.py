@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from matcher.matching import ON_PROCESSOR, Matching
@@ -58,7 +58,7 @@ class Branch:
     # --- what is wanted there ---
 
     @property
-    def types(self) -> Iterable[str]:
+    def types(self) -> Collection[str]:
         """The types of the filters; a text that is no filter stands for itself."""
         return self._filters.keys()
 
@@ -165,11 +165,6 @@ class Branch:
         for name, demand in sorted(self._many.items()):
             if (facts := demand.facts) is not None:
                 yield name, facts
-
-    @property
-    def wants_any(self) -> bool:
-        """Whether any events are wanted there."""
-        return bool(self._demands)
 
     def wants(self, name: str) -> bool:
         """Whether any events of a type are wanted there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
@@ -23,7 +23,7 @@ class Outbox:
 
     def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
         """Have these events sent to the father, and then the marks and the answers."""
-        first_sent, late = _fitting(forwarded.fresh), _fitting(forwarded.late)
+        first_sent, late = tuple(fitting(forwarded.fresh)), tuple(fitting(forwarded.late))
         batches, fresh = first_sent + late, len(first_sent)
         if len(batches) <= 1 and not forwarded.waited:  # common
             if batches or marks or answers:
@@ -57,12 +57,6 @@ class Outbox:
     def clear(self) -> None:
         """Send nothing of it."""
         self.waiting.clear()
-
-
-def _fitting(batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
-    if not batches or (len(batches) == 1 and len(batches[0]) == 1):  # common
-        return tuple(batches)
-    return tuple(fitting(batches))
 
 
 def _waited(forwarded: Forwarded) -> Iterator[Forward]:
