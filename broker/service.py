@@ -22,6 +22,7 @@ from broker.host import Host
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.parallel import engine_of
+from broker.resting import give_back
 from broker.signals import Signals, Stopped
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
@@ -83,6 +84,7 @@ class Service:
                 awaited.tell = _log_compiling
             warm_up(self._configuration.engine, place)
             warm_up_matching(matching)
+            give_back()
             node = self._affordable(replace(self._configuration.node, matching=matching))
             self._host = make_host(self._configuration, transport, node)
             signals.serve(self._host.stop, self._host.wake_descriptor)

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 import zmq
 from zmq.backend import zmq_poll
-from zmq.utils.monitor import recv_monitor_message
 
 from broker.errors import ConfigurationError
 from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_at_once, sender
@@ -81,7 +80,7 @@ class Link:
         # Asking for the socket's EVENTS would make members of two enumerations each time.
         if not zmq_poll([(self._monitor, _POLLIN)], 0):
             return False
-        recv_monitor_message(self._monitor)
+        self._monitor.recv_multipart()  # which of the ends it was is all the same
         return True
 
     def close(self, linger_s: float) -> None:
