@@ -23,6 +23,7 @@ from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.monitoring.monitor import Monitor
 from broker.parallel import engine_of
+from broker.resting import give_back
 from broker.security.access import load_access
 from broker.security.gate import Gate
 from broker.security.keys import load_pair
@@ -98,6 +99,7 @@ class Service:
                 awaited.tell = _log_compiling
             warm_up(self._configuration.engine, place)
             warm_up_matching(matching)
+            give_back()
             node = self._affordable(replace(self._configuration.node, matching=matching))
             self._host = make_host(self._configuration, transport, node)
             signals.serve(self._host.stop, self._host.wake_descriptor)

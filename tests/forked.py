@@ -37,7 +37,7 @@ class Forked(subprocess.Popen[str]):
         given = [number if own == -1 else own for number, own in enumerate(streams)]
         folder, variables = rest[4] or os.getcwd(), dict(rest[5] or os.environ)
         asked = {"words": args[3:], "variables": variables, "folder": str(folder)}
-        self.pid = _server().fork(asked, given)
+        self.pid = server().fork(asked, given)
         self._child_created = True
         self._close_pipe_fds(*pipes)
 
@@ -87,7 +87,7 @@ class Server:
 
 
 @cache
-def _server() -> Server:
+def server() -> Server:
     """The one of this process, from the first fork until it ends."""
     return Server()
 

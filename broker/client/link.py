@@ -10,13 +10,13 @@ something, must read until ``receive`` gives None.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
 import zmq
 from zmq.backend import zmq_poll
-from zmq.utils.monitor import recv_monitor_message
 
 from broker.errors import ConfigurationError
 from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_at_once, sender
@@ -24,6 +24,8 @@ from broker.security.keys import Curve
 from broker.transport import bound, refuse_port_beyond_range
 
 _POLLIN = int(zmq.POLLIN)
+_EVENT = struct.Struct("=hi")
+"""An event's number and its value (zmq_socket_monitor). pyzmq's own reading of it imports asyncio."""
 _NOT_LET_IN = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH,
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,
@@ -99,7 +101,7 @@ class Link:
         # Asking for the socket's EVENTS would make members of two enumerations each time.
         if not zmq_poll([(self._monitor, _POLLIN)], 0):
             return False
-        event = recv_monitor_message(self._monitor)["event"]
+        event, _ = _EVENT.unpack(self._monitor.recv_multipart()[0])
         if event in _NOT_LET_IN:
             self.obstacle = self._explain(event)
         return True

@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+from pairs import every_pair
 
 from matcher.filters.constraint import OPERATORS, Constraint, Filter, Operator, Sort
 from matcher.filters.mixed import FilterBatch, MixedEvents
@@ -47,10 +48,12 @@ def random_events(rng: random.Random, typed: bool) -> MixedEvents:
     return MixedEvents.of(rows, ["T"] * len(rows) if typed else None)
 
 
-@pytest.mark.parametrize("typed", [False, True], ids=["one set of names", "one type"])
-@pytest.mark.parametrize("by_access", [False, True], ids=["signature", "index"])
-@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
-def test_filters_of_groups_match_as_they_do_alone(typed, by_access, at_once):
+@pytest.mark.parametrize(
+    ("names", "by", "coming"),
+    every_pair(("one set of names", "one type"), ("signature", "index"), ("at once", "one by one")),
+)
+def test_filters_of_groups_match_as_they_do_alone(names, by, coming):
+    typed, by_access, at_once = names == "one type", by == "index", coming == "at once"
     for seed in range(3):
         rng = random.Random(seed)
         matcher, oracle = IndexedMatcher(by_access=by_access), make("naive")

@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import forked
 import pytest
 from pairs import some_of
 
@@ -199,6 +200,7 @@ def test_a_signal_is_heard_whichever_thread_it_interrupts():
 def test_one_that_does_not_come_up_leaves_none(capsys, pair):
     listens = 'name = "b2"\nlisten = "tcp://nowhere.invalid:1"\n'
     pair.write_text(PAIR.replace('name = "b2"\n', listens))
+    forked.server()  # a child that stays
     before = children(os.getpid())
     assert main(["network", str(pair)]) == 1
     assert "rexmq: broker b2: the broker did not start" in capsys.readouterr().err

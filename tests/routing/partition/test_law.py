@@ -27,7 +27,7 @@ def seeds(part: int, count: int = COUNT) -> range:
 @pytest.mark.parametrize("forwarder", [NaiveForwarder, Forwarder])
 @pytest.mark.timeout(3600)
 def test_a_tree_detects_what_one_engine_does(forwarder: type, part: int):
-    for seed in seeds(part, COUNT if forwarder is Forwarder else COUNT // 3):
+    for seed in seeds(part, COUNT if forwarder is Forwarder else COUNT // 4):
         case = TreeCase(seed)
         network = case.distributed(forwarder)
         got, expected = rows(network.run()), rows(case.centralised())
@@ -36,7 +36,7 @@ def test_a_tree_detects_what_one_engine_does(forwarder: type, part: int):
 
 def test_less_is_forwarded_than_everything():
     carried = hops = 0
-    for seed in range(FIRST, FIRST + COUNT // 3):
+    for seed in range(FIRST, FIRST + COUNT // 4):
         case = TreeCase(seed)
         network = case.distributed()
         network.run()
