@@ -79,7 +79,7 @@ class Service:
         matching = replace(self._configuration.node.matching, tell=_log_instead).settled()
         place = settled(self._configuration.device)
         self._gate = make_gate(self._configuration)
-        transport = make_transport(self._configuration, self._gate)
+        transport = self._transport = make_transport(self._configuration, self._gate)
         self._monitor: Monitor | None = None
         try:
             if self._configuration.http is not None:
@@ -153,6 +153,7 @@ class Service:
             fresh = self._read()
             if self._gate is not None and fresh.security_files is not None:
                 self._gate.change(load_access(fresh.security_files[1]))
+                self._transport.look_again()
         except (ConfigurationError, OSError) as error:
             log("error", "configuration refused; the old one stays in force", {"reason": error})
             return

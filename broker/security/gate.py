@@ -7,8 +7,8 @@ Law 2: a connection has one owner, whom ZeroMQ names with each message (``User-I
 user's may not greet as a broker, nor may broker ``b2`` greet as ``b3``: such a message is dropped,
 and its connection with it.
 
-Law 3: who may come in can change while the broker runs (``change``). A connection whose owner has
-no key any more ends at the next message, which comes within a heartbeat.
+Law 3: who may come in can change while the broker runs (``change``). The connections of ``alice``,
+who has no key any more, end then (``Transport.look_again``), whether she says something or not.
 """
 
 from __future__ import annotations

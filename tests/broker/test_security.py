@@ -20,7 +20,7 @@ from broker.client.address import Address, address_of
 from broker.errors import BrokerUnreachable, ConfigurationError
 from broker.security.access import Peer, load_access
 from broker.security.gate import Gate, objection
-from broker.security.keys import create, load_pair, new_pair, public_key
+from broker.security.keys import Curve, create, load_pair, new_pair, public_key
 from matcher.model import EventType
 from routing import wire
 from routing.messages import Hello, LinkHello
@@ -220,6 +220,31 @@ def test_who_has_no_key_any_more_is_sent_away(folder):
             await_clients(watching, {""})
         with pytest.raises(BrokerUnreachable, match="does not take this key"):
             RuleManager(endpoint, connect_timeout_s=1, **keys(folder, "alice"))
+
+
+def test_who_has_no_key_any_more_and_says_nothing_is_sent_away_too(folder):
+    """A client that announces a heartbeat of an hour could else go on reading for an hour."""
+    access = folder / "silent.toml"
+    access.write_text((folder / "access.toml").read_text())
+    context = zmq.Context()
+    try:
+        with (
+            broker("--name", "b1", *secured(folder, "b1", "silent.toml")) as (process, endpoint),
+            RuleManager(endpoint, **keys(folder, "bob")) as watching,
+            context.socket(zmq.DEALER) as silent,
+        ):
+            silent.linger = 0
+            Curve(
+                load_pair(folder / "alice.key_secret"), public_key(str(folder / "b1.key"), "b1")
+            ).apply(silent)
+            silent.connect(endpoint)
+            silent.send_multipart(wire.encode(Hello(1, "silent", 3600.0)))
+            await_clients(watching, {"", "silent"})
+            access.write_text('[user.bob]\nkey = "bob.key"\n')
+            process.send_signal(signal.SIGHUP)
+            await_clients(watching, {""})
+    finally:
+        context.term()
 
 
 def await_clients(manager, names):
