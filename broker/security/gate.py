@@ -5,7 +5,7 @@ Law 1: the thread of the authenticator decides by the public key alone, and read
 
 Law 2: a connection has one owner, whom ZeroMQ names with each message (``User-Id``). One that is a
 user's may not greet as a broker, nor may broker ``b2`` greet as ``b3``: such a message is dropped,
-and its connection with it.
+and its connection with it. The same holds of whom this broker links to.
 
 Law 3: who may come in can change while the broker runs (``change``). The connections of ``alice``,
 who has no key any more, end then (``Transport.look_again``), whether she says something or not.
@@ -89,6 +89,10 @@ class Gate:
     def curve(self, endpoint: str) -> Curve:
         """The keys of a link that this broker makes to another one."""
         return Curve(self.own, self._access.servers[endpoint])
+
+    def at(self, endpoint: str) -> Peer | None:
+        """The broker that this one is linked to at ``endpoint``."""
+        return self.owner(self._access.servers[endpoint])
 
     def _checked(self, access: Access) -> Access:
         for endpoint in self._links:
