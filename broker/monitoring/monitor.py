@@ -76,7 +76,13 @@ class Monitor:
 
     def _keep(self) -> None:
         while not self._ending.is_set():
-            self._process = self._start()
+            try:
+                self._process = self._start()
+            except OSError as error:  # no descriptors, processes or memory left
+                fields = {"reason": error.strerror, "again_in_s": RESTART_S}
+                log("error", "no process to serve http", fields)
+                self._ending.wait(RESTART_S)
+                continue
             if self._ending.is_set():  # too late for ``end`` to see it
                 self._hang_up()
             status = self._process.wait()
@@ -122,6 +128,7 @@ def _bound(address: Address) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(where)
+        bound.listen()  # else another broker could bind it, too, until the process serves
     except OSError as error:
         bound.close()
         text = f"http: {host}:{port}: {error.strerror}"

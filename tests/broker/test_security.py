@@ -191,13 +191,16 @@ def test_who_is_linked_to_cannot_call_itself_another_broker(folder):
     """The holder of b1's key says that it is b3; b2, who links to b1, does not take it for b3."""
     read, write = os.pipe()
     first_flags = ("--name", "b3", *secured(folder, "b1"), "--strategy", "centralized")
-    with broker(*first_flags) as (_, first), os.fdopen(read) as log:
-        with broker(*linked(folder, first), log=write) as (_, second):
-            os.close(write)
-            reason = "broker 'b1' may not link as another broker"
-            assert any(reason in line and f"link={first}" in line for line in log)
-            with RuleManager(second, **keys(folder, "alice", "b2")) as manager:
-                await_brokers(manager, 1)
+    with (
+        broker(*first_flags) as (_, first),
+        os.fdopen(read) as log,
+        broker(*linked(folder, first), log=write) as (_, second),
+    ):
+        os.close(write)
+        reason = "broker 'b1' may not link as another broker"
+        assert any(reason in line and f"link={first}" in line for line in log)
+        with RuleManager(second, **keys(folder, "alice", "b2")) as manager:
+            await_brokers(manager, 1)
 
 
 def test_a_link_to_an_endpoint_that_is_nobodys(folder):
