@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -169,12 +170,7 @@ class Service:
     def _open_to_others(self, endpoint: str) -> None:
         """Say so, where that was asked for; else refuse to start."""
         if not self._configuration.is_insecure:
-            raise ConfigurationError(
-                f"{endpoint}: other machines can reach this, and there are no keys. Either\n"
-                f"  --secret-key b1.key_secret --access access.toml  (rexmq keys new b1; "
-                f"docs/security.md)\n"
-                f"  --insecure true                                  (whoever comes may do all)"
-            )
+            raise _exposed(endpoint)
         log("warning", OPEN, {"endpoint": endpoint, "see": "docs/security.md"})
 
     def _room_for_clients(self) -> int:
@@ -209,6 +205,33 @@ def is_open_to_others(endpoint: str) -> bool:
         return True  # nobody knows
     mapped = getattr(address, "ipv4_mapped", None)
     return not (mapped or address).is_loopback
+
+
+def check(configuration: Configuration) -> None:
+    """Raise ConfigurationError where a broker would not start for its keys, or for want of them.
+
+    Addresses that are names are for the broker to find out about.
+    """
+    gate = make_gate(configuration)
+    if gate is not None or configuration.is_insecure:
+        return
+    for endpoint in configuration.listen:
+        plain = endpoint.replace("//*:", "//0.0.0.0:")
+        if NUMERIC.match(plain) and is_open_to_others(plain):
+            raise _exposed(endpoint)
+
+
+NUMERIC = re.compile(r"tcp://[\d\[]")
+"""An endpoint whose address is given in numbers."""
+
+
+def _exposed(endpoint: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{endpoint}: other machines can reach this, and there are no keys. Either\n"
+        f"  --secret-key b1.key_secret --access access.toml  (rexmq keys new b1; "
+        f"docs/security.md)\n"
+        f"  --insecure true                                  (whoever comes may do all)"
+    )
 
 
 def make_gate(configuration: Configuration) -> Gate | None:

@@ -102,7 +102,7 @@ def test_strangers_are_told_what_is_wrong(folder, endpoint, who, problem):
     }[who]
     with pytest.raises(BrokerUnreachable) as raised:
         RuleManager(endpoint, connect_timeout_s=1, **given)
-    assert str(raised.value) == f"{endpoint} lets nobody in: {problem}"
+    assert str(raised.value) == f"{endpoint} does not let this client in: {problem}"
 
 
 def test_a_client_with_keys_at_a_broker_without(folder):
@@ -287,6 +287,24 @@ def test_a_key_without_an_access_file(folder):
     assert "secret_key is given alone: expected secret_key and access, or neither" in text
 
 
+@pytest.mark.parametrize("listen", ["tcp://0.0.0.0:7461", "tcp://*:7461", "tcp://[::]:7461"])
+def test_check_tells_of_an_address_that_others_reach(capsys, listen):
+    assert main(["broker", "--check", "--listen", listen]) == 1
+    assert f"{listen}: other machines can reach this" in capsys.readouterr().err
+    assert main(["broker", "--check", "--listen", listen, "--insecure", "true"]) == 0
+
+
+def test_check_reads_the_files_of_keys(folder, tmp_path, capsys):
+    assert main(["broker", "--check", *secured(folder, "b1")]) == 0
+    link = "tcp://127.0.0.1:9"
+    assert main(["broker", "--check", *secured(folder, "b1"), "--link", link]) == 1
+    assert f"link {link}: whose is it?" in capsys.readouterr().err
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[user.alice]\nkey = 3\n")
+    assert main(["broker", "--check", *secured(folder, "b1", bad)]) == 1
+    assert "[user.alice] key: expected a text" in capsys.readouterr().err
+
+
 def refused(*flags):
     """The exit status of a broker that does not start, and what it says."""
     command = [sys.executable, "-m", "broker", "broker", *FAST, *flags]
@@ -335,12 +353,18 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "secret-key = 3\n", f'secret-key = "{"x" * 39}"\n', f'secret-key = "{"~" * 40}"\n']
+    "text",
+    [
+        "",
+        'public-key = "x"\n',
+        "secret-key = 3\n",
+        f'secret-key = "{"x" * 39}"\n',
+        f'secret-key = "{"~" * 40}"\n',
+    ],
 )
 def test_what_is_no_secret_key(tmp_path, text):
     file = tmp_path / "x.key_secret"
-    file.write_text(text)
-    file.chmod(0o600)
+    file.write_text(text)  # which others may read, as they may the file of a public key
     with pytest.raises(ConfigurationError, match="expected a secret key"):
         load_pair(file)
 
@@ -352,7 +376,7 @@ def test_two_halves_that_do_not_belong_together(tmp_path):
         load_pair(file)
 
 
-@pytest.mark.parametrize("text", ["x", "#" * 40, '"' * 40, "é" * 40])
+@pytest.mark.parametrize("text", ["x", "x" * 5000, "x\0", "#" * 40, '"' * 40, "é" * 40])
 def test_what_is_no_public_key(text):
     with pytest.raises(ConfigurationError, match=r"^there: expected a public key of 40"):
         public_key(text, "there")
@@ -367,6 +391,7 @@ def test_what_is_no_public_key(text):
         ("[user.alice]", "[user.alice] key: expected a text"),
         ("[user.alice]\nkey = []", "[user.alice] key: expected at least one"),
         ('[user.alice]\nkey = "x"', "[user.alice] key: expected a public key of 40"),
+        (f'[user.alice]\nkey = "{"x" * 5000}"', "[user.alice] key: expected a public key of 40"),
         ('[user.alice]\nendpoint = "x"', "[user.alice] has no key 'endpoint'; expected key"),
         (
             '[user.alice]\nkey = "b1.key"\n[broker.b1]\nkey = "b1.key"',
