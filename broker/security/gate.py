@@ -36,7 +36,7 @@ _HELLO, _LINK_HELLO = 1, 48
 
 
 class Gate:
-    """Who is let in to a broker that has the keys ``own``, by ``access``.
+    """Decision whether a peer is let in to a broker that has the keys ``own``, by ``access``.
 
     ``links``: the endpoints that it is linked to. Raises ConfigurationError where ``access`` does
     not say whose one of them is.
