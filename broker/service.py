@@ -235,7 +235,10 @@ def _exposed(endpoint: str) -> ConfigurationError:
 
 
 def make_gate(configuration: Configuration) -> Gate | None:
-    """The gate of a broker; None where everybody is let in. Raises ConfigurationError for files that are bad."""
+    """The gate of a broker; None where everybody is let in.
+
+    Raises ConfigurationError for files that are bad.
+    """
     if configuration.security_files is None:
         return None
     key, access = configuration.security_files
