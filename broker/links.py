@@ -17,7 +17,8 @@ import zmq
 
 from broker.client.link import Link
 from broker.frames import Frame
-from broker.security.gate import Gate
+from broker.log import log
+from broker.security.gate import Gate, objection
 from broker.transport import Transport
 
 GOODBYE_S = 0.2
@@ -86,13 +87,22 @@ class LinkedTransport(Transport):
             link = self._links[peer]
             frames = link.receive()
             if frames is not None:
+                if self._gate is not None and (reason := self._objection(peer, frames)):
+                    log("warning", "refused", {"link": self._endpoints[peer], "reason": reason})
+                    self._end(peer, 0)
+                    self._note_ended(peer)
+                    continue
                 self._links[peer] = self._links.pop(peer)  # the others come before it next time
                 return peer, frames
             if link.ended:  # and all that came before was received
                 self._end(peer, 0)
-                self._ended.append(peer)
-                self.has_ended = True
+                self._note_ended(peer)
         return None
+
+    def _objection(self, peer: bytes, frames: Sequence[Frame]) -> str | None:
+        """The reason why who is at the other end of a link may not say this; None for none."""
+        assert self._gate is not None
+        return objection(self._gate.at(self._endpoints[peer]), frames)
 
     def _open(self, peer: bytes, endpoint: str) -> Link:
         curve = None if self._gate is None else self._gate.curve(endpoint)

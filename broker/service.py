@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -82,11 +83,11 @@ class Service:
         matching = replace(self._configuration.node.matching, tell=_log_instead).settled()
         place = settled(self._configuration.device)
         self._gate = make_gate(self._configuration)
-        transport = make_transport(self._configuration, self._gate)
+        transport = self._transport = make_transport(self._configuration, self._gate)
         self._monitor: Monitor | None = None
         try:
             if self._configuration.http is not None:
-                self._monitor = Monitor(self._configuration.http)
+                self._monitor = Monitor(self._configuration.http, form)
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
             for endpoint in self.endpoints if self._gate is None else ():
                 if is_open_to_others(endpoint):
@@ -157,6 +158,7 @@ class Service:
             fresh = self._read()
             if self._gate is not None and fresh.security_files is not None:
                 self._gate.change(load_access(fresh.security_files[1]))
+                self._transport.look_again()
         except (ConfigurationError, OSError) as error:
             log("error", "configuration refused; the old one stays in force", {"reason": error})
             return
@@ -172,12 +174,7 @@ class Service:
     def _open_to_others(self, endpoint: str) -> None:
         """Say so, where that was asked for; else refuse to start."""
         if not self._configuration.is_insecure:
-            raise ConfigurationError(
-                f"{endpoint}: other machines can reach this, and there are no keys. Either\n"
-                f"  --secret-key b1.key_secret --access access.toml  (rexmq keys new b1; "
-                f"docs/security.md)\n"
-                f"  --insecure true                                  (whoever comes may do all)"
-            )
+            raise _exposed(endpoint)
         log("warning", OPEN, {"endpoint": endpoint, "see": "docs/security.md"})
 
     def _room_for_clients(self) -> int:
@@ -212,6 +209,33 @@ def is_open_to_others(endpoint: str) -> bool:
         return True  # nobody knows
     mapped = getattr(address, "ipv4_mapped", None)
     return not (mapped or address).is_loopback
+
+
+def check(configuration: Configuration) -> None:
+    """Raise ConfigurationError where a broker would not start for its keys, or for want of them.
+
+    Addresses that are names are for the broker to find out about.
+    """
+    gate = make_gate(configuration)
+    if gate is not None or configuration.is_insecure:
+        return
+    for endpoint in configuration.listen:
+        plain = endpoint.replace("//*:", "//0.0.0.0:")
+        if NUMERIC.match(plain) and is_open_to_others(plain):
+            raise _exposed(endpoint)
+
+
+NUMERIC = re.compile(r"tcp://[\d\[]")
+"""An endpoint whose address is given in numbers."""
+
+
+def _exposed(endpoint: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{endpoint}: other machines can reach this, and there are no keys. Either\n"
+        f"  --secret-key b1.key_secret --access access.toml  (rexmq keys new b1; "
+        f"docs/security.md)\n"
+        f"  --insecure true                                  (whoever comes may do all)"
+    )
 
 
 def make_gate(configuration: Configuration) -> Gate | None:

@@ -35,6 +35,7 @@ from broker.frames import (
     sender,
 )
 from broker.log import log
+from broker.security.access import Peer
 from broker.security.gate import Gate, objection
 
 PORT_MAX = 65_535
@@ -63,6 +64,8 @@ class Transport:
         _seed()
         self._socket = self._context.socket(zmq.ROUTER)
         self._gate = gate
+        self._owners: dict[bytes, tuple[str, Peer | None]] = {}
+        """The keys of peers that were let in, and whose they were then."""
         self._socket.set(zmq.ROUTER_MANDATORY, 1)
         bound(self._socket)
         # Any name will do: nobody is asked to authenticate, but libzmq refuses peers that speak
@@ -146,16 +149,30 @@ class Transport:
         assert self._gate is not None
         while (owned := receive_owned(self._socket)) is not None:
             key, frames = owned
-            reason = objection(self._gate.owner(key), frames[1:])
+            peer, owner = frames[0], self._gate.owner(key)
+            reason = objection(owner, frames[1:])
             if reason is None:
+                if peer not in self._closed:
+                    self._owners[peer] = key, owner
                 return frames
-            peer = frames[0]
-            if peer not in self._closed:
-                log("warning", "refused", {"peer": peer.hex(), "reason": reason})
-                self._ended.append(peer)
-                self.has_ended = True
-                self.close_peer(peer)
+            self._refuse(peer, reason)
         return None
+
+    def _refuse(self, peer: bytes, reason: str) -> None:
+        if peer not in self._closed:
+            log("warning", "refused", {"peer": peer.hex(), "reason": reason})
+            self._note_ended(peer)
+            self.close_peer(peer)
+
+    def look_again(self) -> None:
+        """Refuse the peers whose keys are not whose they were, after the gate has changed.
+
+        One that says nothing would else be sent events for as long as it likes.
+        """
+        for peer, (key, former) in list(self._owners.items() if self._gate is not None else ()):
+            assert self._gate is not None
+            if self._gate.owner(key) != former:
+                self._refuse(peer, f"its key is not that of {former} any more")
 
     def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
         """Send a message; False when the peer has gone or does not take its messages."""
@@ -167,6 +184,7 @@ class Transport:
             send(frames[-1], 0)
         except zmq.ZMQError as error:
             if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                self._owners.pop(peer, None)
                 return False
             raise
         return True
@@ -178,9 +196,14 @@ class Transport:
         ended, self._ended, self.has_ended = self._ended, [], False
         return ended
 
+    def _note_ended(self, peer: bytes) -> None:
+        self._ended.append(peer)
+        self.has_ended = True
+
     def close_peer(self, peer: bytes) -> None:
         """Read nothing more from this peer."""
         self._closed[peer] = None
+        self._owners.pop(peer, None)
         if len(self._closed) > CLOSED_PEERS_MAX:
             self._closed.popitem(last=False)
 

@@ -40,7 +40,11 @@ def command(**given: Any) -> None:
         return configuration.load(file, os.environ, given)
 
     if check:
-        print(read().toml())
+        from broker.service import check as check_security
+
+        checked = read()
+        check_security(checked)
+        print(checked.toml())
         return
     _serve(read)
 

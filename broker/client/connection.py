@@ -136,7 +136,9 @@ class Connection:
     def unreachable(self, timeout_s: float) -> BrokerUnreachable:
         """The error of a broker that has not welcomed this client within ``timeout_s``."""
         if self._obstacle:
-            return BrokerUnreachable(f"{self.endpoint} lets nobody in: {self._obstacle}")
+            return BrokerUnreachable(
+                f"{self.endpoint} does not let this client in: {self._obstacle}"
+            )
         return BrokerUnreachable(f"no broker answers at {self.endpoint} within {timeout_s:g} s")
 
     def check(self) -> None:

@@ -25,7 +25,7 @@ from broker.transport import bound, refuse_port_beyond_range
 
 _POLLIN = int(zmq.POLLIN)
 _EVENT = struct.Struct("=hi")
-"""An event's number and its value (zmq_socket_monitor). pyzmq's own reading of it imports asyncio."""
+"""An event's number and its value (zmq_socket_monitor); pyzmq's reading of it imports asyncio."""
 _NOT_LET_IN = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH,
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,

@@ -30,15 +30,19 @@ class Looks:
         self._manager: AsyncRuleManager | None = None
         self._status: Mapping[str, Any] = {}
         self._asked_at = float("-inf")
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Task[None] | None = None
 
     async def status(self) -> Mapping[str, Any]:
         """The broker's status, at most ``FRESH_S`` old. Raises BrokerUnreachable."""
-        async with self._asking:
-            if self._clock() - self._asked_at >= FRESH_S:
-                self._status = await self._ask()
-                self._asked_at = self._clock()
-            return self._status
+        if self._clock() - self._asked_at >= FRESH_S:
+            if self._asking is None or self._asking.done():
+                self._asking = asyncio.create_task(self._look())
+            await asyncio.shield(self._asking)  # it is others' as well
+        return self._status
+
+    async def _look(self) -> None:
+        self._status = await self._ask()
+        self._asked_at = self._clock()
 
     async def _ask(self) -> Mapping[str, Any]:
         try:

@@ -30,13 +30,14 @@ Address: TypeAlias = tuple[str, int]
 
 
 class Monitor:
-    """Serves the pages of a broker at ``address``, from ``begin`` until ``end``.
+    """Serves the pages of a broker at ``address``, from ``begin`` until ``end``. ``log_format``: of
+    the lines that the process writes, a key of ``broker.log.FORMS``.
 
     Raises ConfigurationError where the packages for it are missing, or for an address that is not
     this machine's, and AddressTaken.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, log_format: str = "text") -> None:
         missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
         if missing:
             raise ConfigurationError(
@@ -44,6 +45,7 @@ class Monitor:
             )
         self._socket = _bound(address)
         self._endpoint = ""
+        self._log_format = log_format
         self._keys: list[str] = []
         """The keys of the process that serves, public and secret, and the broker's public one."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -76,7 +78,13 @@ class Monitor:
 
     def _keep(self) -> None:
         while not self._ending.is_set():
-            self._process = self._start()
+            try:
+                self._process = self._start()
+            except OSError as error:  # no descriptors, processes or memory left
+                fields = {"reason": error.strerror, "again_in_s": RESTART_S}
+                log("error", "no process to serve http", fields)
+                self._ending.wait(RESTART_S)
+                continue
             if self._ending.is_set():  # too late for ``end`` to see it
                 self._hang_up()
             status = self._process.wait()
@@ -93,8 +101,9 @@ class Monitor:
 
     def _start(self) -> subprocess.Popen[bytes]:
         descriptor = self._socket.fileno()
+        words = (str(descriptor), self._endpoint, self._log_format)
         process = subprocess.Popen(
-            [sys.executable, "-m", "broker.monitoring.server", str(descriptor), self._endpoint],
+            [sys.executable, "-m", "broker.monitoring.server", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=(descriptor,),
@@ -122,6 +131,7 @@ def _bound(address: Address) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(where)
+        bound.listen()  # else another broker could bind it, too, until the process serves
     except OSError as error:
         bound.close()
         text = f"http: {host}:{port}: {error.strerror}"

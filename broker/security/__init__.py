@@ -1,4 +1,4 @@
-"""Keys of peers, and which of them are users' and brokers'.
+"""Identity of peers: keys, and which of them are users and brokers.
 
 Law 1: a broker with a key lets nobody in without one. ZeroMQ's CURVE encrypts every connection, of
 clients and of brokers, and proves both ends' keys, before a byte of what a peer says is read: a

@@ -17,6 +17,7 @@ A key is given as such or by the file of a public key, as seen from the folder o
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def _keys(table: Mapping[str, Any], folder: Path, place: str) -> Iterator[str]:
     for text in texts:
         named = _text(text, f"{place} key")
         file = folder / named
-        yield public_key(str(file) if file.exists() else named, f"{place} key")
+        yield public_key(str(file) if os.path.exists(file) else named, f"{place} key")
 
 
 def _text(value: Any, place: str) -> str:

@@ -5,19 +5,18 @@ Law 1: the thread of the authenticator decides by the public key alone, and read
 
 Law 2: a connection has one owner, whom ZeroMQ names with each message (``User-Id``). One that is a
 user's may not greet as a broker, nor may broker ``b2`` greet as ``b3``: such a message is dropped,
-and its connection with it.
+and its connection with it. The same holds of whom this broker links to.
 
-Law 3: who may come in can change while the broker runs (``change``). A connection whose owner has
-no key any more ends at the next message, which comes within a heartbeat.
+Law 3: who may come in can change while the broker runs (``change``). The connections of ``alice``,
+who has no key any more, end then (``Transport.look_again``), whether she says something or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zmq
-from zmq.auth.thread import ThreadAuthenticator
 
 from broker.errors import ConfigurationError
 from broker.frames import Frame
@@ -28,6 +27,9 @@ from routing import wire
 from routing.errors import WireError
 from routing.messages import LinkHello
 
+if TYPE_CHECKING:
+    from zmq.auth.thread import ThreadAuthenticator
+
 ZAP_DOMAIN = "rexmq"
 KEY_SHOWN = 8
 """So many characters of a key are logged."""
@@ -36,7 +38,7 @@ _HELLO, _LINK_HELLO = 1, 48
 
 
 class Gate:
-    """The gate of a broker that has the keys ``own``: lets in by ``access``.
+    """Decision whether a peer is let in to a broker that has the keys ``own``, by ``access``.
 
     ``links``: the endpoints that it is linked to. Raises ConfigurationError where ``access`` does
     not say whose one of them is.
@@ -51,6 +53,8 @@ class Gate:
 
     def serve(self, context: zmq.Context[Any], socket: zmq.Socket[bytes]) -> None:
         """Guard a listening socket that is not yet bound."""
+        from zmq.auth.thread import ThreadAuthenticator  # asyncio is not for brokers without keys
+
         self._authenticator = ThreadAuthenticator(context)
         self._authenticator.start()
         self._authenticator.configure_curve_callback(ZAP_DOMAIN, self)
@@ -89,6 +93,10 @@ class Gate:
     def curve(self, endpoint: str) -> Curve:
         """The keys of a link that this broker makes to another one."""
         return Curve(self.own, self._access.servers[endpoint])
+
+    def at(self, endpoint: str) -> Peer | None:
+        """The broker that this one is linked to at ``endpoint``."""
+        return self.owner(self._access.servers[endpoint])
 
     def _checked(self, access: Access) -> Access:
         for endpoint in self._links:

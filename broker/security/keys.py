@@ -88,11 +88,11 @@ def load_pair(file: Path) -> KeyPair:
     Raises ConfigurationError for what is none, and for a file that others may read.
     """
     content = _read(file)
-    if file.stat().st_mode & OTHERS:
-        raise ConfigurationError(f"{file}: others may read this secret: chmod 600 {file}")
     secret = _key_in(content, "secret")
     if secret is None:
         raise ConfigurationError(f"{file}: expected a secret key, as rexmq keys new writes it")
+    if file.stat().st_mode & OTHERS:
+        raise ConfigurationError(f"{file}: others may read this secret: chmod 600 {file}")
     public = zmq.curve_public(secret.encode()).decode()
     if _key_in(content, "public") not in (None, public):
         raise ConfigurationError(f"{file}: its public key is not that of its secret key")
@@ -106,7 +106,7 @@ def public_key(text: str, place: str) -> str:
     if _is_key(text):
         return text
     path = Path(text)
-    if not path.exists():
+    if not os.path.exists(path):  # Path.exists raises for a name that is too long
         raise ConfigurationError(
             f"{place}: expected a public key of {KEY_CHARACTERS} characters or the file of one, "
             f"found {text!r}"

@@ -1,11 +1,14 @@
 """A broker seen over HTTP: real processes, real sockets, and Prometheus's own parser."""
 
+import asyncio
+import errno
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -16,9 +19,11 @@ from pages import get
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker import Publisher, RuleManager, Subscriber
+from broker.client.address import Address
 from broker.configuration import load
-from broker.errors import AddressTaken, ConfigurationError
+from broker.errors import AddressTaken, BrokerUnreachable, ConfigurationError
 from broker.monitoring import metrics
+from broker.monitoring.looks import Looks
 from broker.monitoring.monitor import Monitor, reachable
 from matcher.model import EventType
 
@@ -203,6 +208,83 @@ def test_an_address_that_is_taken():
         port = other.getsockname()[1]
         with pytest.raises(AddressTaken, match=f"http: 127.0.0.1:{port}: Address already in use"):
             Monitor(("127.0.0.1", port))
+
+
+def test_an_address_that_another_broker_has_yet_to_serve():
+    first = Monitor(("127.0.0.1", 0))
+    port = int(first.url.rpartition(":")[2])
+    try:
+        with pytest.raises(AddressTaken, match="Address already in use"):
+            Monitor(("127.0.0.1", port))
+    finally:
+        first.end()
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(monkeypatch):
+    tried = threading.Semaphore(0)
+
+    def none_left(*command, **options):
+        tried.release()
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("broker.monitoring.monitor.subprocess.Popen", none_left)
+    monkeypatch.setattr("broker.monitoring.monitor.RESTART_S", 0.01)
+    monitor = Monitor(("127.0.0.1", 0))
+    monitor.begin("tcp://127.0.0.1:9")
+    try:
+        assert all(tried.acquire(timeout=20) for _ in range(3))
+    finally:
+        monitor.end()
+
+
+def test_looks_that_fail_are_shared(monkeypatch):
+    """Six probes of a stuck broker are answered after 3 s, not the last one after 18 s."""
+    asked = []
+
+    async def ask(looks):
+        asked.append(1)
+        await asyncio.sleep(0.01)
+        raise BrokerUnreachable("stuck")
+
+    async def look():
+        looks = Looks(Address("tcp://127.0.0.1:9"))
+        return await asyncio.gather(*(looks.status() for _ in range(6)), return_exceptions=True)
+
+    monkeypatch.setattr(Looks, "_ask", ask)
+    assert [str(one) for one in asyncio.run(look())] == ["stuck"] * 6
+    assert len(asked) == 1
+
+
+def test_connections_that_say_nothing_end(busy):
+    """A hundred of them keep others out, but not for good; nor does one that has begun to ask."""
+    host, port = busy[2].removeprefix("http://").split(":")
+    idle = [socket.create_connection((host, int(port)), timeout=20) for _ in range(110)]
+    try:
+        for one in idle[:50]:
+            one.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+        deadline = time.monotonic() + 30
+        while get(f"{busy[2]}/healthz")[0] != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        assert all(not one.recv(1) for one in idle[50:])
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_requests_that_are_none_do_not_fill_the_log():
+    with watched(errors=subprocess.PIPE) as (process, _, url):
+        host, port = url.removeprefix("http://").split(":")
+        for _ in range(100):
+            with socket.create_connection((host, int(port)), timeout=20) as stranger:
+                stranger.sendall(b"GET\r\n\r\n")
+                while stranger.recv(4000):
+                    pass
+        process.terminate()
+        lines = process.communicate(timeout=60)[1].splitlines()
+    assert all(line.startswith("time=") for line in lines)
+    assert any("part=http" in line for line in lines)
+    assert len(lines) < 100
 
 
 def test_an_address_of_another_machine():

@@ -20,7 +20,7 @@ from broker.client.address import Address, address_of
 from broker.errors import BrokerUnreachable, ConfigurationError
 from broker.security.access import Peer, load_access
 from broker.security.gate import Gate, objection
-from broker.security.keys import create, load_pair, new_pair, public_key
+from broker.security.keys import Curve, create, load_pair, new_pair, public_key
 from matcher.model import EventType
 from routing import wire
 from routing.messages import Hello, LinkHello
@@ -102,7 +102,7 @@ def test_strangers_are_told_what_is_wrong(folder, endpoint, who, problem):
     }[who]
     with pytest.raises(BrokerUnreachable) as raised:
         RuleManager(endpoint, connect_timeout_s=1, **given)
-    assert str(raised.value) == f"{endpoint} lets nobody in: {problem}"
+    assert str(raised.value) == f"{endpoint} does not let this client in: {problem}"
 
 
 def test_a_client_with_keys_at_a_broker_without(folder):
@@ -187,6 +187,22 @@ def test_a_user_or_another_broker_cannot_link_as_b2(folder):
             await_brokers(manager, 1)
 
 
+def test_who_is_linked_to_cannot_call_itself_another_broker(folder):
+    """The holder of b1's key says that it is b3; b2, who links to b1, does not take it for b3."""
+    read, write = os.pipe()
+    first_flags = ("--name", "b3", *secured(folder, "b1"), "--strategy", "centralized")
+    with (
+        broker(*first_flags) as (_, first),
+        os.fdopen(read) as log,
+        broker(*linked(folder, first), log=write) as (_, second),
+    ):
+        os.close(write)
+        reason = "broker 'b1' may not link as another broker"
+        assert any(reason in line and f"link={first}" in line for line in log)
+        with RuleManager(second, **keys(folder, "alice", "b2")) as manager:
+            await_brokers(manager, 1)
+
+
 def test_a_link_to_an_endpoint_that_is_nobodys(folder):
     flags = ("--name", "b2", *secured(folder, "b2"), "--link", "tcp://127.0.0.1:9")
     status, text = refused(*flags)
@@ -222,6 +238,31 @@ def test_who_has_no_key_any_more_is_sent_away(folder):
             RuleManager(endpoint, connect_timeout_s=1, **keys(folder, "alice"))
 
 
+def test_who_has_no_key_any_more_and_says_nothing_is_sent_away_too(folder):
+    """A client that announces a heartbeat of an hour could else go on reading for an hour."""
+    access = folder / "silent.toml"
+    access.write_text((folder / "access.toml").read_text())
+    context = zmq.Context()
+    try:
+        with (
+            broker("--name", "b1", *secured(folder, "b1", "silent.toml")) as (process, endpoint),
+            RuleManager(endpoint, **keys(folder, "bob")) as watching,
+            context.socket(zmq.DEALER) as silent,
+        ):
+            silent.linger = 0
+            Curve(
+                load_pair(folder / "alice.key_secret"), public_key(str(folder / "b1.key"), "b1")
+            ).apply(silent)
+            silent.connect(endpoint)
+            silent.send_multipart(wire.encode(Hello(1, "silent", 3600.0)))
+            await_clients(watching, {"", "silent"})
+            access.write_text('[user.bob]\nkey = "bob.key"\n')
+            process.send_signal(signal.SIGHUP)
+            await_clients(watching, {""})
+    finally:
+        context.term()
+
+
 def await_clients(manager, names):
     deadline = time.monotonic() + 30
     while {one["name"] for one in manager.status()["clients"]} != names:
@@ -244,6 +285,24 @@ def test_a_key_without_an_access_file(folder):
     status, text = refused("--secret-key", str(folder / "b1.key_secret"))
     assert status == 1
     assert "secret_key is given alone: expected secret_key and access, or neither" in text
+
+
+@pytest.mark.parametrize("listen", ["tcp://0.0.0.0:7461", "tcp://*:7461", "tcp://[::]:7461"])
+def test_check_tells_of_an_address_that_others_reach(capsys, listen):
+    assert main(["broker", "--check", "--listen", listen]) == 1
+    assert f"{listen}: other machines can reach this" in capsys.readouterr().err
+    assert main(["broker", "--check", "--listen", listen, "--insecure", "true"]) == 0
+
+
+def test_check_reads_the_files_of_keys(folder, tmp_path, capsys):
+    assert main(["broker", "--check", *secured(folder, "b1")]) == 0
+    link = "tcp://127.0.0.1:9"
+    assert main(["broker", "--check", *secured(folder, "b1"), "--link", link]) == 1
+    assert f"link {link}: whose is it?" in capsys.readouterr().err
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[user.alice]\nkey = 3\n")
+    assert main(["broker", "--check", *secured(folder, "b1", bad)]) == 1
+    assert "[user.alice] key: expected a text" in capsys.readouterr().err
 
 
 def refused(*flags):
@@ -294,12 +353,18 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "secret-key = 3\n", f'secret-key = "{"x" * 39}"\n', f'secret-key = "{"~" * 40}"\n']
+    "text",
+    [
+        "",
+        'public-key = "x"\n',
+        "secret-key = 3\n",
+        f'secret-key = "{"x" * 39}"\n',
+        f'secret-key = "{"~" * 40}"\n',
+    ],
 )
 def test_what_is_no_secret_key(tmp_path, text):
     file = tmp_path / "x.key_secret"
-    file.write_text(text)
-    file.chmod(0o600)
+    file.write_text(text)  # which others may read, as they may the file of a public key
     with pytest.raises(ConfigurationError, match="expected a secret key"):
         load_pair(file)
 
@@ -311,7 +376,7 @@ def test_two_halves_that_do_not_belong_together(tmp_path):
         load_pair(file)
 
 
-@pytest.mark.parametrize("text", ["x", "#" * 40, '"' * 40, "é" * 40])
+@pytest.mark.parametrize("text", ["x", "x" * 5000, "x\0", "#" * 40, '"' * 40, "é" * 40])
 def test_what_is_no_public_key(text):
     with pytest.raises(ConfigurationError, match=r"^there: expected a public key of 40"):
         public_key(text, "there")
@@ -326,6 +391,7 @@ def test_what_is_no_public_key(text):
         ("[user.alice]", "[user.alice] key: expected a text"),
         ("[user.alice]\nkey = []", "[user.alice] key: expected at least one"),
         ('[user.alice]\nkey = "x"', "[user.alice] key: expected a public key of 40"),
+        (f'[user.alice]\nkey = "{"x" * 5000}"', "[user.alice] key: expected a public key of 40"),
         ('[user.alice]\nendpoint = "x"', "[user.alice] has no key 'endpoint'; expected key"),
         (
             '[user.alice]\nkey = "b1.key"\n[broker.b1]\nkey = "b1.key"',

@@ -40,12 +40,8 @@ def options(name: str) -> set[str]:
 def test_the_page_tells_of_every_option(name: str) -> None:
     told = sections()[name]
     assert told, f"nothing is said of rexmq {name}"
-    shared = {
-        "--broker",
-        "--connect-timeout-s",
-        "--key",
-        "--server-key",
-    }  # told once, of all that talk to a broker
+    # Told once, of all that talk to a broker.
+    shared = {"--broker", "--connect-timeout-s", "--key", "--server-key"}
     if name != "detect":  # told once, of all that read events
         shared |= {"--type", *(f"--{one.replace('_', '-')}" for one in LAYOUT)}
     for flag in sorted(options(name) - shared):
