@@ -1,8 +1,9 @@
-"""The process that serves a broker's pages: ``python -m broker.monitoring.server FD ENDPOINT FORM``.
+"""The process that serves a broker's pages.
 
-FORM is that of its log (``broker.log.FORMS``). The first line of its standard input has the keys that it is let in by, if there are any. It takes
-over the socket that the broker has bound, and ends with the broker, whose end of its
-standard input it holds: a broker that is killed leaves nobody behind.
+``python -m broker.monitoring.server FD ENDPOINT FORM``: FORM is that of its log, a key of
+``broker.log.FORMS``. The first line of its standard input has the keys that it is let in by, if
+there are any. It takes over the socket that the broker has bound, and ends with the broker, whose
+end of its standard input it holds: a broker that is killed leaves nobody behind.
 """
 
 from __future__ import annotations
