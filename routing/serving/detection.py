@@ -25,7 +25,7 @@ from routing.config import NodeConfig
 from routing.delivery.joining import joined
 from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed, install
-from routing.serving.evaluation import Evaluation
+from routing.serving.evaluator import Evaluator
 from routing.watermarks.ends import CLOSED
 from routing.watermarks.missing import Missing
 from routing.watermarks.standing import UNSAID, TypeProgress
@@ -36,7 +36,7 @@ from rules.engine.intervals import Intervals
 from rules.pattern import TIMER, RuleSet
 
 
-class Detection(Evaluation):
+class Detection(Evaluator):
     """Event types, rules and the engine of a node that works alone."""
 
     def __init__(self, basis: Basis) -> None:
@@ -59,10 +59,9 @@ class Detection(Evaluation):
         super().configure(config)
         self._missing.configure(config.waiting_events_max)
 
-    @property
-    def marks(self) -> Mapping[str, int]:
-        """Each rule's mark: its composite events before it have been detected."""
-        return self._engine.marks
+    def reached(self, rule: str) -> int:
+        """A rule's mark: its composite events before it have been detected."""
+        return self._engine.mark(rule)
 
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events are complete: nothing earlier will come."""
@@ -83,7 +82,7 @@ class Detection(Evaluation):
 
     @property
     def engines(self) -> Sequence[Intervals]:
-        """The one that there is."""
+        """The only engine."""
         return (self._engine,)
 
     def take_conflict(self) -> Conflict | None:
