@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.config import NodeConfig
 from routing.delivery.joining import joined
 from routing.serving.changes import Basis
@@ -41,8 +41,6 @@ class Detection(Evaluator):
 
     def __init__(self, basis: Basis) -> None:
         super().__init__(basis)
-        self._installed: dict[str, Deployed] = {}
-        """The rules that the engine has."""
         self._pending = False
         """Whether the engine is to be advanced, whatever marks say."""
         self._is_arranged = True
@@ -212,17 +210,13 @@ class Detection(Evaluator):
     def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
         """Nobody is out of reach."""
 
-    def follow_rules(self, gone: Collection[str]) -> None:
-        """There are other rules, and these are no more."""
+    def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
+        """There are other rules: some are no more, and some have been added."""
         for rule in gone:
-            if self._installed.pop(rule, None) is not None:
-                self._engine.remove(rule)
-        rules = {one.rule.name: one for one in self._deployments.rules}
-        fresh = [one for rule, one in rules.items() if rule not in self._installed]
-        install(self._engine, fresh, self._advertisements.schemas)
+            self._engine.remove(rule)
+        install(self._engine, added, self._advertisements.schemas)
         for one in self._deployments.ending:
             self._engine.end(one.rule.name, one.end)
-        self._installed = rules
         self.follow_types()
         self._pending = True
 
@@ -242,27 +236,22 @@ class Detection(Evaluator):
         """Have watermarks of all that the rules need that there are by now."""
         self._is_arranged = True
         watermarks, types, deployments = self._watermarks, self._advertisements, self._deployments
-        rules = deployments.rules
-        uses = {one.rule.name: frozenset(map(_name_of, one.rule.used_types)) for one in rules}
-        needs = {one.rule.name: deployments.needs(one.rule.name) for one in rules}
-        timed = {name: of for name, of in needs.items() if TIMER.name in of}
+        uses = {one.rule.name: one.uses for one in deployments}
+        needs = {rule: deployments.needs(rule) for rule in uses}
+        timed = {rule: of for rule, of in needs.items() if TIMER.name in of}
         defining: dict[str, list[str]] = {}
-        for one in rules:
+        for one in deployments:
             defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
         watermarks.standings.keep(self._needed.union([TIMER.name], *uses.values()))
         for name in self._needed:
             front = types.front(name)
             watermarks.standings.of(name).front = TIME_MIN if front is None else front
         finished = watermarks.finished
-        together = {uses[name] | needs[name] for name in uses}
+        together = {uses[rule] | needs[rule] for rule in uses}
         watermarks.arrange(uses, defining, timed, together, self._engine.over)
         if not finished <= watermarks.finished:
             self._engine.forget_marks()  # rules define these again
         absent = frozenset(filter(self.is_absent, self._needed))
         watermarks.said.arrange(self._needed - absent, {})
-        self._missing.arrange((one.rule, needs[one.rule.name] & absent) for one in rules)
+        self._missing.arrange((one.uses, needs[one.rule.name] & absent) for one in deployments)
         self._dirty.update(self._needed - absent)
-
-
-def _name_of(schema: EventType) -> str:
-    return schema.name

@@ -100,10 +100,9 @@ class Watermarks:
         return True
 
     def _arrange_ends(self) -> None:
-        over = self.over
-        uses = {
-            rule: frozenset[str]() if rule in over else used for rule, used in self._uses.items()
-        }
+        over, uses = self.over, self._uses
+        if over:
+            uses = {rule: frozenset() if rule in over else used for rule, used in uses.items()}
         self.ends.arrange(uses, self._defining)
         finished = (name for name, of in self._defining.items() if over.issuperset(of))
         self.finished = frozenset(finished if over else ())

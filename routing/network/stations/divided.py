@@ -551,8 +551,8 @@ class DividedDetection(Evaluator):
         """How far all brokers are is known to the root with a plan alone."""
         return until <= one.begin
 
-    def follow_rules(self, gone: Collection[str]) -> None:
-        """There are other rules, and these are no more: the plan that follows divides them."""
+    def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
+        """There are other rules: some are no more; the plan that follows divides the others."""
         self.forget(gone)
         self.follow_types()
 
