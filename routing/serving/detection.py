@@ -107,7 +107,7 @@ class Detection(Evaluator):
 
     def touch(self, names: Iterable[str]) -> None:
         """A source may say something else of these types than before."""
-        self._dirty.update(name for name in names if name in self._needed)
+        self._dirty |= self._needed.intersection(names)
 
     def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
         """Give published events to the engine, if a rule needs them. ``horizon``: from when on
