@@ -2,7 +2,7 @@
 
 ``service`` answers clients over their ``link``; ``intake`` takes events of ``sources`` (and of
 ``parts`` of one) in, ``credit`` bounds them, ``advertisements`` are their types. ``deployment``
-has the rules, ``detection`` the engine, and asks the watermarks up to which instant it may
-evaluate. ``status`` tells of it all, ``rates`` how much it is; ``moment`` is the time, the same for
-all.
+has the rules, ``changes`` decides from when on they hold, and up to when. An ``evaluator`` has the
+engine: ``detection`` where a broker works alone. ``status`` tells of it all, ``rates`` how much it
+is; ``moment`` is the time, the same for all.
 """

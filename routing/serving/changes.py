@@ -70,8 +70,8 @@ class Frontier(ABC):
         """Raise Refusal where it cannot be known how far what these need has come."""
 
     @abstractmethod
-    def follow_rules(self, gone: Collection[str]) -> None:
-        """There are other rules, and these are no more."""
+    def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
+        """There are other rules: some are no more, and some have been added."""
 
 
 class RuleChanges:
@@ -109,7 +109,7 @@ class RuleChanges:
         for since in dict.fromkeys(sinces.values()):
             own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
             added += self._deployments.add(own, since, version)
-        self._tell_changed()
+        self._tell_changed(added)
         return added, ended
 
     def remove(self, name: str, now: float) -> Deployed:
@@ -278,9 +278,9 @@ class RuleChanges:
         self._gone += [self._deployments.drop(one.rule.name).rule.name for one in over]
         self._advertisements.exchange(_mentions_of(over), _mentions_of(_undeployed(rules)))
 
-    def _tell_changed(self) -> None:
+    def _tell_changed(self, added: Sequence[Deployed] = ()) -> None:
         gone, self._gone = self._gone, []
-        self._frontier.follow_rules(gone)
+        self._frontier.follow_rules(gone, added)
         self._on_types()
         self._on_rules()
 

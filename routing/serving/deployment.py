@@ -60,11 +60,14 @@ class Deployed:
     until: int | None = field(default=None, compare=False)
     identity: tuple[str, str, tuple[EventType, ...]] = field(init=False, repr=False)
     """Its id, its text, and the types that this speaks of."""
+    uses: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The names of the types that it uses."""
 
     def __post_init__(self) -> None:
         rule = self.rule
         identity = rule.name, rule.text, (rule.defines, *rule.used_types)
         object.__setattr__(self, "identity", identity)
+        object.__setattr__(self, "uses", frozenset(_used(rule)))
 
     @property
     def name(self) -> str:
@@ -126,6 +129,9 @@ class Deployments:
 
     def __len__(self) -> int:
         return len(self._rules)
+
+    def __iter__(self) -> Iterator[Deployed]:
+        return iter(self._rules.values())
 
     @property
     def rules(self) -> tuple[Deployed, ...]:
@@ -288,13 +294,13 @@ class Deployments:
         }
         users: dict[str, list[Deployed]] = {}
         for one in self._rules.values():
-            for name in _used(one.rule):
+            for name in one.uses:
                 users.setdefault(name, []).append(one)
         self._users = users
         advertised = frozenset(published)
         self._published = advertised.intersection(uses)
         self._needs = {
-            name: _needs(one.rule, uses, advertised) for name, one in self._rules.items()
+            name: _needs(one.uses, uses, advertised) for name, one in self._rules.items()
         }
         groups: dict[str, dict[frozenset[str], None]] = {}
         for needs in self._needs.values():
@@ -332,7 +338,7 @@ class Deployments:
         for rule in rules.rules:
             uses.setdefault(rule.defines.name, set()).update(_used(rule))
         advertised = frozenset(published)
-        return {rule.name: _needs(rule, uses, advertised) for rule in rules.rules}
+        return {rule.name: _needs(_used(rule), uses, advertised) for rule in rules.rules}
 
     def needs_above(self, defined: Iterable[str]) -> frozenset[str]:
         """The types needed by rules that take events of these types, be it through other rules."""
@@ -405,15 +411,17 @@ def _graph(
     defining: dict[str, list[Deployed]] = {}
     for deployed in rules:
         name = deployed.rule.defines.name
-        uses.setdefault(name, set()).update(_used(deployed.rule))
+        uses.setdefault(name, set()).update(deployed.uses)
         defining.setdefault(name, []).append(deployed)
     return uses, defining
 
 
-def _needs(rule: Rule, uses: Mapping[str, set[str]], published: frozenset[str]) -> frozenset[str]:
+def _needs(
+    used: Iterable[str], uses: Mapping[str, set[str]], published: frozenset[str]
+) -> frozenset[str]:
     """The types within reach that are not merely defined by rules (S12)."""
     reached: set[str] = set()
-    waiting = _used(rule)
+    waiting = list(used)
     while waiting:
         name = waiting.pop()
         if name not in reached:

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.config import NodeConfig
 from routing.delivery.joining import joined
 from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed, install
-from routing.serving.evaluation import Evaluation
+from routing.serving.evaluator import Evaluator
 from routing.watermarks.ends import CLOSED
 from routing.watermarks.missing import Missing
 from routing.watermarks.standing import UNSAID, TypeProgress
@@ -36,13 +36,11 @@ from rules.engine.intervals import Intervals
 from rules.pattern import TIMER, RuleSet
 
 
-class Detection(Evaluation):
+class Detection(Evaluator):
     """Event types, rules and the engine of a node that works alone."""
 
     def __init__(self, basis: Basis) -> None:
         super().__init__(basis)
-        self._installed: dict[str, Deployed] = {}
-        """The rules that the engine has."""
         self._pending = False
         """Whether the engine is to be advanced, whatever marks say."""
         self._is_arranged = True
@@ -59,10 +57,9 @@ class Detection(Evaluation):
         super().configure(config)
         self._missing.configure(config.waiting_events_max)
 
-    @property
-    def marks(self) -> Mapping[str, int]:
-        """Each rule's mark: its composite events before it have been detected."""
-        return self._engine.marks
+    def reached(self, rule: str) -> int:
+        """A rule's mark: its composite events before it have been detected."""
+        return self._engine.mark(rule)
 
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events are complete: nothing earlier will come."""
@@ -83,7 +80,7 @@ class Detection(Evaluation):
 
     @property
     def engines(self) -> Sequence[Intervals]:
-        """The one that there is."""
+        """The only engine."""
         return (self._engine,)
 
     def take_conflict(self) -> Conflict | None:
@@ -110,7 +107,7 @@ class Detection(Evaluation):
 
     def touch(self, names: Iterable[str]) -> None:
         """A source may say something else of these types than before."""
-        self._dirty.update(name for name in names if name in self._needed)
+        self._dirty |= self._needed.intersection(names)
 
     def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
         """Give published events to the engine, if a rule needs them. ``horizon``: from when on
@@ -214,17 +211,13 @@ class Detection(Evaluation):
     def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
         """Nobody is out of reach."""
 
-    def follow_rules(self, gone: Collection[str]) -> None:
-        """There are other rules, and these are no more."""
+    def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
+        """There are other rules: some are no more, and some have been added."""
         for rule in gone:
-            if self._installed.pop(rule, None) is not None:
-                self._engine.remove(rule)
-        rules = {one.rule.name: one for one in self._deployments.rules}
-        fresh = [one for rule, one in rules.items() if rule not in self._installed]
-        install(self._engine, fresh, self._advertisements.schemas)
+            self._engine.remove(rule)
+        install(self._engine, added, self._advertisements.schemas)
         for one in self._deployments.ending:
             self._engine.end(one.rule.name, one.end)
-        self._installed = rules
         self.follow_types()
         self._pending = True
 
@@ -244,27 +237,22 @@ class Detection(Evaluation):
         """Have watermarks of all that the rules need that there are by now."""
         self._is_arranged = True
         watermarks, types, deployments = self._watermarks, self._advertisements, self._deployments
-        rules = deployments.rules
-        uses = {one.rule.name: frozenset(map(_name_of, one.rule.used_types)) for one in rules}
-        needs = {one.rule.name: deployments.needs(one.rule.name) for one in rules}
-        timed = {name: of for name, of in needs.items() if TIMER.name in of}
+        uses = {one.rule.name: one.uses for one in deployments}
+        needs = {rule: deployments.needs(rule) for rule in uses}
+        timed = {rule: of for rule, of in needs.items() if TIMER.name in of}
         defining: dict[str, list[str]] = {}
-        for one in rules:
+        for one in deployments:
             defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
         watermarks.standings.keep(self._needed.union([TIMER.name], *uses.values()))
         for name in self._needed:
             front = types.front(name)
             watermarks.standings.of(name).front = TIME_MIN if front is None else front
         finished = watermarks.finished
-        together = {uses[name] | needs[name] for name in uses}
+        together = {uses[rule] | needs[rule] for rule in uses}
         watermarks.arrange(uses, defining, timed, together, self._engine.over)
         if not finished <= watermarks.finished:
             self._engine.forget_marks()  # rules define these again
         absent = frozenset(filter(self.is_absent, self._needed))
         watermarks.said.arrange(self._needed - absent, {})
-        self._missing.arrange((one.rule, needs[one.rule.name] & absent) for one in rules)
+        self._missing.arrange((one.uses, needs[one.rule.name] & absent) for one in deployments)
         self._dirty.update(self._needed - absent)
-
-
-def _name_of(schema: EventType) -> str:
-    return schema.name

@@ -51,7 +51,7 @@ from routing.serving.changes import Basis
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployments
 from routing.serving.detection import Detection
-from routing.serving.evaluation import Evaluation
+from routing.serving.evaluator import Evaluator
 from routing.serving.intake import Intake, check_schema, newer, take_in
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
@@ -122,7 +122,7 @@ class Service:
         self._is_unsettled = False
         """Whether it is still to be done for any."""
 
-    def _make_detection(self, engine: Detector) -> Evaluation:
+    def _make_detection(self, engine: Detector) -> Evaluator:
         return Detection(self._basis(engine))
 
     def _basis(self, engine: Detector) -> Basis:

@@ -17,7 +17,7 @@ from matcher.model import TIME_MAX, EventType
 from routing.delivery.sinks import Sink, Sinks
 from routing.serving.advertisements import Advertisements, KnownType
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.evaluation import Evaluation
+from routing.serving.evaluator import Evaluator
 from routing.serving.link import Link
 from routing.serving.sources import FAR, Source, Sources, SourceState
 from rules.engine.engine import Placement
@@ -146,7 +146,7 @@ class Overview:
 
     def __init__(
         self,
-        detection: Evaluation,
+        detection: Evaluator,
         deployments: Deployments,
         advertisements: Advertisements,
         sources: Sources,
@@ -179,8 +179,8 @@ class Overview:
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
         """The facts of these rules, which are in force."""
-        marks = self._detection.marks
-        return [self.rule(one, marks[one.rule.name], now) for one in deployed]
+        reached = self._detection.reached
+        return [self.rule(one, reached(one.rule.name), now) for one in deployed]
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule: what it is, and whether it runs."""

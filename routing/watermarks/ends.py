@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from matcher.model import TIME_MAX
@@ -104,17 +104,11 @@ def ended(
     ``names``: the types that nobody publishes; ``is_timed``: the clock counts.
     """
     gone = set(names)
+    if not is_timed:
+        gone.add(TIMER.name)
     while True:  # all rules might be over, but for those that are found not to be
-        over = {
-            rule
-            for rule, used in uses.items()
-            if all(_is_over(name, gone, is_timed) for name in used)
-        }
+        over = {rule for rule, used in uses.items() if used <= gone}
         running = {name for name in gone if not over.issuperset(defining.get(name, ()))}
         if not running:
-            return frozenset(gone), frozenset(over)
+            return frozenset(gone - {TIMER.name}), frozenset(over)
         gone -= running
-
-
-def _is_over(used: str, ended: Container[str], is_timed: bool) -> bool:
-    return not is_timed if used == TIMER.name else used in ended

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rules.pattern import Rule
-
 
 class Missing:
     """The types that are missing at one station."""
@@ -27,17 +25,14 @@ class Missing:
         """Take over the limit."""
         self._waiting_events_max = waiting_events_max
 
-    def arrange(self, here: Iterable[tuple[Rule, frozenset[str]]]) -> None:
-        """Set the rules that are evaluated here from now on, with the types they wait for, be it
-        through others.
+    def arrange(self, here: Iterable[tuple[frozenset[str], frozenset[str]]]) -> None:
+        """Set for each rule that is evaluated here from now on the types that it uses, and those
+        that it waits for, be it through others.
         """
-        waiting = [(rule, names) for rule, names in here if names]
+        waiting = [(uses, names) for uses, names in here if names]
         self.absent = frozenset[str]().union(*(names for _, names in waiting))
-        self.waiting = {
-            used.name: self.waiting.get(used.name, 0)
-            for rule, _ in waiting
-            for used in rule.used_types
-        }
+        used = frozenset[str]().union(*(uses for uses, _ in waiting))
+        self.waiting = {name: self.waiting.get(name, 0) for name in used}
 
     def count(self, name: str, events: int) -> None:
         """So many events of a type have come, which is one of ``waiting``."""

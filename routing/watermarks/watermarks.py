@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from matcher.model import TIME_MIN
-from routing.watermarks.ends import Defining, Ends, Uses
+from routing.watermarks.ends import CLOSED, Defining, Ends, Uses
 from routing.watermarks.said import Said
 from routing.watermarks.standing import UNSAID, Kin, Standings, TypeProgress
 from rules.pattern import TIMER
@@ -100,10 +100,9 @@ class Watermarks:
         return True
 
     def _arrange_ends(self) -> None:
-        over = self.over
-        uses = {
-            rule: frozenset[str]() if rule in over else used for rule, used in self._uses.items()
-        }
+        over, uses = self.over, self._uses
+        if over:
+            uses = {rule: frozenset() if rule in over else used for rule, used in uses.items()}
         self.ends.arrange(uses, self._defining)
         finished = (name for name, of in self._defining.items() if over.issuperset(of))
         self.finished = frozenset(finished if over else ())
@@ -154,7 +153,12 @@ class Watermarks:
             self._timer = timer
             moved.add(self.clock)
             moved.update(one for one in self._gone if one.is_timed)
-        marks = {one.name: self.brought(one) for one in moved if one.mark != UNSAID}
+        marks = {}
+        for one in moved:
+            if one.mark < CLOSED:
+                marks[one.name] = one.mark
+            elif one.mark == CLOSED:
+                marks[one.name] = self.beyond_gone(one)
         for one in map(self.standings.of, self.finished):
             if one.mark == UNSAID:
                 marks[one.name] = self.beyond_gone(one)

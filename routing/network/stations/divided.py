@@ -56,7 +56,7 @@ from routing.network.ways.sink_trees import Kinds
 from routing.order import in_sequence
 from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
-from routing.serving.evaluation import Evaluation
+from routing.serving.evaluator import Evaluator
 from routing.serving.sources import Source, SourceState
 from routing.watermarks.ends import CLOSED
 from routing.wire.extent import fitting
@@ -71,7 +71,7 @@ PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
 
 
-class DividedDetection(Evaluation):
+class DividedDetection(Evaluator):
     """Evaluates the rules that its broker has on the single tree, and on those for sinks."""
 
     def __init__(self, name: str, router: Router, basis: Basis) -> None:
@@ -166,11 +166,6 @@ class DividedDetection(Evaluation):
         return {batch.type.name: batch.type for one in self._held or () for batch in one}.values()
 
     @property
-    def marks(self) -> Mapping[str, int]:
-        """Each rule's mark, as far as it is known here."""
-        return {one.rule.name: self.reached(one.rule.name) for one in self._deployments.rules}
-
-    @property
     def given(self) -> Mapping[str, int]:
         """The marks of types here, in the single tree."""
         return self.station.type_marks
@@ -181,7 +176,7 @@ class DividedDetection(Evaluation):
 
     @property
     def engines(self) -> Sequence[Intervals]:
-        """Those of all trees."""
+        """Engines of all trees."""
         return [station.engine for station in self.stations]
 
     def take_conflict(self) -> Conflict | None:
@@ -557,8 +552,8 @@ class DividedDetection(Evaluation):
         """How far all brokers are is known to the root with a plan alone."""
         return until <= one.begin
 
-    def follow_rules(self, gone: Collection[str]) -> None:
-        """There are other rules, and these are no more: the plan that follows divides them."""
+    def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
+        """There are other rules: some are no more; the plan that follows divides the others."""
         self.forget(gone)
         self.follow_types()
 

@@ -68,9 +68,7 @@ def duties_of(name: str, division: Division) -> Duties:
     """The duties of the broker of that name."""
     places = division.partition.places
     here = {one.rule.name: one for one in division.rules if places[one.rule.name] == name}
-    uses = {
-        rule: frozenset(used.name for used in one.rule.used_types) for rule, one in here.items()
-    }
+    uses = {rule: one.uses for rule, one in here.items()}
     defining: dict[str, list[str]] = {}
     for rule, one in here.items():
         defining.setdefault(one.rule.defines.name, []).append(rule)

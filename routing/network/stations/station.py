@@ -206,7 +206,7 @@ class Station:
         self._engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
         self._division = division
-        self.missing.arrange((one.rule, division.absent_for(rule)) for rule, one in here.items())
+        self.missing.arrange((one.uses, division.absent_for(rule)) for rule, one in here.items())
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())

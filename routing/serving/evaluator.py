@@ -22,7 +22,7 @@ from rules.engine.overrun import Overrun
 from rules.pattern import TIMER
 
 
-class Evaluation(Frontier):
+class Evaluator(Frontier):
     """Owner of one node's engine, or of several that are made of it."""
 
     def __init__(self, basis: Basis) -> None:
@@ -89,10 +89,9 @@ class Evaluation(Frontier):
 
     # --- what it has found ---
 
-    @property
     @abstractmethod
-    def marks(self) -> Mapping[str, int]:
-        """Each rule's mark: its composite events before it have been detected."""
+    def reached(self, rule: str) -> int:
+        """A rule's mark: its composite events before it have been detected, and have come here."""
 
     @property
     @abstractmethod
