@@ -140,7 +140,7 @@ class Host:
         was read; if not all of it was, these later (Law 2).
         """
         lost = list(self._transport.take_ended())
-        if self._has_read_all:
+        if self._has_read_all and not self._transport.gave_up:
             lost += unreachable
         else:
             self._unreachable = {**unreachable, **self._unreachable}

@@ -45,6 +45,8 @@ MESSAGE_BYTES_MAX = 256 * 2**20
 """A larger frame costs its sender the connection (libzmq's own limit)."""
 CLOSED_PEERS_MAX = 10_000
 """How many closed peers are remembered; ZeroMQ does not hang up on a single peer."""
+DROPPED_MAX = 1_000
+"""Messages of closed peers that are dropped at once; timers and signals are then looked at."""
 KEEPALIVE_S = 2
 """How often the system probes an idle connection, and thus notices a vanished host."""
 KEEPALIVE_PROBES = 3
@@ -74,6 +76,8 @@ class Transport:
         if gate is not None:
             gate.serve(self._context, self._socket)
         self._send = sender(self._socket)
+        self.gave_up = False
+        """Whether ``receive`` gave None though there may be more, behind much that it dropped."""
         self._readable = False
         """Whether ``wait`` has found that a client's message can be received."""
         self.is_readable = False
@@ -135,28 +139,33 @@ class Transport:
         ``wait`` is to be asked before each message: to ask the socket costs an exception whenever
         it is empty, which is after nearly every event of a slow stream.
         """
-        while self._readable:
+        self.gave_up = False
+        for _ in range(DROPPED_MAX):
+            if not self._readable:
+                return None
             frames = receive_at_once(self._socket) if self._gate is None else self._guarded()
             if frames is None:
                 self._readable = False
             elif (peer := frames.pop(0)) not in self._closed:
                 self._readable = False
                 return peer, frames
+        self._readable, self.gave_up = False, True
         return None
 
     def _guarded(self) -> list[bytes] | None:
-        """The next message that is its sender's to say, peer and frames."""
+        """The next message, peer and frames; its peer is closed where it may not say that."""
         assert self._gate is not None
-        while (owned := receive_owned(self._socket)) is not None:
-            key, frames = owned
-            peer, owner = frames[0], self._gate.owner(key)
-            reason = objection(owner, frames[1:])
-            if reason is None:
-                if peer not in self._closed:
-                    self._owners[peer] = key, owner
-                return frames
+        owned = receive_owned(self._socket)
+        if owned is None:
+            return None
+        key, frames = owned
+        peer, owner = frames[0], self._gate.owner(key)
+        reason = objection(owner, frames[1:])
+        if reason is not None:
             self._refuse(peer, reason)
-        return None
+        elif peer not in self._closed:
+            self._owners[peer] = key, owner
+        return frames
 
     def _refuse(self, peer: bytes, reason: str) -> None:
         if peer not in self._closed:

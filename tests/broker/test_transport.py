@@ -8,7 +8,7 @@ import pytest
 import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
-from broker.transport import Transport
+from broker.transport import DROPPED_MAX, Transport
 
 
 @pytest.fixture
@@ -56,6 +56,22 @@ def test_a_closed_peer_is_read_no_more(transport, dealer, tmp_path):
     dealer.send(b"two")
     transport.wait(0.1)
     assert transport.receive() is None
+
+
+def test_a_closed_peer_that_floods_does_not_keep_timers_waiting(transport, dealer, tmp_path):
+    dealer.set(zmq.SNDHWM, 0)
+    dealer.connect(transport.listen(f"ipc://{tmp_path}/b"))
+    dealer.send(b"one")
+    peer, _ = receive(transport)
+    transport.close_peer(peer)
+    for _ in range(3 * DROPPED_MAX):
+        dealer.send(b"more")
+    stopped = 0
+    while transport.wait(1) or transport.is_readable:
+        assert transport.receive() is None
+        stopped += transport.gave_up
+    assert stopped >= 1
+    assert not transport.gave_up
 
 
 def test_sending_to_a_peer_that_has_gone_says_so(transport):
