@@ -73,6 +73,8 @@ def load_access(file: Path) -> Access:
             owners[key] = peer
         if "endpoint" in table:
             servers[_text(table["endpoint"], f"{place} endpoint")] = keys[-1]
+    if not owners:  # a file that is being written, say: it would keep everybody out
+        raise ConfigurationError(f"{file}: expected at least one [user.NAME] or [broker.NAME]")
     return Access(owners, servers)
 
 

@@ -386,6 +386,7 @@ def test_what_is_no_public_key(text):
     ("text", "problem"),
     [
         ("[", "access.toml: "),
+        ("", "expected at least one [user.NAME] or [broker.NAME]"),
         ("x = 1", "unknown table or key 'x'; expected [user.NAME] or [broker.NAME]"),
         ("[user]\nalice = 1", "[user.alice]: expected a table"),
         ("[user.alice]", "[user.alice] key: expected a text"),
