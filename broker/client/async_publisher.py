@@ -85,7 +85,7 @@ class AsyncPublisher(AsyncScoped):
 
     async def advertise(self, *types: EventType) -> None:
         """See ``Publisher.advertise``."""
-        await self._driver.ask(lambda: self._source.session.advertise(types), self._timeout_s)
+        await self._driver.ask(lambda: self._source.advertise(types), self._timeout_s)
         for event_type in types:
             self._source.outbox.know(event_type)
 

@@ -156,7 +156,7 @@ class Publisher(Scoped):
 
     def advertise(self, *types: EventType) -> None:
         """Announce further types, and wait until the broker has confirmed them."""
-        self._driver.ask(lambda: self._source.session.advertise(types), self._timeout_s)
+        self._driver.ask(lambda: self._source.advertise(types), self._timeout_s)
         for event_type in types:
             self._source.outbox.know(event_type)
 

@@ -152,6 +152,15 @@ class Source:
             return list(events)
         return [self._batch_of_rows(events, type_name)]
 
+    def advertise(self, types: Sequence[EventType]) -> int:
+        """Announce types; gives the request's number. SchemaError for what is no type."""
+        for one in types:
+            if not isinstance(one, EventType):
+                raise SchemaError(
+                    f"types are made by EventType.of(name, attribute=kind, ...), not {one!r}"
+                )
+        return self.session.advertise(tuple(types))
+
     def unknown_types(self, batches: Sequence[EventBatch]) -> list[EventType]:
         """The types of these batches that were not advertised yet."""
         types = {batch.type.name: batch.type for batch in batches}

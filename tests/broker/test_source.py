@@ -5,7 +5,7 @@ import pytest
 
 from broker.client.address import Address
 from broker.client.source import Source
-from matcher.errors import BadEvent
+from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, EventType
 from matcher.rows import batch_of
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN
@@ -116,6 +116,13 @@ def test_a_time_beyond_all_years_is_refused_on_the_spot(source, time):
     with pytest.raises(BadEvent, match="beyond 1 to 9999"):
         source.batches(batch_of(TEMP, [{"value": 1.0}], source="s", times=[time]), None)
     assert source.outbox.count == 0
+
+
+def test_what_is_no_type_is_not_advertised():
+    config = SessionConfig("sensor")
+    source = Source(Address("tcp://127.0.0.1:1"), config, batch_events=100, delay_s=1.0)
+    with pytest.raises(SchemaError, match=r"made by EventType\.of.*, not 'Temp\(value: float\)'"):
+        source.advertise(["Temp(value: float)"])
 
 
 def test_times_of_rows_count_what_is_said():
