@@ -139,8 +139,8 @@ def test_a_source_that_closes_out_of_reach_is_not_known_for_ever(written) -> Non
     outcome = run(written(text, **files))
     assert check(outcome) == []
     root = outcome.experiment.brokers["b2"].broker
-    assert root.ground.router.is_root
-    assert all(one.standing is SourceState.CLOSED for one in root.ground.sources)
+    assert root.context.router.is_root
+    assert all(one.standing is SourceState.CLOSED for one in root.context.sources)
 
 
 @pytest.mark.parametrize("name", strategy.names())

@@ -42,8 +42,8 @@ from routing.messages import (
     Unadvertise,
 )
 from routing.network.agreement.petitions import PENDING_REQUESTS_MAX, Petitions
-from routing.network.brokers.agenda import Agenda
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.brokers.visiting import Visiting
 from routing.serving.link import Link
 from routing.serving.sources import SourceState
@@ -65,11 +65,11 @@ class _Due(NamedTuple):
 class Requests:
     """The requests of this broker's clients; at the root, of all."""
 
-    def __init__(self, ground: Ground, agenda: Agenda, visiting: Visiting) -> None:
-        self._ground = ground
-        self._router = ground.router
-        self._detection = ground.detection
-        self._agenda = agenda
+    def __init__(self, context: BrokerContext, timer: UpdateTimer, visiting: Visiting) -> None:
+        self._context = context
+        self._router = context.router
+        self._detection = context.detection
+        self._timer = timer
         self._visiting = visiting
         self._petitions = Petitions()
         self._due: deque[tuple[Peer, Asking] | tuple[str, _Due]] = deque()
@@ -94,19 +94,19 @@ class Requests:
         if not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
-            self._ground.desk.serve(link, request)
+            self._context.callbacks.serve(link, request)
         else:
             if len(self._due) >= PENDING_REQUESTS_MAX:
                 reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
                 raise Refusal(Code.LIMIT, reason)
             if isinstance(request, Advertise):
                 self._visiting.check_name(link.name)
-                self._ground.advertisements.check(request.types, link.name)
+                self._context.advertisements.check(request.types, link.name)
             self._due.append((link.peer, request))
-            self._agenda.tell_soon()
+            self._timer.tell_soon()
 
     def _ask_root(self, link: Link, request: Asking) -> None:
-        ground, father = self._ground, self._router.father
+        context, father = self._context, self._router.father
         self._petitions.check_room()
         if father is None or self._detection.publishers.is_leaving(link.name):
             self._petitions.wait(link.peer, request)
@@ -115,10 +115,10 @@ class Requests:
             self._petitions.wait(link.peer, request)
             return
         if isinstance(request, Advertise):
-            ground.advertisements.check(request.types, link.name)
-            ground.desk.source_of(link)
+            context.advertisements.check(request.types, link.name)
+            context.callbacks.source_of(link)
         number = self._petitions.send(link.peer, request, link.name)
-        ground.send(father, Asked((ground.name,), number, link.name, request))
+        context.send(father, Asked((context.name,), number, link.name, request))
         if link.peer and isinstance(request, Advertise):
             self._detection.publishers.expect([schema.name for schema in request.types])
 
@@ -130,15 +130,15 @@ class Requests:
             raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
         if not self._router.is_root:
             if self._router.father is not None:
-                on = replace(asked, path=(*asked.path, self._ground.name))
-                self._ground.send_flows()  # a source that closed, and is back, has gone before
-                self._ground.send(self._router.father, on)
+                on = replace(asked, path=(*asked.path, self._context.name))
+                self._context.send_flows()  # a source that closed, and is back, has gone before
+                self._context.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
             self._due.append((neighbour, _Due(asked, self._visiting.goodbyes(asked))))
         else:
             self._answered.append((neighbour, self._answer(asked)))
-        self._agenda.tell_soon()
+        self._timer.tell_soon()
 
     def _answer(self, asked: Asked) -> Answered:
         return Answered(asked.path[:-1], asked.number, self._do(asked))
@@ -148,7 +148,7 @@ class Requests:
         request = asked.request
         self._answers = []
         try:
-            self._ground.desk.serve(self._visiting.admit(asked), request)
+            self._context.callbacks.serve(self._visiting.admit(asked), request)
         except Refusal as refusal:
             return Refused(request.request, refusal.code, str(refusal))
         except ProtocolError as error:
@@ -165,7 +165,7 @@ class Requests:
         """At the root: what the answers are true of has been told."""
         answered, self._answered = self._answered, []
         for neighbour, message in answered:
-            self._ground.send(neighbour, message)
+            self._context.send(neighbour, message)
 
     # --- while the tree pauses ---
 
@@ -184,7 +184,7 @@ class Requests:
             else:
                 assert isinstance(sender, bytes)
                 if self._do_own(sender, asked):
-                    _note_home(homes, self._ground.name, asked)
+                    _note_home(homes, self._context.name, asked)
         self._visiting.forget_goodbyes()
 
     def _do_of_other(self, due: _Due) -> Answered:
@@ -201,17 +201,17 @@ class Requests:
 
     def _do_own(self, peer: Peer, request: Asking) -> bool:
         """Do what an own client has asked; whether it was done."""
-        desk, link = self._ground.desk, self._ground.links.find(peer)
+        callbacks, link = self._context.callbacks, self._context.links.find(peer)
         if link is None:
             return False
         try:
             if isinstance(request, Advertise):
                 self._visiting.check_name(link.name)
-            desk.serve(link, request)
+            callbacks.serve(link, request)
         except Refusal as refusal:
-            desk.send(peer, Refused(request.request, refusal.code, str(refusal)))
+            callbacks.send(peer, Refused(request.request, refusal.code, str(refusal)))
         except ProtocolError as error:
-            desk.expel(peer, error.code, str(error))
+            callbacks.expel(peer, error.code, str(error))
         else:
             self._note_own(link, request)
             return True
@@ -226,9 +226,9 @@ class Requests:
 
     def hear_answered(self, neighbour: str, answered: Answered) -> None:
         """An answer has come, for a client here or for a broker below."""
-        ground = self._ground
+        context = self._context
         if answered.path:
-            ground.send(answered.path[-1], replace(answered, path=answered.path[:-1]))
+            context.send(answered.path[-1], replace(answered, path=answered.path[:-1]))
             return
         petition = self._petitions.answer(answered.number)
         if petition is None:
@@ -236,39 +236,39 @@ class Requests:
         (peer, request, name), answer = petition, answered.answer
         if peer and isinstance(request, Advertise):
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
-        link = ground.links.find(peer)
+        link = context.links.find(peer)
         if isinstance(answer, Confirmed):
             if link is not None:
                 answer = self._carry_out(link, request, answer)
             elif isinstance(request, Advertise):
                 self._be_left(name, request)
-        ground.answer(peer, replace(answer, request=request.request))
+        context.answer(peer, replace(answer, request=request.request))
 
     def _be_left(self, name: str, request: Advertise) -> None:
         """A source was taken in whose client has gone meanwhile: it waits for that to come back, or
         has closed, which the root has yet to hear.
         """
-        source = self._ground.sources.find(name)
+        source = self._context.sources.find(name)
         if source is None or source.standing is SourceState.LIVE:
             return  # the client is back, and advertises again
         is_closed = source.standing is SourceState.CLOSED
         for schema in request.types:
-            self._ground.advertisements.advertise(source, schema, TIME_MIN)
+            self._context.advertisements.advertise(source, schema, TIME_MIN)
         self._detection.add_own(source, [schema.name for schema in request.types])
         if is_closed:
-            self._ground.desk.close_source(source)
+            self._context.callbacks.close_source(source)
 
     def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> Confirmed:
         """Do here, too, what the root has confirmed. Gives what to tell the client."""
-        ground = self._ground
+        context = self._context
         if isinstance(request, Advertise):
-            source, floors = ground.desk.source_of(link), answer.detail.get("from", {})
+            source, floors = context.callbacks.source_of(link), answer.detail.get("from", {})
             for schema in request.types:
                 floor = floors.get(schema.name)
-                ground.advertisements.advertise(
+                context.advertisements.advertise(
                     source, schema, TIME_MIN if floor is None else floor
                 )
-            ground.desk.check_interests()
+            context.callbacks.check_interests()
             self._note_own(link, request)
             told, known = answer.detail.get("last_sequence", 0), source.last_sequence
             source.last_sequence = max(told, known)
@@ -291,7 +291,7 @@ class Requests:
                 self._petitions.wait(peer, request)
             else:
                 reason = "the network changed before the answer came; see in the list of rules"
-                self._ground.answer(peer, Refused(request.request, Code.SILENT, reason))
+                self._context.answer(peer, Refused(request.request, Code.SILENT, reason))
         due, self._due = self._due, deque()
         for sender, asked in due:
             if not isinstance(asked, _Due):  # by an own client, and nothing of it has been done
@@ -311,10 +311,10 @@ class Requests:
 
     def ask_again(self) -> None:
         """Ask what has waited; it waits on, if it still has to."""
-        ground = self._ground
+        context = self._context
         for peer, request, _ in self._petitions.take_waiting():
-            if ground.links.find(peer) is not None:
-                ground.desk.receive(peer, request, ground.moment.now)
+            if context.links.find(peer) is not None:
+                context.callbacks.receive(peer, request, context.moment.now)
 
 
 def _note_home(homes: dict[str, set[str]], home: str, request: Asking) -> None:

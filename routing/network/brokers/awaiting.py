@@ -9,19 +9,19 @@ any more. What is said counts until more is kept; nobody says anything while mas
 from __future__ import annotations
 
 from routing.messages import Awaited
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 
 
 class Awaiting:
     """Tells how far what is kept here has come, and hears where else it is kept."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._router = ground.router
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._router = context.router
 
     def tell_kept(self) -> None:
         """Tell how far what is kept for masters has come."""
-        kept = self._ground.detection.lags.take_kept()
+        kept = self._context.detection.lags.take_kept()
         if kept:
             self._pass_on(Awaited(tuple(sorted(kept.items()))))
 
@@ -37,9 +37,9 @@ class Awaiting:
         if self._router.is_root:
             self._spread(message)
         elif self._router.father is not None:
-            self._ground.send(self._router.father, message)
+            self._context.send(self._router.father, message)
 
     def _spread(self, message: Awaited) -> None:
-        self._ground.detection.hear_awaited(message.types)
+        self._context.detection.hear_awaited(message.types)
         for branch in self._router.children:
-            self._ground.send(branch.neighbour, message)
+            self._context.send(branch.neighbour, message)

@@ -32,11 +32,11 @@ from routing.messages import (
 )
 from routing.network.agreement.terms import terms_of
 from routing.network.agreement.visitors import ELSEWHERE, Visitors
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.ground import Desk, Ground
+from routing.network.brokers.context import BrokerContext, NodeCallbacks
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.parts import heard_by, parts_of
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.overview import NetworkOverview, broker_facts
 from routing.network.stations.router import Router
@@ -80,9 +80,9 @@ class Broker(Node):
         self._router = Router(overlay.name, config.matching)
         self._agreed = Agreed(type(strategy), config.ordering, self._router)
         super().__init__(config, engine, now)
-        self._agenda = Agenda(self._moment, overlay.flood_s)
-        self._ground = self._make_ground()
-        parts = parts_of(self._ground, self._agreed, self._agenda)
+        self._timer = UpdateTimer(self._moment, overlay.flood_s)
+        self._context = self._make_context()
+        parts = parts_of(self._context, self._agreed, self._timer)
         self._needs = parts.needs
         self._wanting = parts.wanting
         self._knowing = parts.knowing
@@ -114,8 +114,8 @@ class Broker(Node):
             self._sinks,
         )
 
-    def _make_ground(self) -> Ground:
-        desk = Desk(
+    def _make_context(self) -> BrokerContext:
+        callbacks = NodeCallbacks(
             send=self._send,
             serve=self._serve,
             receive=self.receive,
@@ -128,11 +128,11 @@ class Broker(Node):
             settle=self._settle,
             log=self._log,
         )
-        return Ground(
+        return BrokerContext(
             name=self.overlay.name,
             config=self._config,
             moment=self._moment,
-            desk=desk,
+            callbacks=callbacks,
             overlay=self.overlay,
             router=self._router,
             detection=self._divided,
@@ -173,9 +173,9 @@ class Broker(Node):
     # --- for who looks on, and changes nothing ---
 
     @property
-    def ground(self) -> Ground:
+    def context(self) -> BrokerContext:
         """Its tables."""
-        return self._ground
+        return self._context
 
     @property
     def agreed(self) -> Agreed:
@@ -211,7 +211,7 @@ class Broker(Node):
             self._agreed.is_planned
             and self._divided.is_at_work
             and not self._divided.is_held
-            and self._agenda.tell_at is None
+            and self._timer.tell_at is None
             and self._wanting.is_settled
             and self.overlay.is_settled
             and not any(one.buffered or one.kept for one in self.overlay.neighbours.values())
@@ -249,7 +249,7 @@ class Broker(Node):
     def handle_timer(self, now: float) -> None:
         """Do what is due, for clients and for neighbours."""
         self._awake(now)
-        agenda = self._agenda
+        timer = self._timer
         for part in self._timed:
             if part.due_at is not None and part.due_at <= now:
                 self._moment.now = now
@@ -258,7 +258,7 @@ class Broker(Node):
         if due is not None and due <= now:
             self.overlay.handle_timer(now)
             self._follow_overlay(now)
-        if agenda.tell_at is not None and agenda.tell_at <= now:
+        if timer.tell_at is not None and timer.tell_at <= now:
             self._moment.now = now
             self._tell()
         due = super().next_timer()
@@ -267,7 +267,7 @@ class Broker(Node):
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, others = super().next_timer(), [self.overlay.next_timer(), self._agenda.tell_at]
+        due, others = super().next_timer(), [self.overlay.next_timer(), self._timer.tell_at]
         for other in (*others, *[part.due_at for part in self._timed]):
             if other is not None and (due is None or other < due):
                 due = other
@@ -312,7 +312,7 @@ class Broker(Node):
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
         if is_anew or (self._router.has_untold and not self._divided.is_held):
-            self._agenda.look_again()
+            self._timer.look_again()
             self._settle_input()
         elif changes:  # else acknowledgements, mostly
             self._settle_input()
@@ -354,15 +354,15 @@ class Broker(Node):
 
     def _tell(self) -> None:
         """Tell what is wanted, what is known, and what was answered."""
-        agenda, wanting = self._agenda, self._wanting
-        agenda.tell_at = None
+        timer, wanting = self._timer, self._wanting
+        timer.tell_at = None
         self._divided.tell_marks()
         if not self._divided.is_held:
             wanting.tell()
             wanting.confirm(is_planned=self._trees.is_wanted_planned)
         self._knowing.tell()
         self._requests.tell_answered()
-        self._ground.send_flows()
+        self._context.send_flows()
         self._holding.tell()
         if self._router.is_root and self._pausing.has_work:
             self._pausing.begin()
@@ -404,11 +404,11 @@ class Broker(Node):
             self._divided.lags.has_news = False
             self._holding.look_at_lags()
             self._awaiting.tell_kept()
-        agenda, sinks, detection = self._agenda, self._sinks, self._divided
-        if agenda.seen != sinks.version and self._router.has_tree:
-            agenda.seen = sinks.version
+        timer, sinks, detection = self._timer, self._sinks, self._divided
+        if timer.seen != sinks.version and self._router.has_tree:
+            timer.seen = sinks.version
             self._know()
-        self._ground.send_flows()
+        self._context.send_flows()
         is_at_work = detection.is_at_work
         if is_at_work:
             self._openings.ask_below()
@@ -426,7 +426,7 @@ class Broker(Node):
         """Types, rules, subscriptions or neighbours have changed."""
         self._wanting.index()  # what the root knows is told with all that comes at about this time
         self._trees.ask_for_own()
-        self._agenda.tell_soon()
+        self._timer.tell_soon()
 
     def _end(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""

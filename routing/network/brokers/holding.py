@@ -26,9 +26,9 @@ from matcher.model import TIME_MAX, TIME_MIN
 from routing.delivery.sinks import Sink
 from routing.effects import Peer
 from routing.messages import ANY_TYPE, Hold
-from routing.network.brokers.agenda import Agenda
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.openings import Openings
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.stations.lagging import Lags
 from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
@@ -37,10 +37,10 @@ from routing.serving.credit import NOTHING_HELD, Held, held_by_all
 class Holding:
     """Tells what is full, and hears what is full elsewhere."""
 
-    def __init__(self, ground: Ground, agenda: Agenda, openings: Openings) -> None:
-        self._ground = ground
-        self._router = ground.router
-        self._agenda = agenda
+    def __init__(self, context: BrokerContext, timer: UpdateTimer, openings: Openings) -> None:
+        self._context = context
+        self._router = context.router
+        self._timer = timer
         self._openings = openings
         self._heard: dict[str, Held] = {}
         self._told: dict[str, Held] = {}
@@ -68,7 +68,7 @@ class Holding:
     def follow_tree(self) -> None:
         """Other neighbours may be there, or in the tree."""
         if self._heard:
-            remembered = {state.origin for state in self._ground.overlay.states}
+            remembered = {state.origin for state in self._context.overlay.states}
             self._heard = {name: held for name, held in self._heard.items() if name in remembered}
         if self._heard or self._told or self._by_sinks or self._by_lags or self._piling:
             self._look()
@@ -81,7 +81,7 @@ class Holding:
             self._look()
 
     def _found_piling(self) -> list[str]:
-        neighbours = self._ground.overlay.neighbours
+        neighbours = self._context.overlay.neighbours
         return [name for name, one in neighbours.items() if one.piles_up]
 
     def hear(self, neighbour: str, hold: Hold) -> None:
@@ -100,7 +100,7 @@ class Holding:
         """Sinks that were full may have less to hold up, or nothing."""
         if not self._full and not self._by_sinks:
             return
-        sinks = self._ground.sinks
+        sinks = self._context.sinks
         for sink in [one for one in self._full.values() if sinks.find(one.peer) is not one]:
             del self._full[sink.peer]
         full = [(sink.full_from, sink.feeds) for sink in self._full.values()]
@@ -110,11 +110,11 @@ class Holding:
         by_sinks = held_by_all(_held_by(*one) for one in full)
         if by_sinks != self._by_sinks:
             self._by_sinks = by_sinks
-            self._agenda.tell_soon()
+            self._timer.tell_soon()
 
     def look_at_lags(self) -> None:
         """Others may lag, or what they wait for has come further."""
-        by_lags = held_by_all(self._held_by_lags(self._ground.detection.lags))
+        by_lags = held_by_all(self._held_by_lags(self._context.detection.lags))
         if by_lags != self._by_lags:
             self._by_lags = by_lags
             self._look()
@@ -122,17 +122,17 @@ class Holding:
     def _held_by_lags(self, lags: Lags) -> Iterator[Held]:
         for name, come_to in lags.come_to().items():
             limit = min(come_to + lags.lead_max_us, TIME_MAX)
-            yield dict.fromkeys(self._ground.deployments.published_below(name), limit)
+            yield dict.fromkeys(self._context.deployments.published_below(name), limit)
 
     def _look(self) -> None:
         """Something else is full than before: hold up own sources at once, and tell of it soon."""
         self._piling = self._found_piling()
         self._hold_own()
-        self._agenda.tell_soon()
+        self._timer.tell_soon()
 
     def _hold_own(self) -> None:
         elsewhere = (held for _, held in self._held_elsewhere())
-        self._ground.desk.hold(held_by_all((self._by_lags, *elsewhere)))
+        self._context.callbacks.hold(held_by_all((self._by_lags, *elsewhere)))
 
     # --- what is told ---
 
@@ -146,9 +146,9 @@ class Holding:
         for neighbour in sorted({*self._told, *branches}):
             held = self._held_beyond(neighbour) if neighbour in branches else NOTHING_HELD
             is_news = held != self._told.get(neighbour, NOTHING_HELD)
-            if is_news and neighbour in self._ground.overlay.neighbours:
+            if is_news and neighbour in self._context.overlay.neighbours:
                 _put(self._told, neighbour, held)
-                self._ground.send(neighbour, Hold(tuple(sorted(held.items()))))
+                self._context.send(neighbour, Hold(tuple(sorted(held.items()))))
 
     def _held_beyond(self, neighbour: str) -> Held:
         """The types that something full holds here or, seen from that neighbour, beyond (Law 1)."""
@@ -172,7 +172,7 @@ class Holding:
         return NOTHING_HELD if branch is None else self._fed_by(branch.types)
 
     def _fed_by(self, names: Iterable[str]) -> Held:
-        deployments = self._ground.deployments
+        deployments = self._context.deployments
         published = set[str]().union(*map(deployments.published_below, names))
         return dict.fromkeys(published, TIME_MIN)
 

@@ -20,9 +20,9 @@ from matcher.model import EventType
 from routing.messages import Amended, Known
 from routing.network.agreement.amending import amended, amendment
 from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.brokers.visiting import Visiting
 from routing.serving.deployment import Deployed
 
@@ -31,19 +31,15 @@ class Knowing:
     """Tells what is known and learns it: at the root from all, elsewhere from the father."""
 
     def __init__(
-        self,
-        ground: Ground,
-        agreed: Agreed,
-        agenda: Agenda,
-        visiting: Visiting,
+        self, context: BrokerContext, agreed: Agreed, timer: UpdateTimer, visiting: Visiting
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._agreed = agreed
-        self._agenda = agenda
+        self._timer = timer
         self._visiting = visiting
-        self._router = ground.router
-        self._advertisements = ground.advertisements
-        self._deployments = ground.deployments
+        self._router = context.router
+        self._advertisements = context.advertisements
+        self._deployments = context.deployments
         self._adopted: dict[str, EventType] = {}
         """The types that are known by the word of others, by name: at the root those that are lent
         (Law 2), elsewhere those that the root knows, but for those that do not fit."""
@@ -73,8 +69,8 @@ class Knowing:
         """Tell children what is known, where it is news: the whole, if they were told nothing yet,
         else the difference. ``heard``: what was known before, and how that was amended.
         """
-        ground = self._ground
-        ground.send_flows()  # events first: their types may be known no more
+        context = self._context
+        context.send_flows()  # events first: their types may be known no more
         said = None if heard is None else (heard[0], self._agreed.known, heard[1])
         for branch in self._router.children:
             before, known = branch.known, self._agreed.known
@@ -82,11 +78,11 @@ class Knowing:
                 continue
             branch.known = known
             if before is None:
-                ground.send(branch.neighbour, known)
+                context.send(branch.neighbour, known)
                 continue
             if said is None or said[0] is not before or said[1] is not known:
                 said = before, known, amendment(before, known)  # mostly the same for all
-            ground.send(branch.neighbour, said[2])
+            context.send(branch.neighbour, said[2])
 
     def _knowledge(self, homes: Mapping[str, Iterable[str]], closed: Iterable[str]) -> Known:
         return knowledge_of(self._advertisements, self._deployments, homes, closed)
@@ -96,7 +92,7 @@ class Knowing:
     def hear_known(self, neighbour: str, known: Known) -> None:
         """Take over what the root knows, and tell it on."""
         if neighbour == self._router.father:
-            self._ground.desk.settle()  # what has come is delivered while its rules are known
+            self._context.callbacks.settle()  # what has come is delivered while its rules are known
             self._learn_whole(known)
             self._router.branches[neighbour].has_told_known = True
             self._follow(None)
@@ -109,7 +105,7 @@ class Knowing:
             return
         before = self._agreed.known
         known = amended(before, message)
-        self._ground.desk.settle()  # as in hear_known
+        self._context.callbacks.settle()  # as in hear_known
         places, new = message.types
         gone = [before.types[place] for place in places]
         come = [known.types[place] for place, _ in new]
@@ -134,7 +130,7 @@ class Knowing:
         self, rules: Sequence[Deployed], published: Iterable[str], known: Known
     ) -> None:
         gone = self._deployments.adopt(rules, published, known.ended)
-        self._ground.detection.forget(gone)
+        self._context.detection.forget(gone)
 
     def _learn_types(self, known: Known, gone: list[EventType], come: list[EventType]) -> None:
         """Know that: these types no more, but those as well, where they fit."""
@@ -147,9 +143,9 @@ class Knowing:
         self._adopted.update((one.name, one) for one in fitting)
 
     def _follow(self, heard: tuple[Known, Amended] | None) -> None:
-        ground = self._ground
-        ground.desk.check_interests()
-        ground.desk.follow()
+        context = self._context
+        context.callbacks.check_interests()
+        context.callbacks.follow()
         self.pass_on(heard)
 
     def _goes_with_own(self, schema: EventType) -> bool:
@@ -160,7 +156,7 @@ class Knowing:
         fits = own is None or own.schema == schema or not own.advertisers
         if not fits:
             text = "sources publish a type with two schemas"
-            self._ground.desk.log("error", text, type=schema.name)
+            self._context.callbacks.log("error", text, type=schema.name)
         return fits
 
     # --- at the root ---
@@ -173,7 +169,7 @@ class Knowing:
             together = merged(own, known)
             if together.left_out:
                 text = "parts of the network knew otherwise"
-                self._ground.desk.log("error", text, lost=together.left_out)
+                self._context.callbacks.log("error", text, lost=together.left_out)
             self._adopt(together.known)
 
     def _adopt(self, known: Known) -> None:
@@ -183,7 +179,7 @@ class Knowing:
         self.lend(known.types)
         self._advertisements.exchange(before, after)
         self._follow_rules(rules, [schema.name for schema in known.types], known)
-        self._ground.desk.check_interests()
+        self._context.callbacks.check_interests()
 
     def lend(self, types: Iterable[EventType]) -> None:
         """Others know these types, or events of them wait here, of sources that may have closed."""
@@ -215,7 +211,7 @@ class Knowing:
             self._visiting.leave()
             self._advertisements.exchange([*rules, *self._adopted.values()], known.types)
             self._adopted = {schema.name: schema for schema in known.types}
-        self._ground.desk.check_interests()
+        self._context.callbacks.check_interests()
 
 
 def _is_among(schema: EventType, known: Mapping[str, EventType]) -> bool:

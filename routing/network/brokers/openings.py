@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from routing.messages import Awakening, Opened, Shared
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 from routing.network.stations.processing import Generation, Processing
 from routing.network.tables.sharing import ForTree, messages_of, share
 from routing.partition.asking import AskedSpans
@@ -19,9 +19,9 @@ from routing.partition.asking import AskedSpans
 class Openings:
     """Both directions of each link, for all trees together."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._grove = ground.detection.grove
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._grove = context.detection.grove
         self.fathers: tuple[str, ...] = ()
         """The neighbours that events of local sources are sent to, to be evaluated."""
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
@@ -56,7 +56,7 @@ class Openings:
             generation = own[0].generation
             roots = tuple((tree.root, tree.generation.number) for tree in own)
             opened = Opened(generation.centre, generation.epoch, roots, self._last_mark)
-            self._ground.send(child, opened)
+            self._context.send(child, opened)
 
     def hear_opened(self, neighbour: str, opened: Opened) -> None:
         """A neighbour has opened trees."""
@@ -77,9 +77,9 @@ class Openings:
 
     def hear_shared(self, neighbour: str, shared: Shared) -> None:
         """A child has sent what is for the trees in which it is one."""
-        ground = self._ground
-        ground.check_schemas(shared.batches)
-        now = ground.moment.now
+        context = self._context
+        context.check_schemas(shared.batches)
+        now = context.moment.now
         for root, mark, message in messages_of(shared):
             tree = self._grove.trees.get(root)
             if tree is not None and neighbour in tree.children and mark == tree.mark:
@@ -88,7 +88,7 @@ class Openings:
 
     def hear_awakening(self, neighbour: str, message: Awakening) -> None:
         """A father asks for what waits here."""
-        detection, router = self._ground.detection, self._ground.router
+        detection, router = self._context.detection, self._context.router
         is_partner = neighbour == router.father and neighbour in router.partners
         if message.asked and is_partner and detection.is_at_work:
             detection.station.awake(message.asked)
@@ -109,14 +109,14 @@ class Openings:
                 for message in tree.take_messages():
                     to_father.append((tree.root, tree.opened, message))
         self._grove.settle()
-        overlay, now = self._ground.overlay, self._ground.moment.now
+        overlay, now = self._context.overlay, self._context.moment.now
         for father in self.fathers:
             for shared in share(up.get(father, ())):
                 overlay.send(father, shared, now)
 
     def ask_below(self) -> None:
         """Ask for what waits below, in all trees; who is out of reach sends it when all is anew."""
-        station, branches = self._ground.detection.station, self._ground.router.branches
+        station, branches = self._context.detection.station, self._context.router.branches
         found = station.take_asked() if station.is_pulling else {}
         single = {child: of for child, of in found.items() if child in branches} if found else {}
         others: dict[str, list[tuple[str, int, AskedSpans]]] = {}
@@ -125,4 +125,4 @@ class Openings:
                 others.setdefault(child, []).append((tree.root, tree.mark, asked))
         for child in sorted({*single, *others}) if single or others else ():
             message = Awakening(single.get(child, ()), tuple(others.get(child, ())))
-            self._ground.send(child, message)
+            self._context.send(child, message)

@@ -33,13 +33,12 @@ from routing.messages import (
     Want,
     Wanted,
 )
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.awaiting import Awaiting
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.following import Following
 from routing.network.brokers.gathering import Gathering
-from routing.network.brokers.ground import Ground
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.knowing import Knowing
@@ -51,6 +50,7 @@ from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
 from routing.network.strategy import chosen_by
@@ -86,27 +86,27 @@ class Parts:
         return (self.surveying, self.inputs, *measuring)
 
 
-def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
+def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
     """The parts of a broker with this strategy."""
-    needs, visiting = Needs(ground), Visiting(ground)
-    wanting = Wanting(ground, agenda)
-    knowing = Knowing(ground, agreed, agenda, visiting)
-    requests = Requests(ground, agenda, visiting)
-    passing = Passing(ground, agreed, visiting)
-    openings = Openings(ground)
-    trees = SinkTrees(ground, agreed, agenda, needs, wanting, openings)
+    needs, visiting = Needs(context), Visiting(context)
+    wanting = Wanting(context, timer)
+    knowing = Knowing(context, agreed, timer, visiting)
+    requests = Requests(context, timer, visiting)
+    passing = Passing(context, agreed, visiting)
+    openings = Openings(context)
+    trees = SinkTrees(context, agreed, timer, needs, wanting, openings)
     measures = bool(chosen_by(agreed.strategy))
-    measuring = Measuring(ground, agreed, agenda, needs, trees) if measures else None
-    gathering = Gathering(ground)
-    surveying = Surveying(ground, agreed, agenda, needs, gathering, measuring)
-    inputs = Inputs(ground, agenda)
-    planning = Planning(ground, agreed, inputs, visiting, knowing, requests, trees, measuring)
-    following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
+    measuring = Measuring(context, agreed, timer, needs, trees) if measures else None
+    gathering = Gathering(context)
+    surveying = Surveying(context, agreed, timer, needs, gathering, measuring)
+    inputs = Inputs(context, timer)
+    planning = Planning(context, agreed, inputs, visiting, knowing, requests, trees, measuring)
+    following = Following(context, agreed, wanting, knowing, passing, surveying, trees, measuring)
     reasons = (requests, surveying, inputs, trees, *(() if measuring is None else (measuring,)))
     pausing = Pausing(
-        ground,
+        context,
         agreed,
-        agenda,
+        timer,
         needs,
         gathering,
         wanting,
@@ -138,8 +138,8 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
         measuring=measuring,
         surveying=surveying,
         inputs=inputs,
-        awaiting=Awaiting(ground),
-        holding=Holding(ground, agenda, openings),
+        awaiting=Awaiting(context),
+        holding=Holding(context, timer, openings),
         pausing=pausing,
     )
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from matcher.model import EventBatch
 from routing.messages import Flow, Forward
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.arrivals import Arrivals
 from routing.order import in_sequence
@@ -29,17 +29,17 @@ class Passing:
 
     def __init__(
         self,
-        ground: Ground,
+        context: BrokerContext,
         agreed: Agreed,
         visiting: Visiting,
     ) -> None:
-        self._ground = ground
-        self._moment = ground.moment
-        self._router = ground.router
-        self._detection = ground.detection
+        self._context = context
+        self._moment = context.moment
+        self._router = context.router
+        self._detection = context.detection
         self._agreed = agreed
         self._visiting = visiting
-        self._arrivals = Arrivals(ground.config.repeat_ids_max, ground.config.sources_max)
+        self._arrivals = Arrivals(context.config.repeat_ids_max, context.config.sources_max)
 
     def configure(self, repeat_ids_max: int) -> None:
         """Remember so many ids from now on."""
@@ -64,7 +64,7 @@ class Passing:
             self._visiting.hear_closed(name, last_sequence)
         if not self._agreed.is_planned or neighbour not in self._router.partners:
             return
-        self._ground.check_schemas(flow.batches)
+        self._context.check_schemas(flow.batches)
         if any(batch.is_composite for batch in flow.batches):
             self._router.pass_detected(flow.batches, flow.order, neighbour)
         elif flow.batches:
@@ -75,7 +75,7 @@ class Passing:
     def hear_forward(self, neighbour: str, message: Forward) -> None:
         """Events have come from below, for rules here or further up."""
         if self._works_with(neighbour):
-            self._ground.check_schemas(message.batches)
+            self._context.check_schemas(message.batches)
             if message.fresh:
                 self._pass_published(message.batches[: message.fresh], neighbour)
             self._detection.station.take(neighbour, message, self._moment.now)
@@ -86,7 +86,7 @@ class Passing:
 
     def _pass_published(self, batches: tuple[EventBatch, ...], sender: str) -> None:
         order, news = in_sequence(batches), self._arrivals.news(batches)
-        self._ground.sinks.offer(news, order if news is batches else in_sequence(news))
+        self._context.sinks.offer(news, order if news is batches else in_sequence(news))
         self._router.route_down(batches, order, sender)
 
     def begin_anew(self) -> None:
@@ -99,4 +99,4 @@ class Passing:
         """Tell the root which local sources have closed, behind the last of their events."""
         for source in self._detection.take_leaving():
             self._router.tell_closed(source.name, source.last_sequence)
-        self._ground.send_flows()
+        self._context.send_flows()

@@ -45,7 +45,7 @@ from routing.messages import ENTRIES_MAX, Plan, Report
 from routing.network.agreement.rounds import Absent, raise_all
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
@@ -67,7 +67,7 @@ class Planning:
 
     def __init__(
         self,
-        ground: Ground,
+        context: BrokerContext,
         agreed: Agreed,
         inputs: Inputs,
         visiting: Visiting,
@@ -76,8 +76,8 @@ class Planning:
         trees: SinkTrees,
         measuring: Measuring | None,
     ) -> None:
-        self._ground = ground
-        self._detection = ground.detection
+        self._context = context
+        self._detection = context.detection
         self._agreed = agreed
         self._visiting = visiting
         self._knowing = knowing
@@ -109,7 +109,7 @@ class Planning:
         self._detection.out_of_reach = away
         self._do_what_was_asked(homes)
         self._drop_over(due, away)
-        due = {name: time for name, time in due.items() if self._ground.deployments.find(name)}
+        due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
         reopened, closed = self._closed_in(found, homes, overdue)
         self._knowing.conclude({**homes, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
@@ -152,14 +152,14 @@ class Planning:
             present = {(name, home) for name, home, _ in found.sources}
             self._visiting.part_with(present, homes.keys())
             for name, home, types in found.sources:
-                schemas = self._ground.advertisements.schemas
+                schemas = self._context.advertisements.schemas
                 known = tuple(schemas[one] for one in types if one in schemas)
                 self._visiting.introduce(name, home, known)
         for name, gone in forgotten.items():
             homes[name] |= gone
         raise_all(detection.rule_marks, found.rules)
         knowing.lend(detection.held_types)
-        self._ground.advertisements.exchange(lent, ())
+        self._context.advertisements.exchange(lent, ())
 
     def _raise_closed(self, found: Report, homes: Homes, waited_for: Homes) -> None:
         """Law 5. Inputs may be open that nobody speaks for (Law 4)."""
@@ -169,7 +169,7 @@ class Planning:
         may_come.update(one for types in waited_for.values() for one in types)
         may_come.update(one for _, _, types in found.sources for one in types)
         for name in sorted(said - may_come):
-            for group in self._ground.deployments.groups(name):
+            for group in self._context.deployments.groups(name):
                 bounds = [marks.get(one, TIME_MIN) for one in group if one in may_come]
                 come = [fronts[one] + 1 for one in group if one in fronts]
                 bound = min(bounds) if bounds else max(come, default=TIME_MIN)
@@ -220,17 +220,17 @@ class Planning:
             self._tell_closed(why, names, types, due)
             closed |= types
         others = (*homes.values(), *waited_for.values())
-        homes[self._ground.name] |= closed.difference(*others)
+        homes[self._context.name] |= closed.difference(*others)
 
     def _tell_closed(
         self, why: str, brokers: Sequence[str], types: Collection[str], due: Mapping[str, int]
     ) -> None:
         if self._agreed.by_arrival or not (brokers or types):
             return
-        needs = self._ground.deployments.needs
-        rules = [one.rule.name for one in self._ground.deployments.rules]
+        needs = self._context.deployments.needs
+        rules = [one.rule.name for one in self._context.deployments.rules]
         since = [due.get(one, TIME_MIN) for one in rules if not needs(one).isdisjoint(types)]
-        self._ground.desk.log(
+        self._context.callbacks.log(
             "warning",
             INPUTS_CLOSED,
             why=why,
@@ -261,7 +261,7 @@ class Planning:
     def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
         """Law 6, before anything is done that was asked, and where that has ended some."""
         if not absent:
-            self._detection.changes.drop(over(self._ground.deployments.rules, due))
+            self._detection.changes.drop(over(self._context.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
         before = self._visiting.published
@@ -276,8 +276,8 @@ class Planning:
         """
         due, detection, committed = {}, self._detection, dict(found.committed)
         apart = set[str]().union(*away.values())
-        said = self._agreed.dues(detection, found, apart, self._ground.moment.now)
-        for one in self._ground.deployments.rules:
+        said = self._agreed.dues(detection, found, apart, self._context.moment.now)
+        for one in self._context.deployments.rules:
             name = one.rule.name
             tables = said, detection.committed, committed
             bounds = [table[name] for table in tables if name in table]
@@ -295,17 +295,14 @@ class Planning:
         for known in (self._agreed.known, *found.known):
             if any(name in present for name, _ in known.homes):
                 had = {facts.id for facts in known.rules}
-                rules = self._ground.deployments.rules
+                rules = self._context.deployments.rules
                 new = [one for one in rules if one.rule.name not in had]
                 dues.append(tuple((one.rule.name, one.begin) for one in new))
         return replace(found, due=tuple(least(dues).items()))
 
 
 def has_moved(
-    known: Collection[str],
-    before: Division | None,
-    after: Division,
-    rerouted: Collection[str] = (),
+    known: Collection[str], before: Division | None, after: Division, rerouted: Collection[str] = ()
 ) -> bool:
     """Whether a rule that was known before is evaluated elsewhere; or has been so for sinks: those
     of the types that are ``rerouted`` had them from trees of their own, wherever else they were

@@ -22,7 +22,7 @@ from matcher.model import TIME_MIN, EventType
 from routing.errors import Refusal
 from routing.messages import Advertise, Asked, Claimed, Code, Unadvertise
 from routing.network.agreement.visitors import name_taken, stand_in
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 from routing.serving.link import Link
 from routing.serving.sources import Source, SourceState
 
@@ -32,9 +32,9 @@ GONE_ON = "the link to it is lost, and at another broker somebody would publish 
 class Visiting:
     """The visitors, until they close."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._visitors = ground.visitors
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._visitors = context.visitors
         self._goodbyes: Counter[tuple[str, str]] = Counter()
         """By name and home."""
         self.closed: set[tuple[str, str]] = set()
@@ -53,13 +53,13 @@ class Visiting:
 
     def admit(self, asked: Asked) -> Link:
         """The link that stands for the client of another broker here; Refusal for a taken name."""
-        ground = self._ground
+        context = self._context
         if not isinstance(asked.request, Advertise | Unadvertise):
-            return stand_in(asked.client, ground.moment.now)
-        if ground.links.named(asked.client) is not None:
-            raise name_taken(asked.client, ground.name)
+            return stand_in(asked.client, context.moment.now)
+        if context.links.named(asked.client) is not None:
+            raise name_taken(asked.client, context.name)
         with self._claiming(asked.client):
-            link = self._visitors.admit(asked, ground.moment.now)
+            link = self._visitors.admit(asked, context.moment.now)
         if link.source is not None:
             link.source.enter(SourceState.LIVE)  # it may have been lost
         return link
@@ -67,7 +67,7 @@ class Visiting:
     def check_name(self, name: str) -> None:
         """Refusal when a client here cannot publish under this name, since a visitor does."""
         with self._claiming(name):
-            self._visitors.check(name, self._ground.name)
+            self._visitors.check(name, self._context.name)
 
     @contextmanager
     def _claiming(self, name: str) -> Iterator[None]:
@@ -80,34 +80,34 @@ class Visiting:
 
     def hear_claimed(self, neighbour: str, claimed: Claimed) -> None:
         """A name is claimed (Law 2)."""
-        ground = self._ground
-        if neighbour != ground.router.father:
+        context = self._context
+        if neighbour != context.router.father:
             return
-        if claimed.home != ground.name:
+        if claimed.home != context.name:
             self._tell_claimed(claimed)
-        elif ground.links.named(claimed.name) is None:
+        elif context.links.named(claimed.name) is None:
             self._give_up(claimed.name)
 
     def _give_up(self, name: str) -> None:
         """No client here bears the name."""
-        ground = self._ground
-        source = ground.sources.find(name)
+        context = self._context
+        source = context.sources.find(name)
         if source is not None and source.standing is SourceState.LOST:
-            ground.desk.log("warning", "source given up", source=name, reason=GONE_ON)
-            ground.desk.close_source(source)
-        elif not ground.detection.publishers.is_leaving(name):
+            context.callbacks.log("warning", "source given up", source=name, reason=GONE_ON)
+            context.callbacks.close_source(source)
+        elif not context.detection.publishers.is_leaving(name):
             last = 0 if source is None else source.last_sequence
-            ground.router.tell_closed(name, last)
+            context.router.tell_closed(name, last)
 
     def _tell_claimed(self, claimed: Claimed) -> None:
-        for branch in self._ground.router.children:
-            self._ground.send(branch.neighbour, claimed)
+        for branch in self._context.router.children:
+            self._context.send(branch.neighbour, claimed)
 
     def introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
         """A source at another broker publishes; logs when its name is taken. One that visits from
         there already may publish more by now than it did when this was last heard.
         """
-        if home == self._ground.name:
+        if home == self._context.name:
             return
         source = self._visitors.find(name)
         if source is not None:
@@ -121,7 +121,7 @@ class Visiting:
         try:
             self._introduce(name, home, types)
         except Refusal as refusal:
-            self._ground.desk.log(
+            self._context.callbacks.log(
                 "error", "a source is not known", source=name, reason=str(refusal)
             )
 
@@ -148,42 +148,42 @@ class Visiting:
                 self._close(source)
 
     def _introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
-        ground = self._ground
-        if ground.links.named(name) is not None:
+        context = self._context
+        if context.links.named(name) is not None:
             raise Refusal(Code.NAME_TAKEN, f"a client here and one of {home} are named {name!r}")
         asked = Asked((home,), 0, name, Advertise(0, types))
-        source = ground.desk.source_of(self._visitors.admit(asked, ground.moment.now))
+        source = context.callbacks.source_of(self._visitors.admit(asked, context.moment.now))
         self._advertise(source, types)
 
     def _advertise(self, source: Source, types: Iterable[EventType]) -> None:
         for schema in types:
-            self._ground.advertisements.advertise(source, schema, TIME_MIN)
+            self._context.advertisements.advertise(source, schema, TIME_MIN)
 
     def hear_closed(self, name: str, last_sequence: int) -> None:
         """A source at another broker has closed; elsewhere than at the root this is told on."""
-        ground = self._ground
-        if not ground.router.is_root:
-            ground.router.tell_closed(name, last_sequence)
+        context = self._context
+        if not context.router.is_root:
+            context.router.tell_closed(name, last_sequence)
             return
         source = self._visitors.find(name)
         if source is not None:
             source.last_sequence = max(source.last_sequence, last_sequence)
             self._goodbyes[name, source.home] += 1
-            ground.send_flows()
+            context.send_flows()
             self._close(source)
 
     def _close(self, source: Source) -> None:
         self.closed.update((source.home, name) for name in source.floors)
-        self._ground.sources.close(source)
-        self._ground.detection.withdraw(source, list(source.floors))
+        self._context.sources.close(source)
+        self._context.detection.withdraw(source, list(source.floors))
         self._visitors.leave(source.name)
 
     def leave(self) -> None:
         """Forget them: another broker is the root."""
-        ground = self._ground
+        context = self._context
         for visitor in self._visitors:
-            ground.sources.close(visitor)
-            ground.advertisements.withdraw(visitor, list(visitor.floors))
+            context.sources.close(visitor)
+            context.advertisements.withdraw(visitor, list(visitor.floors))
         self._visitors.clear()
         self.closed.clear()
 
@@ -191,7 +191,7 @@ class Visiting:
         """The types that were published at a broker of which nobody is known to publish
         them there now, or to have closed.
         """
-        own = [one for one in self._ground.sources if (one.home or self._ground.name) == home]
+        own = [one for one in self._context.sources if (one.home or self._context.name) == home]
         lost = {name for one in own if one.standing is SourceState.LOST for name in one.floors}
         live = {name for one in own if one.standing is SourceState.LIVE for name in one.floors}
         closed = {name for one, name in self.closed if one == home} - lost
@@ -205,8 +205,8 @@ class Visiting:
     def published(self) -> set[tuple[str, str, str]]:
         """The name, the home and a type of each open source."""
         return {
-            (source.name, self._visitors.home(source.name) or self._ground.name, type_name)
-            for source in self._ground.sources
+            (source.name, self._visitors.home(source.name) or self._context.name, type_name)
+            for source in self._context.sources
             if source.is_open
             for type_name in source.floors
         }

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from routing.messages import Confirmed, Want, Wanted
 from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Waiter
-from routing.network.brokers.agenda import Agenda
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.tables.branch import Branch
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
@@ -23,41 +23,41 @@ from routing.serving.link import Link
 class Wanting:
     """Tells, and hears, what is wanted."""
 
-    def __init__(self, ground: Ground, agenda: Agenda) -> None:
-        self._ground = ground
-        self._router = ground.router
-        self._agenda = agenda
+    def __init__(self, context: BrokerContext, timer: UpdateTimer) -> None:
+        self._context = context
+        self._router = context.router
+        self._timer = timer
         self._confirmations = Confirmations()
         self._wanted_by_father: tuple[Branch, int] | None = None
         """The part of the father's wants that the station was told of last."""
 
     def index(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
-        ground, router = self._ground, self._router
+        context, router = self._context, self._router
         defining: dict[str, list[Deployed]] = {}
-        for one in ground.deployments.rules:
+        for one in context.deployments.rules:
             defining.setdefault(one.rule.defines.name, []).append(one)
-        router.index(ground.advertisements.schemas, defining)
+        router.index(context.advertisements.schemas, defining)
         father = router.branches.get(router.father or "")
         version = None if father is None else (father, father.wanted_version)
         if father is None:
-            ground.detection.station.want({})
+            context.detection.station.want({})
         elif version != self._wanted_by_father:
-            ground.detection.station.want(father.demands)
+            context.detection.station.want(father.demands)
         self._wanted_by_father = version
 
     # --- wants ---
 
     def tell(self, to: Sequence[str] | None = None) -> None:
         """Tell what is news to these neighbours; None for all."""
-        for branch, want in self._router.wants(self._ground.filters, to):
+        for branch, want in self._router.wants(self._context.filters, to):
             branch.told_number = self._confirmations.next_number(branch.neighbour)
-            self._ground.send(branch.neighbour, replace(want, number=branch.told_number))
+            self._context.send(branch.neighbour, replace(want, number=branch.told_number))
 
     def hear_want(self, neighbour: str, want: Want) -> None:
         """A neighbour wants something else."""
         if self._router.want(neighbour, want):
-            self._agenda.look_again()
+            self._timer.look_again()
             self._confirmations.add(Neighbour(neighbour, want.number))
 
     def hear_wanted(self, neighbour: str, wanted: Wanted) -> None:
@@ -85,7 +85,7 @@ class Wanting:
         has what sinks here want.
         """
         if is_planned and self._router.is_root and not self._router.branches:
-            self._ground.desk.send(link.peer, answer)
+            self._context.callbacks.send(link.peer, answer)
         else:
             self._confirmations.add(Client(link.peer, answer))
 
@@ -96,13 +96,13 @@ class Wanting:
         self._confirm(self._confirmations.take_done(clients=is_planned))
 
     def _confirm(self, waiters: Iterable[Waiter]) -> None:
-        ground, has_begun = self._ground, False
+        context, has_begun = self._context, False
         for waiter in waiters:
             if isinstance(waiter, Client):
-                ground.answer(waiter.peer, waiter.answer)
+                context.answer(waiter.peer, waiter.answer)
                 has_begun = True
             else:
-                ground.send(waiter.name, Wanted(waiter.number))
+                context.send(waiter.name, Wanted(waiter.number))
         if has_begun:
             # What they get begins here, though nothing may have been told of it yet.
-            ground.detection.count_on(ground.wanted_rules)
+            context.detection.count_on(context.wanted_rules)

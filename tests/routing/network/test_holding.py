@@ -56,7 +56,7 @@ class Slow(Network):
 
     def withheld(self, name: str) -> str | None:
         for broker in self.brokers.values():
-            for one in broker.ground.sources:
+            for one in broker.context.sources:
                 if one.name == name and not one.home:
                     return one.withheld
         raise AssertionError(name)
@@ -81,7 +81,7 @@ def test_a_sink_that_blocks_holds_up_sources_at_other_brokers(broker: str) -> No
     network.source("s", "b1", "Smoke")
     network.subscriber(broker, "Temp()")
     network.publish_many("t", 200)
-    (sink,) = network.brokers[broker].ground.sinks
+    (sink,) = network.brokers[broker].context.sinks
     assert sink.limit <= sink.queued <= sink.limit + 2 * CREDIT
     assert len(network.lines) == CREDIT
     assert network.withheld("t") == ("sink k is full" if broker == "b1" else FULL)
@@ -117,7 +117,7 @@ def test_whose_marks_are_waited_for_gets_credit() -> None:
     network.run(0.5)
     network.subscriber("b2", "Hot()", "Smoky()")
     network.publish_many("t", 100)
-    (sink,) = network.brokers["b2"].ground.sinks
+    (sink,) = network.brokers["b2"].context.sinks
     assert sink.queued == 0
     assert sink.held >= sink.limit
     assert network.withheld("t") == FULL

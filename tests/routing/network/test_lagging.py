@@ -75,7 +75,7 @@ class Uneven(Network):
 
     @property
     def withheld(self) -> str | None:
-        (source,) = (one for one in self.brokers["b1"].ground.sources if one.name == "t")
+        (source,) = (one for one in self.brokers["b1"].context.sources if one.name == "t")
         return source.withheld
 
     @property
@@ -153,7 +153,7 @@ def test_the_limit_can_be_changed_while_a_source_is_held_up() -> None:
     network = Uneven()
     network.run_ahead(61)
     for broker in network.brokers.values():
-        broker.configure(replace(broker.ground.config, lead_max_s=1_000.0), network.mesh.now)
+        broker.configure(replace(broker.context.config, lead_max_s=1_000.0), network.mesh.now)
     network.run(3)
     assert network.waiting == 0
 

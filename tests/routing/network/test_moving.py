@@ -146,7 +146,7 @@ def test_a_source_that_is_back_at_once_is_not_taken_for_gone() -> None:
         network.mesh.settle()
         network.connect("t", "b1", lasts_s=0.0).advertise([TEMP])
         network.run(0.5)
-        (visitor,) = (one for one in network.brokers["b2"].ground.visitors if one.name == "t")
+        (visitor,) = (one for one in network.brokers["b2"].context.visitors if one.name == "t")
         assert list(visitor.floors) == ["Temp"], f"after {milliseconds} ms"
         network.take_lines()
         network.connect("k", "b3").subscribe("Temp()")
@@ -222,7 +222,7 @@ def test_who_goes_before_it_is_answered_may_do_so_twice() -> None:
         network.mesh.settle()
         ghost.close(network.mesh.now)
         network.run(1)
-        source = network.brokers["b1"].ground.sources.find("t")
+        source = network.brokers["b1"].context.sources.find("t")
         assert source is not None
         assert not source.floors
     network.connect("k", "b1").subscribe("Temp()")
@@ -275,5 +275,5 @@ def test_a_sink_that_blocks_is_sent_away_before_it_fills_the_memory() -> None:
         if found:
             assert found[0].code is Code.QUEUE_FULL
             break
-    assert not list(network.brokers["b3"].ground.sinks)
+    assert not list(network.brokers["b3"].context.sinks)
     assert network.clients["t"].unacknowledged == 0

@@ -1,4 +1,4 @@
-"""Ground of the parts of a broker: the tables that they share, and their words to others.
+"""Context of the parts of a broker: the tables that they share, and their words to others.
 
 It has no state of its own. What changes belongs to one of the objects that are named here, or
 to a part; parts change another's state by asking for it.
@@ -28,7 +28,7 @@ from routing.serving.sources import Source, Sources
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class NodeCallbacks:
     """Callbacks by which the parts have the Node do something for its clients."""
 
     send: Callable[[Peer, Message], None]
@@ -56,14 +56,14 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class BrokerContext:
     """The tables of one broker, and the ways out of it. ``moment`` has the time."""
 
     name: str
     config: NodeConfig
     """As it was at first: what a running broker can change is told by ``configure``."""
     moment: Moment
-    desk: Desk
+    callbacks: NodeCallbacks
     overlay: Overlay
     router: Router
     detection: DividedDetection
@@ -97,7 +97,7 @@ class Ground:
     def answer(self, peer: Peer, message: Message) -> None:
         """Send to a client that may be gone."""
         if self.links.find(peer) is not None:
-            self.desk.send(peer, message)
+            self.callbacks.send(peer, message)
 
     def check_schemas(self, batches: Sequence[EventBatch]) -> None:
         """ProtocolError when events of another broker do not have the types that are known."""

@@ -1,4 +1,4 @@
-"""When a broker tells others what has changed with it.
+"""Timer by which a broker tells others what has changed with it.
 
 What changes at about the same time is told together, ``gather_s`` after the first of it.
 """
@@ -10,8 +10,8 @@ from routing.serving.moment import Moment
 _UNSEEN = -1
 
 
-class Agenda:
-    """The times at which work is due."""
+class UpdateTimer:
+    """The time at which a broker tells its news, and the version of what is wanted that it told."""
 
     def __init__(self, moment: Moment, gather_s: float) -> None:
         self._moment = moment
