@@ -43,7 +43,7 @@ class LinkAck(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, 
 
 
 class LinkState(Struct, array_like=True, frozen=True, order=True):
-    """One broker's word of itself to the whole network, by floods; the newest version counts.
+    """One broker's word of itself to the whole network, by flooding; the newest version counts.
 
     ``neighbours`` are pairs of name and delay, in order. ``epoch`` is that of the tree of which
     the broker, taking itself for the centre, is the root (0: of none), ``fathers`` pairs of name

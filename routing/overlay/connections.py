@@ -29,7 +29,7 @@ LINKS_MAX = 4
 """Links that one neighbour has made to this broker and that are listened to, the last ones."""
 
 
-class Wires:
+class Connections:
     """The links, and the channels that they carry. ``now`` is in seconds."""
 
     def __init__(self, config: OverlayConfig) -> None:

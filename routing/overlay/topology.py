@@ -1,10 +1,10 @@
 """One broker's view of the network around it, and its conclusions: its part, and its trees.
 
-Law 1: everything is told by link states (:mod:`routing.overlay.floods`): who is linked to whom, who
-is the root of a tree, which brokers are in it, and which trees have lost a link. Whoever has the
-same link states draws the same conclusions; ``settle_s`` after the first news they are drawn, all
-at once. Who is whose father is told on at once, so whoever hears something along a tree from a
-neighbour has heard of the tree before.
+Law 1: everything is told by link states (:mod:`routing.overlay.link_states`): who is linked to
+whom, who is the root of a tree, which brokers are in it, and which trees have lost a link. Whoever
+has the same link states draws the same conclusions; ``settle_s`` after the first news they are
+drawn, all at once. Who is whose father is told on at once, so whoever hears something along a tree
+from a neighbour has heard of the tree before.
 
 Law 2: the centre of the own part of the network is the root of the single tree. It gives everybody
 a father on the shortest way (graph, Law 3), and says so in its link state. Only a root starts an
@@ -19,7 +19,7 @@ all whom it knows are in its tree. A root that is out of reach leaves orphans; i
 broken, since it may be that only this broker thought so.
 
 Law 4: a broker that has been out of reach for ``forget_s`` is forgotten, and its tree with it; it
-may do the same with this one (floods, Law 4).
+may do the same with this one (link_states, Law 4).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from collections.abc import Callable, Mapping
 
 from routing.messages import LinkState, LinkStates
 from routing.overlay.config import OverlayConfig
-from routing.overlay.floods import Floods
 from routing.overlay.graph import Component, components_of, fathers_of
+from routing.overlay.link_states import LinkStateDatabase
 from routing.overlay.trees import LocalTree, Trees
 
 NAMESAKE_AFTER = 4
@@ -43,7 +43,7 @@ Fathers = tuple[tuple[str, str], ...]
 """The father of every broker in a tree but its root."""
 
 
-class Surroundings:
+class Topology:
     """Link states and trees. ``neighbours``: by the names of those whose links are up and measured,
     the delays of these in microseconds; ``tell`` sends. ``now`` is in seconds and never goes back.
     """
@@ -59,7 +59,7 @@ class Surroundings:
         self._name = config.name
         self._neighbours = neighbours
         self._tell = tell
-        self.floods = Floods(config)
+        self.database = LinkStateDatabase(config)
         """The link states."""
         self.trees = Trees(config.name)
         """The trees that this broker is in."""
@@ -70,13 +70,13 @@ class Surroundings:
         """When conclusions are drawn: at once, where there is no link to wait for."""
         self.forget_at: float | None = None
         """When they are drawn again without news, since somebody is to be forgotten (Law 4)."""
-        self.part: Component = components_of(self.floods)[config.name]
+        self.part: Component = components_of(self.database)[config.name]
         """The connected part of the network that this broker is in, as last concluded."""
 
     @property
     def states(self) -> tuple[LinkState, ...]:
         """The known link states, by name."""
-        return tuple(sorted(self.floods))
+        return tuple(sorted(self.database))
 
     @property
     def single_tree(self) -> LocalTree | None:
@@ -93,13 +93,13 @@ class Surroundings:
 
     def join(self, neighbour: str, now: float) -> None:
         """A link is up."""
-        self.floods.join(neighbour)
+        self.database.join(neighbour)
         self._flood_soon(now)
         self.say(now)
 
     def leave(self, neighbour: str, now: float) -> None:
         """A link is down."""
-        self.floods.leave(neighbour)
+        self.database.leave(neighbour)
         for root, epoch in self.trees.leave(neighbour):
             self._broken[root] = epoch
         self.say(now)
@@ -108,11 +108,11 @@ class Surroundings:
         """A neighbour tells link states; gives whether some of them must be those of a broker that
         bears this one's name.
         """
-        floods = self.floods
-        version, surpasses = floods.own.version, floods.surpasses
-        before = {one.origin: floods.find(one.origin) for one in message.states}
-        news = floods.take(neighbour, message.states)
-        if news or floods.own.version != version:
+        database = self.database
+        version, surpasses = database.own.version, database.surpasses
+        before = {one.origin: database.find(one.origin) for one in message.states}
+        news = database.take(neighbour, message.states)
+        if news or database.own.version != version:
             self._settle_soon(now)
         told = [one for one in news if _tells_of_tree(one, before[one.origin])]
         for state in told:
@@ -121,9 +121,9 @@ class Surroundings:
         if told:
             self.say(now)
             self.flood()
-        elif floods.has_news:
+        elif database.has_news:
             self._flood_soon(now)
-        return surpasses < NAMESAKE_AFTER <= floods.surpasses
+        return surpasses < NAMESAKE_AFTER <= database.surpasses
 
     # --- link states ---
 
@@ -132,7 +132,7 @@ class Surroundings:
         it, and the tree of which it is the root. It leaves all trees, and concludes nothing before
         neighbours that have lost it have had the time to greet it, lest it take itself for alone.
         """
-        self.floods.be_away()
+        self.database.be_away()
         self.trees.drop(self._name)
         for tree in self.trees:
             if not tree.orphan:
@@ -150,14 +150,14 @@ class Surroundings:
         """Say it with this tree of its own."""
         neighbours = tuple(sorted(self._neighbours().items()))
         broken = tuple(sorted(self._broken.items())[:BROKEN_MAX])
-        if self.floods.say(LinkState(self._name, 0, neighbours, epoch, broken, fathers)):
+        if self.database.say(LinkState(self._name, 0, neighbours, epoch, broken, fathers)):
             self._flood_soon(now)
             self._settle_soon(now)
 
     def flood(self) -> None:
         """Tell on what is news."""
         self.flood_at = None
-        for neighbour, states in list(self.floods.take_news()):
+        for neighbour, states in list(self.database.take_news()):
             self._tell(neighbour, LinkStates(states))
 
     def _flood_soon(self, now: float) -> None:
@@ -173,11 +173,11 @@ class Surroundings:
     def conclude(self, now: float) -> None:
         """Law 1: look at the link states, and do what follows."""
         self.settle_at = None
-        self.part = components_of(self.floods)[self._name]
-        for name in self.floods.forget(self.part.nodes, now):
+        self.part = components_of(self.database)[self._name]
+        for name in self.database.forget(self.part.nodes, now):
             self.trees.drop(name)
-        self.forget_at = self.floods.forgets_at
-        if self.floods.has_news:
+        self.forget_at = self.database.forgets_at
+        if self.database.has_news:
             self._flood_soon(now)
         for tree in self.trees:
             if tree.root not in self.part.nodes and not tree.orphan:  # Law 3
@@ -186,7 +186,7 @@ class Surroundings:
         self._broken = {  # a break is healed once the root has another tree, or none
             root: epoch
             for root, epoch in self._broken.items()
-            if (state := self.floods.find(root)) is not None and state.epoch == epoch
+            if (state := self.database.find(root)) is not None and state.epoch == epoch
         }
         self._keep_own_tree(now)
 
@@ -203,19 +203,19 @@ class Surroundings:
         fathers = fathers_of(self._name, part.nodes, part.edges, kept)
         if not epoch or fathers.keys() != part.nodes - {self._name} or set(kept) - fathers.items():
             self._broken.pop(self._name, None)
-            epoch = self.floods.next_epoch()
+            epoch = self.database.next_epoch()
             fathers = fathers_of(self._name, part.nodes, part.edges)
         told = tuple(sorted(fathers.items()))
         self._say(now, epoch, told)
         if own is None or (own.epoch, own.fathers) != (epoch, told):
-            self.trees.hear(self.floods.own, self._neighbours())
+            self.trees.hear(self.database.own, self._neighbours())
             self.flood()
 
     def _lost_a_link(self, own: LocalTree) -> bool:
         told = (own.root, own.epoch)
-        if self._broken.get(own.root) == own.epoch or own.epoch <= self.floods.surpassed:
+        if self._broken.get(own.root) == own.epoch or own.epoch <= self.database.surpassed:
             return True
-        return any(told in state.broken for state in self.floods)
+        return any(told in state.broken for state in self.database)
 
 
 def _tells_of_tree(state: LinkState, before: LinkState | None) -> bool:

@@ -25,7 +25,7 @@ from routing.messages import LinkState
 from routing.overlay.config import OverlayConfig
 
 
-class Floods:
+class LinkStateDatabase:
     """The known link states, and the news for each neighbour."""
 
     def __init__(self, config: OverlayConfig) -> None:
