@@ -307,7 +307,7 @@ class BrokerHost:
 
     def _failure(self, forgets: bool) -> Failure:
         context = self.broker.context
-        kept = tuple(batch for batches in context.detection.ledger for batch in batches)
+        kept = tuple(batch for batches in context.detection.replay_buffer for batch in batches)
         complete = {
             sink.peer: TIME_MIN
             if sink.queued

@@ -140,8 +140,8 @@ class Watch:
         for what, held, most in _held_by(broker):
             if held > most:
                 yield f"broker {host.name}: more {what} than the {most} that are allowed"
-        ledger, context = broker.context.detection.ledger, broker.context
-        if len(ledger) > ledger.events_max and len(list(ledger)) > 1:
+        replay_buffer, context = broker.context.detection.replay_buffer, broker.context
+        if len(replay_buffer) > replay_buffer.events_max and len(list(replay_buffer)) > 1:
             yield f"broker {host.name}: more events of own sources are kept than may be"
         sources = len(self._network.sources)
         for sink in context.sinks:

@@ -19,7 +19,7 @@ from networks import apart, faulty, run, sharp, usable, write
 from simulator_text import TWO, events, overlay
 
 from routing.network import strategy
-from routing.network.recovery import ledger
+from routing.network.recovery import replay_buffer
 from routing.serving.sources import SourceState
 from simulator.checkers import check
 
@@ -47,7 +47,7 @@ def test_nothing_is_lost_or_doubled_where_links_break(
 ) -> None:
     random = Random(f"faults {seed}")
     if seed % 2:  # brokers let go of what nobody needs any more
-        monkeypatch.setattr(ledger, "LEAST", 3)
+        monkeypatch.setattr(replay_buffer, "LEAST", 3)
     found = sharp(seed) if seed % 3 else usable(seed)
     if found is None:
         return

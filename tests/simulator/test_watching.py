@@ -193,12 +193,12 @@ def crowd_a_sink_that_blocks(experiment: Experiment) -> None:
 
 
 def remember_too_much(experiment: Experiment) -> None:
-    broker_of(experiment, "b3")._passing._arrivals._ids._count = 3_000_000
+    broker_of(experiment, "b3")._passing._deduplicator._ids._count = 3_000_000
 
 
 def keep_too_many_events(experiment: Experiment) -> None:
-    ledger = broker_of(experiment, "b1").context.detection.ledger
-    ledger.events_max = 1
+    replay_buffer = broker_of(experiment, "b1").context.detection.replay_buffer
+    replay_buffer.events_max = 1
 
 
 def give_too_much_credit(experiment: Experiment) -> None:

@@ -20,16 +20,7 @@ from routing.config import NodeConfig
 from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
-from routing.messages import (
-    GATHERED,
-    Asking,
-    Code,
-    Confirmed,
-    Message,
-    Need,
-    Needed,
-    WhenFull,
-)
+from routing.messages import GATHERED, Asking, Code, Confirmed, Message, Need, Needed, WhenFull
 from routing.network.agreement.terms import terms_of
 from routing.network.agreement.visitors import ELSEWHERE, Visitors
 from routing.network.brokers.agreed import Agreed
@@ -152,11 +143,7 @@ class Broker(Node):
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: of the network, too, and of this broker's part."""
         facts = broker_facts(
-            self.overlay,
-            self._router,
-            self._strategy_name,
-            self._divided,
-            self._agreed.division(),
+            self.overlay, self._router, self._strategy_name, self._divided, self._agreed.division()
         )
         others = {"out_of_reach": sorted(self._agreed.out_of_reach)}
         others["closed"] = list(self._agreed.known.closed)

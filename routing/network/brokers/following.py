@@ -119,7 +119,7 @@ class Following:
             context.sinks.touch(sink)
 
     def _warn_of_what_was_given_up(self) -> None:
-        events = self._context.detection.ledger.given_up
+        events = self._context.detection.replay_buffer.given_up
         if events > self._told_given_up:
             self._told_given_up = events
             text = "the network changed; what was under way of events given up may be lost"

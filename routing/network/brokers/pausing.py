@@ -240,7 +240,9 @@ class Pausing:
         known = () if digest_of(own) == pause.known else (own,)
         homes = () if known else tuple(one for one in own.homes if one[0] not in part.nodes)
         kept = {
-            batch.type.name: batch.type for batches in self._detection.ledger for batch in batches
+            batch.type.name: batch.type
+            for batches in self._detection.replay_buffer
+            for batch in batches
         }
         also = Known(tuple(kept[name] for name in sorted(kept)), (), homes=homes)
         return (*known, also) if kept or homes else known

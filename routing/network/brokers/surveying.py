@@ -88,7 +88,7 @@ class Surveying:
         if epoch is None or not self._router.partners <= self._router.branches.keys():
             return
         context, detection = self._context, self._detection
-        detection.ledger.survey()
+        detection.replay_buffer.survey()
         context.tell_all_marks()
         due, promises = detection.due_of(context.wanted_rules), detection.promises
         own = Report(
@@ -123,11 +123,11 @@ class Surveying:
             self._context.send(branch.neighbour, message)
 
     def look_at_ledger(self) -> None:
-        """Ask for what the station and the ledger need of the root, while there is a plan."""
+        """Ask the root for what the station and the buffer need, while there is a plan."""
         detection = self._detection
         unpublished = detection.take_unpublished()
         if unpublished:
             self._needs.say(Need(Needed.RELEASE, unpublished))
-        if detection.ledger.is_full and not self._has_asked:
+        if detection.replay_buffer.is_full and not self._has_asked:
             self._has_asked = True
             self._needs.say(Need(Needed.SURVEY))

@@ -1,11 +1,11 @@
 """Rules and events of a broker that evaluates its part of the rules, on the single tree and on each
 tree for sinks (7.3.2, 7.3.5, 7.3.6).
 
-Law 1: what comes from local sources is kept in the ledger, and goes to each tree whose rules use it
-and to those below that want it. While there is no plan for the tree as it is, it waits; so do the
-sources' promises. A tree that begins is sent all that is kept and may still matter to it, one that
-goes on what was held: both have all that matters, and nothing twice. A Temp comes while the tree
-pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
+Law 1: what comes from local sources is kept in the replay buffer, and goes to each tree whose rules
+use it and to those below that want it. While there is no plan for the tree as it is, it waits; so
+do the sources' promises. A tree that begins is sent all that is kept and may still matter to it,
+one that goes on what was held: both have all that matters, and nothing twice. A Temp comes while
+the tree pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
 
 Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
 others from the single one. So of rules of own types this broker has what its own tree has given,
@@ -40,7 +40,7 @@ from routing.delivery.joining import joined
 from routing.errors import Refusal
 from routing.messages import Code, Plan
 from routing.network.recovery.dues import chosen, horizons
-from routing.network.recovery.ledger import Ledger
+from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.stations.arrival import ArrivalStation
 from routing.network.stations.grove import Grove
 from routing.network.stations.lagging import Lags
@@ -87,7 +87,7 @@ class DividedDetection(Evaluator):
         """The rules that have ended by themselves in some tree here, and up to when they hold."""
         self.part = TreePart(self._new_station(), router)
         """The broker's part in the single tree."""
-        self.ledger = Ledger(self._config.retained_events_max)
+        self.replay_buffer = ReplayBuffer(self._config.retained_events_max)
         self.publishers = Publishers()
         self._held: list[Sequence[EventBatch]] | None = []
         """Batches that wait for the rules to be divided; None while they are."""
@@ -279,7 +279,7 @@ class DividedDetection(Evaluator):
     def configure(self, config: NodeConfig) -> None:
         """Take over the limits of what waits and of what is kept."""
         super().configure(config)
-        self.ledger.events_max = config.retained_events_max
+        self.replay_buffer.events_max = config.retained_events_max
         self.lags.configure(config.lead_max_us)
         for station in self.stations:
             station.missing.configure(config.waiting_events_max)
@@ -334,7 +334,7 @@ class DividedDetection(Evaluator):
         for batch in batches:
             self._advertisements[batch.type.name].take(batch, horizon)
         if not self._by_arrival:
-            self.ledger.add(batches)
+            self.replay_buffer.add(batches)
         if self._held is None:
             self._emit(batches)
         else:
@@ -377,7 +377,7 @@ class DividedDetection(Evaluator):
 
         are_over = self._deployments.are_over
         self._advertisements.forget_far(are_over)
-        self.ledger.drop(is_far)
+        self.replay_buffer.drop(is_far)
         for known in self._advertisements:
             name = known.schema.name
             for source in known.advertisers.values():
@@ -498,8 +498,8 @@ class DividedDetection(Evaluator):
         again = self._router.begin_anew(rules, self.part.due, front)
         self.station.begin_anew()
         self._follow(division)
-        self.ledger.begin_anew()
-        kept = list(self.ledger.fitting(self._advertisements.schemas))
+        self.replay_buffer.begin_anew()
+        kept = list(self.replay_buffer.fitting(self._advertisements.schemas))
         held = len(self._held or ())  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
         for part in packed_parts(kept[:came]):
@@ -512,7 +512,9 @@ class DividedDetection(Evaluator):
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
         self.grove.touch_all()
         begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
-        kept = packed_parts(self.ledger.fitting(self._advertisements.schemas)) if begun else ()
+        kept = (
+            packed_parts(self.replay_buffer.fitting(self._advertisements.schemas)) if begun else ()
+        )
         held = packed_parts(self._held or ()) if self.trees else ()
         for root, tree in self.trees.items():
             if root in begun:
@@ -538,7 +540,7 @@ class DividedDetection(Evaluator):
     def commit(self, due: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""
         self.committed = dict(due)
-        self.ledger.commit(horizons(self._deployments.rules, due))
+        self.replay_buffer.commit(horizons(self._deployments.rules, due))
 
     def front_of(self, name: str) -> int | None:
         """At the root: the greatest time of a type's events, as was last found everywhere."""

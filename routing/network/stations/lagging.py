@@ -150,10 +150,7 @@ class Lagging:
         self._is_new = self.is_due = True
 
     def look(
-        self,
-        companies: Iterable[Company],
-        progress: Progress,
-        waits: Callable[[str], bool],
+        self, companies: Iterable[Company], progress: Progress, waits: Callable[[str], bool]
     ) -> None:
         """See what lags by now, and how far that has come which does. ``waits``: whether a rule
         waits for types that nobody publishes.

@@ -109,9 +109,9 @@ def broker_facts(
         "forwards_for": {
             root: tree.station.forwards for root, tree in trees if tree.station.forwards
         },
-        "kept": len(detection.ledger),
+        "kept": len(detection.replay_buffer),
         "kept_below": sum(station.kept for station in detection.stations),
-        "given_up": detection.ledger.given_up,
+        "given_up": detection.replay_buffer.given_up,
     }
     return {"network": network, **facts}
 
@@ -127,11 +127,7 @@ class NetworkOverview(Overview):
     _detection: DividedDetection
 
     def __init__(
-        self,
-        name: str,
-        division: Callable[[], Division | None],
-        visitors: Visitors,
-        *parts: Any,
+        self, name: str, division: Callable[[], Division | None], visitors: Visitors, *parts: Any
     ) -> None:
         super().__init__(*parts)
         self._name = name

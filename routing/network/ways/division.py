@@ -12,13 +12,7 @@ from routing.config import Ordering
 from routing.messages import Known, Plan
 from routing.network.agreement.knowledge import rules_of
 from routing.network.agreement.rounds import Absent, ReportedNode
-from routing.network.strategy import (
-    Choice,
-    Choosing,
-    Strategy,
-    has_sink_trees,
-    has_sink_trees_by,
-)
+from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees, has_sink_trees_by
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import below, kinds_of, rules_for
 from routing.overlay.graph import Edge, fathers_of

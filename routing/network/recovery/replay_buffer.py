@@ -5,7 +5,7 @@ brokers, so that it has arrived wherever it was going; and, if rules use its typ
 composite event that is still under way can depend on it (``horizons``). A Temp of 30 s stays while
 fire, which reaches 5 min, is due from 40 s.
 
-Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the ledger
+Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the buffer
 counts them: what is then under way when the tree is rebuilt may be lost. With 1,000 at most, Temp
 1,001 drives the first one out.
 """
@@ -33,7 +33,7 @@ class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
     events: int
 
 
-class Ledger:
+class ReplayBuffer:
     """The events of a broker's own sources, in the order in which they came."""
 
     def __init__(self, events_max: int) -> None:

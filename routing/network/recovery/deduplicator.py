@@ -23,7 +23,7 @@ from matcher.model import AnyArray, EventBatch, Int64s
 from matcher.single import Single
 
 
-class Arrivals:
+class Deduplicator:
     """The greatest numbers that have come, by source, and the last ids."""
 
     def __init__(self, ids_max: int, names_max: int) -> None:
