@@ -15,9 +15,9 @@ from routing.messages.telling import (
     Answered,
     Asked,
     Awaited,
-    Claimed,
     Hold,
     Known,
+    NameContested,
     Want,
     Wanted,
 )
@@ -38,7 +38,7 @@ Carried: TypeAlias = (
     | Awakening
     | Awaited
     | Hold
-    | Claimed
+    | NameContested
     | Need
     | Survey
     | Committed

@@ -121,7 +121,7 @@ ANY_TYPE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class NameContested:
     """Somebody would publish under the name of a source at ``home``: if the client there is gone,
     that gives the name up.
     """

@@ -70,7 +70,7 @@ def test_what_was_asked_in_an_earlier_tree_is_not_done_when_a_link_is_back(
     assert check(outcome) == []
     root = outcome.experiment.brokers["b0"].broker.context
     assert root.router.is_root
-    assert "s1" not in root.visitors
+    assert "s1" not in root.remote_sources
 
 
 @pytest.mark.parametrize(("kind", "fires"), [("stop", 1), ("crash", 0)])

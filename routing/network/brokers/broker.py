@@ -21,8 +21,8 @@ from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import GATHERED, Asking, Code, Confirmed, Message, Need, Needed, WhenFull
+from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
 from routing.network.agreement.terms import terms_of
-from routing.network.agreement.visitors import ELSEWHERE, Visitors
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
 from routing.network.brokers.holding import Holding
@@ -67,7 +67,7 @@ class Broker(Node):
         terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
         self.overlay = Overlay(replace(overlay, terms=terms), now)
         self._strategy_name = strategy.name
-        self._visitors = Visitors()
+        self._remote_sources = RemoteSources()
         self._router = Router(overlay.name, config.matching)
         self._agreed = Agreed(type(strategy), config.ordering, self._router)
         super().__init__(config, engine, now)
@@ -97,7 +97,7 @@ class Broker(Node):
         return NetworkOverview(
             self.overlay.name,
             self._agreed.division,
-            self._visitors,
+            self._remote_sources,
             self._divided,
             self._deployments,
             self._advertisements,
@@ -127,7 +127,7 @@ class Broker(Node):
             overlay=self.overlay,
             router=self._router,
             detection=self._divided,
-            visitors=self._visitors,
+            remote_sources=self._remote_sources,
             links=self._links,
             sources=self._sources,
             sinks=self._sinks,

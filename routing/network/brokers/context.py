@@ -14,7 +14,7 @@ from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.effects import Peer
 from routing.messages import Asking, Carried, Code, FromClient, Message
-from routing.network.agreement.visitors import Visitors
+from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.router import Router
 from routing.overlay.overlay import Overlay
@@ -67,7 +67,7 @@ class BrokerContext:
     overlay: Overlay
     router: Router
     detection: DividedDetection
-    visitors: Visitors
+    remote_sources: RemoteSources
     links: Links
     sources: Sources
     sinks: Sinks

@@ -22,8 +22,8 @@ from routing.network.agreement.amending import amended, amendment
 from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.brokers.visiting import Visiting
 from routing.serving.deployment import Deployed
 
 
@@ -31,12 +31,12 @@ class Knowing:
     """Tells what is known and learns it: at the root from all, elsewhere from the father."""
 
     def __init__(
-        self, context: BrokerContext, agreed: Agreed, timer: UpdateTimer, visiting: Visiting
+        self, context: BrokerContext, agreed: Agreed, timer: UpdateTimer, registry: SourceRegistry
     ) -> None:
         self._context = context
         self._agreed = agreed
         self._timer = timer
-        self._visiting = visiting
+        self._registry = registry
         self._router = context.router
         self._advertisements = context.advertisements
         self._deployments = context.deployments
@@ -208,7 +208,7 @@ class Knowing:
         if self._reigns:
             self._advertisements.exchange((), rules)
         else:
-            self._visiting.leave()
+            self._registry.leave()
             self._advertisements.exchange([*rules, *self._adopted.values()], known.types)
             self._adopted = {schema.name: schema for schema in known.types}
         self._context.callbacks.check_interests()

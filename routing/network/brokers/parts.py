@@ -16,12 +16,12 @@ from routing.messages import (
     Asked,
     Awaited,
     Awakening,
-    Claimed,
     Committed,
     Flow,
     Forward,
     Hold,
     Known,
+    NameContested,
     Need,
     Needed,
     Opened,
@@ -34,7 +34,6 @@ from routing.messages import (
     Wanted,
 )
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.asking import Requests
 from routing.network.brokers.awaiting import Awaiting
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.following import Following
@@ -48,10 +47,11 @@ from routing.network.brokers.openings import Openings
 from routing.network.brokers.passing import Passing
 from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
+from routing.network.brokers.registry import SourceRegistry
+from routing.network.brokers.requests import Requests
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
 from routing.network.strategy import chosen_by
 
@@ -64,7 +64,7 @@ class Parts:
     """One broker's; ``measuring`` is None where the strategy needs none."""
 
     needs: Needs
-    visiting: Visiting
+    registry: SourceRegistry
     wanting: Wanting
     knowing: Knowing
     requests: Requests
@@ -88,11 +88,11 @@ class Parts:
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
     """The parts of a broker with this strategy."""
-    needs, visiting = Needs(context), Visiting(context)
+    needs, registry = Needs(context), SourceRegistry(context)
     wanting = Wanting(context, timer)
-    knowing = Knowing(context, agreed, timer, visiting)
-    requests = Requests(context, timer, visiting)
-    passing = Passing(context, agreed, visiting)
+    knowing = Knowing(context, agreed, timer, registry)
+    requests = Requests(context, timer, registry)
+    passing = Passing(context, agreed, registry)
     openings = Openings(context)
     trees = SinkTrees(context, agreed, timer, needs, wanting, openings)
     measures = bool(chosen_by(agreed.strategy))
@@ -100,7 +100,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     gathering = Gathering(context)
     surveying = Surveying(context, agreed, timer, needs, gathering, measuring)
     inputs = Inputs(context, timer)
-    planning = Planning(context, agreed, inputs, visiting, knowing, requests, trees, measuring)
+    planning = Planning(context, agreed, inputs, registry, knowing, requests, trees, measuring)
     following = Following(context, agreed, wanting, knowing, passing, surveying, trees, measuring)
     reasons = (requests, surveying, inputs, trees, *(() if measuring is None else (measuring,)))
     pausing = Pausing(
@@ -127,7 +127,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     )
     return Parts(
         needs=needs,
-        visiting=visiting,
+        registry=registry,
         wanting=wanting,
         knowing=knowing,
         requests=requests,
@@ -165,6 +165,6 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Committed: parts.surveying.hear_committed,
         Awaited: parts.awaiting.hear_awaited,
         Hold: parts.holding.hear,
-        Claimed: parts.visiting.hear_claimed,
+        NameContested: parts.registry.hear_name_contested,
         Need: parts.needs.hear,
     }

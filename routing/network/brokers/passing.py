@@ -19,7 +19,7 @@ from matcher.model import EventBatch
 from routing.messages import Flow, Forward
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.visiting import Visiting
+from routing.network.brokers.registry import SourceRegistry
 from routing.network.recovery.deduplicator import Deduplicator
 from routing.order import in_sequence
 
@@ -27,13 +27,13 @@ from routing.order import in_sequence
 class Passing:
     """The way of events and marks through this broker."""
 
-    def __init__(self, context: BrokerContext, agreed: Agreed, visiting: Visiting) -> None:
+    def __init__(self, context: BrokerContext, agreed: Agreed, registry: SourceRegistry) -> None:
         self._context = context
         self._moment = context.moment
         self._router = context.router
         self._detection = context.detection
         self._agreed = agreed
-        self._visiting = visiting
+        self._registry = registry
         self._deduplicator = Deduplicator(context.config.repeat_ids_max, context.config.sources_max)
 
     def configure(self, repeat_ids_max: int) -> None:
@@ -56,7 +56,7 @@ class Passing:
         if neighbour not in self._router.branches:
             return  # of a tree that is no more
         for name, last_sequence in flow.closed:
-            self._visiting.hear_closed(name, last_sequence)
+            self._registry.hear_closed(name, last_sequence)
         if not self._agreed.is_planned or neighbour not in self._router.partners:
             return
         self._context.check_schemas(flow.batches)

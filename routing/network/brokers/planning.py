@@ -44,13 +44,13 @@ from matcher.model import TIME_MIN
 from routing.messages import ENTRIES_MAX, Plan, Report
 from routing.network.agreement.rounds import Absent, raise_all
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.asking import Requests
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
+from routing.network.brokers.registry import SourceRegistry
+from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
-from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.dues import Times, least, over
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
@@ -70,7 +70,7 @@ class Planning:
         context: BrokerContext,
         agreed: Agreed,
         inputs: Inputs,
-        visiting: Visiting,
+        registry: SourceRegistry,
         knowing: Knowing,
         requests: Requests,
         trees: SinkTrees,
@@ -79,7 +79,7 @@ class Planning:
         self._context = context
         self._detection = context.detection
         self._agreed = agreed
-        self._visiting = visiting
+        self._registry = registry
         self._knowing = knowing
         self._requests = requests
         self._trees = trees
@@ -146,15 +146,15 @@ class Planning:
         raise_all(detection.type_marks, found.marks)
         lent = knowing.take_lent()
         forgotten = {name: types for name, types in waited_for.items() if name in homes}
-        self._visiting.lose(forgotten)
+        self._registry.lose(forgotten)
         if introduce:
             knowing.learn(found.known)
             present = {(name, home) for name, home, _ in found.sources}
-            self._visiting.part_with(present, homes.keys())
+            self._registry.part_with(present, homes.keys())
             for name, home, types in found.sources:
                 schemas = self._context.advertisements.schemas
                 known = tuple(schemas[one] for one in types if one in schemas)
-                self._visiting.introduce(name, home, known)
+                self._registry.introduce(name, home, known)
         for name, gone in forgotten.items():
             homes[name] |= gone
         raise_all(detection.rule_marks, found.rules)
@@ -196,9 +196,9 @@ class Planning:
         """The plan's word of these: somebody may be back by now, or may have closed."""
         absent = dict(away)
         for name in waited_for.keys() & homes.keys():
-            if types := self._visiting.may_be_lost(name, waited_for[name]):
+            if types := self._registry.may_be_lost(name, waited_for[name]):
                 absent[name] = types
-        self._visiting.forget_closed()
+        self._registry.forget_closed()
         self._inputs.keep(absent)
         return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
 
@@ -216,7 +216,7 @@ class Planning:
         ):
             types = {one for name in names for one in waited_for.pop(name)}
             for name in names:
-                self._visiting.close_all(name, lost_alone=name in homes)
+                self._registry.close_all(name, lost_alone=name in homes)
             self._tell_closed(why, names, types, due)
             closed |= types
         others = (*homes.values(), *waited_for.values())
@@ -264,9 +264,9 @@ class Planning:
             self._detection.changes.drop(over(self._context.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
-        before = self._visiting.published
-        self._requests.do_due(homes)
-        self._trees.joined = frozenset(name for _, _, name in self._visiting.published - before)
+        before = self._registry.published
+        self._requests.do_queued(homes)
+        self._trees.joined = frozenset(name for _, _, name in self._registry.published - before)
         if self._measuring is not None:
             self._measuring.begin_plan()
 

@@ -3,8 +3,8 @@
 The mark that a child has told is its type's, whoever holds it there. But the division says which
 brokers' sources publish the type, or have published it, at which brokers the rules are that define
 it, and who is beyond which child. So those are named that may hold it. The root of the single tree
-knows the open sources of other brokers by name, as visitors: there these are named, and brokers
-whose sources of the type have all closed are not.
+knows the open sources of other brokers by name, as remote sources: there these are named, and
+brokers whose sources of the type have all closed are not.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from routing.network.agreement.visitors import Visitors
+from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.ways.places import Division
 
 Names = Mapping[str, Mapping[str, list[str]]]
 """By type and broker."""
 
 
-def visiting(visitors: Visitors) -> Names:
+def remote_names(remote_sources: RemoteSources) -> Names:
     """The open sources of other brokers, at the root of the single tree; nothing elsewhere."""
     found: dict[str, dict[str, list[str]]] = {}
-    for source in visitors:
+    for source in remote_sources:
         if source.is_open:
             for name in source.floors:
-                _note(found, name, visitors.home(source.name), source.name)
+                _note(found, name, remote_sources.home(source.name), source.name)
     return found
 
 

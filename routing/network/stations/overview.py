@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from matcher.model import TIME_MIN
-from routing.network.agreement.visitors import Visitors
+from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.stations.divided import DividedDetection
-from routing.network.stations.origins import Names, Origins, visiting
+from routing.network.stations.origins import Names, Origins, remote_names
 from routing.network.stations.processing import Processing
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
@@ -121,18 +121,23 @@ class NetworkOverview(Overview):
     tells what it is on the single tree, if that has it; else in the tree of this broker's own
     sinks; else in one in which it is evaluated here; else in the first that has it.
 
-    ``division`` says how they are divided; ``visitors``: the sources at other brokers, at the root.
+    ``division`` says how they are divided; ``remote_sources``: the sources at other brokers, at the
+    root.
     """
 
     _detection: DividedDetection
 
     def __init__(
-        self, name: str, division: Callable[[], Division | None], visitors: Visitors, *parts: Any
+        self,
+        name: str,
+        division: Callable[[], Division | None],
+        remote_sources: RemoteSources,
+        *parts: Any,
     ) -> None:
         super().__init__(*parts)
         self._name = name
         self._division = division
-        self._visitors = visitors
+        self._remote_sources = remote_sources
 
     @property
     def matched(self) -> Iterator[Facts]:
@@ -148,7 +153,7 @@ class NetworkOverview(Overview):
         What other brokers pass on of rules (``rules``) lacks that: it says the same as ever.
         """
         facts = super().facts(now)
-        sources = visiting(self._visitors)
+        sources = remote_names(self._remote_sources)
         origins: dict[int, Origins] = {}
         facts["rules"] = [
             self._traced(deployed, rule, sources, origins) if rule["held_by"] else rule

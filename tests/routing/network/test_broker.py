@@ -203,9 +203,9 @@ def test_what_a_source_asked_before_it_closed_is_not_done_when_it_is_back() -> N
     del network.clients["t"]
     network.connect("t", "b1", lasts_s=0.001).advertise([TEMP])
     network.run(0.5)
-    visitor = network.brokers["b2"].context.visitors.find("t")
-    assert visitor is not None
-    assert set(visitor.floors) == {"Temp"}
+    source = network.brokers["b2"].context.remote_sources.find("t")
+    assert source is not None
+    assert set(source.floors) == {"Temp"}
 
 
 def test_a_source_elsewhere_keeps_none_of_the_root_from_publishing() -> None:

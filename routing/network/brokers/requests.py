@@ -41,10 +41,10 @@ from routing.messages import (
     ShowRule,
     Unadvertise,
 )
-from routing.network.agreement.petitions import PENDING_REQUESTS_MAX, Petitions
+from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.brokers.visiting import Visiting
 from routing.serving.link import Link
 from routing.serving.sources import SourceState
 from routing.serving.status import begin_facts
@@ -55,7 +55,7 @@ _REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule)
 """Requests that may be made twice."""
 
 
-class _Due(NamedTuple):
+class _Queued(NamedTuple):
     """A request of a client of another broker, and how often one of its name had closed by then."""
 
     asked: Asked
@@ -65,14 +65,16 @@ class _Due(NamedTuple):
 class Requests:
     """The requests of this broker's clients; at the root, of all."""
 
-    def __init__(self, context: BrokerContext, timer: UpdateTimer, visiting: Visiting) -> None:
+    def __init__(
+        self, context: BrokerContext, timer: UpdateTimer, registry: SourceRegistry
+    ) -> None:
         self._context = context
         self._router = context.router
         self._detection = context.detection
         self._timer = timer
-        self._visiting = visiting
-        self._petitions = Petitions()
-        self._due: deque[tuple[Peer, Asking] | tuple[str, _Due]] = deque()
+        self._registry = registry
+        self._pending = PendingRequests()
+        self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
         self._answers: list[Message] = []
         """Messages to a client of another broker, whose request is being done."""
@@ -85,7 +87,7 @@ class Requests:
     @property
     def has_work(self) -> bool:
         """At the root: whether requests wait for the tree to pause."""
-        return bool(self._due)
+        return bool(self._queued)
 
     # --- from a client here ---
 
@@ -96,28 +98,28 @@ class Requests:
         elif not isinstance(request, _CHANGING):
             self._context.callbacks.serve(link, request)
         else:
-            if len(self._due) >= PENDING_REQUESTS_MAX:
+            if len(self._queued) >= PENDING_REQUESTS_MAX:
                 reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
                 raise Refusal(Code.LIMIT, reason)
             if isinstance(request, Advertise):
-                self._visiting.check_name(link.name)
+                self._registry.check_name(link.name)
                 self._context.advertisements.check(request.types, link.name)
-            self._due.append((link.peer, request))
+            self._queued.append((link.peer, request))
             self._timer.tell_soon()
 
     def _ask_root(self, link: Link, request: Asking) -> None:
         context, father = self._context, self._router.father
-        self._petitions.check_room()
+        self._pending.check_room()
         if father is None or self._detection.publishers.is_leaving(link.name):
-            self._petitions.wait(link.peer, request)
+            self._pending.wait(link.peer, request)
             return
         if self._is_behind_events(link.peer, request):
-            self._petitions.wait(link.peer, request)
+            self._pending.wait(link.peer, request)
             return
         if isinstance(request, Advertise):
             context.advertisements.check(request.types, link.name)
             context.callbacks.source_of(link)
-        number = self._petitions.send(link.peer, request, link.name)
+        number = self._pending.send(link.peer, request, link.name)
         context.send(father, Asked((context.name,), number, link.name, request))
         if link.peer and isinstance(request, Advertise):
             self._detection.publishers.expect([schema.name for schema in request.types])
@@ -135,7 +137,7 @@ class Requests:
                 self._context.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
-            self._due.append((neighbour, _Due(asked, self._visiting.goodbyes(asked))))
+            self._queued.append((neighbour, _Queued(asked, self._registry.goodbyes(asked))))
         else:
             self._answered.append((neighbour, self._answer(asked)))
         self._timer.tell_soon()
@@ -148,7 +150,7 @@ class Requests:
         request = asked.request
         self._answers = []
         try:
-            self._context.callbacks.serve(self._visiting.admit(asked), request)
+            self._context.callbacks.serve(self._registry.admit(asked), request)
         except Refusal as refusal:
             return Refused(request.request, refusal.code, str(refusal))
         except ProtocolError as error:
@@ -169,13 +171,13 @@ class Requests:
 
     # --- while the tree pauses ---
 
-    def do_due(self, homes: dict[str, set[str]]) -> None:
+    def do_queued(self, homes: dict[str, set[str]]) -> None:
         """At the root: do what was asked (Law 2). ``homes``: by broker, what is published there;
         what comes to it is added.
         """
-        due, self._due = self._due, deque()
-        for sender, asked in due:
-            if isinstance(asked, _Due):
+        queued, self._queued = self._queued, deque()
+        for sender, asked in queued:
+            if isinstance(asked, _Queued):
                 assert isinstance(sender, str)
                 answered = self._do_of_other(asked)
                 if isinstance(answered.answer, Confirmed):
@@ -185,14 +187,14 @@ class Requests:
                 assert isinstance(sender, bytes)
                 if self._do_own(sender, asked):
                     _note_home(homes, self._context.name, asked)
-        self._visiting.forget_goodbyes()
+        self._registry.forget_goodbyes()
 
-    def _do_of_other(self, due: _Due) -> Answered:
+    def _do_of_other(self, queued: _Queued) -> Answered:
         """Do what a client of another broker has asked, unless it is a source that has closed since
         and may be back, with other types.
         """
-        asked, number = due.asked, due.asked.request.request
-        if self._visiting.goodbyes(asked) == due.goodbyes:
+        asked, number = queued.asked, queued.asked.request.request
+        if self._registry.goodbyes(asked) == queued.goodbyes:
             return self._answer(asked)
         answer: Confirmed | Refused = Refused(number, Code.SILENT, "closed meanwhile")
         if isinstance(asked.request, Unadvertise):
@@ -206,7 +208,7 @@ class Requests:
             return False
         try:
             if isinstance(request, Advertise):
-                self._visiting.check_name(link.name)
+                self._registry.check_name(link.name)
             callbacks.serve(link, request)
         except Refusal as refusal:
             callbacks.send(peer, Refused(request.request, refusal.code, str(refusal)))
@@ -230,10 +232,10 @@ class Requests:
         if answered.path:
             context.send(answered.path[-1], replace(answered, path=answered.path[:-1]))
             return
-        petition = self._petitions.answer(answered.number)
-        if petition is None:
+        pending = self._pending.answer(answered.number)
+        if pending is None:
             return
-        (peer, request, name), answer = petition, answered.answer
+        (peer, request, name), answer = pending, answered.answer
         if peer and isinstance(request, Advertise):
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
         link = context.links.find(peer)
@@ -286,17 +288,17 @@ class Requests:
     def lose_root(self) -> None:
         """The way to the root is another, or there is none."""
         self._detection.publishers.expect_nothing()
-        for peer, request, _ in self._petitions.take_lost():
+        for peer, request, _ in self._pending.take_lost():
             if isinstance(request, _REPEATABLE):
-                self._petitions.wait(peer, request)
+                self._pending.wait(peer, request)
             else:
                 reason = "the network changed before the answer came; see in the list of rules"
                 self._context.answer(peer, Refused(request.request, Code.SILENT, reason))
-        due, self._due = self._due, deque()
-        for sender, asked in due:
-            if not isinstance(asked, _Due):  # by an own client, and nothing of it has been done
+        queued, self._queued = self._queued, deque()
+        for sender, asked in queued:
+            if not isinstance(asked, _Queued):  # by an own client, and nothing of it has been done
                 assert isinstance(sender, bytes)
-                self._petitions.wait(sender, asked)
+                self._pending.wait(sender, asked)
 
     def _is_behind_events(self, peer: Peer, request: Asking) -> bool:
         if isinstance(request, Unadvertise) and self._detection.is_held:
@@ -312,7 +314,7 @@ class Requests:
     def ask_again(self) -> None:
         """Ask what has waited; it waits on, if it still has to."""
         context = self._context
-        for peer, request, _ in self._petitions.take_waiting():
+        for peer, request, _ in self._pending.take_waiting():
             if context.links.find(peer) is not None:
                 context.callbacks.receive(peer, request, context.moment.now)
 

@@ -18,8 +18,8 @@ ELSEWHERE: Peer = b"\0elsewhere"
 """In place of the link of a client of another broker."""
 
 
-class Visitors:
-    """The visiting sources by name."""
+class RemoteSources:
+    """The sources at other brokers, by name."""
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
@@ -28,12 +28,12 @@ class Visitors:
         return (link.source for link in self._links.values() if link.source is not None)
 
     def find(self, name: str) -> Source | None:
-        """The source of that name, if it visits."""
+        """The source of that name, if it is at another broker."""
         link = self._links.get(name)
         return None if link is None else link.source
 
     def home(self, name: str) -> str:
-        """The broker of a source that visits; "" for one that does not."""
+        """The broker of a remote source; "" where there is none of that name."""
         link = self._links.get(name)
         return "" if link is None else link.home
 

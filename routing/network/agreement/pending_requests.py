@@ -14,16 +14,16 @@ from routing.messages import Asking, Code
 PENDING_REQUESTS_MAX = 10_000
 """Requests of one broker's clients that wait for the root, or for its answer."""
 
-Petition = tuple[Peer, Asking, str]
+PendingRequest = tuple[Peer, Asking, str]
 """A client, what it asks, and the client's name where that is of use."""
 
 
-class Petitions:
+class PendingRequests:
     """The open requests: those sent, by the numbers that they bear, and those that wait."""
 
     def __init__(self) -> None:
-        self._sent: dict[int, Petition] = {}
-        self._waiting: deque[Petition] = deque()
+        self._sent: dict[int, PendingRequest] = {}
+        self._waiting: deque[PendingRequest] = deque()
         self._last_number = 0
 
     def check_room(self) -> None:
@@ -41,16 +41,16 @@ class Petitions:
         self._sent[self._last_number] = peer, request, name
         return self._last_number
 
-    def answer(self, number: int) -> Petition | None:
+    def answer(self, number: int) -> PendingRequest | None:
         """An answer has come; None for one that nobody waits for any more."""
         return self._sent.pop(number, None)
 
-    def take_lost(self) -> list[Petition]:
+    def take_lost(self) -> list[PendingRequest]:
         """The way to the root has changed: those that will not be answered."""
         lost, self._sent = self._sent, {}
         return list(lost.values())
 
-    def take_waiting(self) -> list[Petition]:
+    def take_waiting(self) -> list[PendingRequest]:
         """Give the requests that wait, to be tried again."""
         waiting, self._waiting = self._waiting, deque()
         return list(waiting)
