@@ -165,7 +165,7 @@ def _rule(deployed: Deployed) -> tuple[str, int, int | None]:
 def _check_known(name: str, broker: Broker, root: Broker) -> Iterator[str]:
     """Every broker knows what the root knows."""
     own, others = broker.context, root.context
-    if broker.agreed.known != root.agreed.known:
+    if broker.agreed.catalog != root.agreed.catalog:
         yield f"broker {name}: it was told something else than the root knows"
     schemas, right = own.advertisements.schemas, others.advertisements.schemas
     for one in sorted(schemas.keys() | right.keys()):
@@ -174,7 +174,7 @@ def _check_known(name: str, broker: Broker, root: Broker) -> Iterator[str]:
     rules, in_force = map(_rule, own.deployments.rules), map(_rule, others.deployments.rules)
     for rule, version, _ in sorted(set(rules) ^ set(in_force), key=str):
         yield f"broker {name}: rule {rule}, version {version}, is not known as at the root"
-    homes = dict(broker.agreed.known.homes).get(name, ())
+    homes = dict(broker.agreed.catalog.homes).get(name, ())
     if set(homes) != set(own.detection.publishers.types):
         here = ", ".join(own.detection.publishers.types)
         yield f"broker {name}: {here} is published here, by what is known {', '.join(homes)}"

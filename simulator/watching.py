@@ -199,7 +199,7 @@ def _agreed_on(network: Network) -> Iterator[Any]:
             broker = host.broker
             yield broker
             yield broker.agreed.plan
-            yield broker.agreed.known
+            yield broker.agreed.catalog
             yield broker.context.sinks.version
     for lanes in network.lanes.values():
         yield lanes[0].is_cut

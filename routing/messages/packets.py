@@ -11,12 +11,12 @@ from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
 from routing.messages.links import LinkAck, LinkHello, LinkStates
 from routing.messages.plans import Committed, Need, Pause, Plan, Report, Survey
 from routing.messages.telling import (
-    Amended,
     Answered,
     Asked,
     Awaited,
+    Catalog,
+    CatalogDelta,
     Hold,
-    Known,
     NameContested,
     Want,
     Wanted,
@@ -24,8 +24,8 @@ from routing.messages.telling import (
 from routing.messages.values import Sequence, Tag
 
 Carried: TypeAlias = (
-    Known
-    | Amended
+    Catalog
+    | CatalogDelta
     | Want
     | Wanted
     | Flow

@@ -5,8 +5,8 @@ them there are. From the bottom up, each knowing only what stands before it:
 
 ``context`` is what all share, ``agreed`` what the tree has agreed on, ``update_timer`` when news
 are told. ``needs`` go up to the root, which knows the sources of all as ``registry``. ``wanting``
-tells what is wanted of neighbours, ``knowing`` what the root knows; ``requests`` takes those of
-clients to it; ``awaiting`` leaves silent sources out; ``passing`` takes events along the tree
+tells what is wanted of neighbours, ``catalog_sync`` what the root knows; ``requests`` takes those
+of clients to it; ``awaiting`` leaves silent sources out; ``passing`` takes events along the tree
 (thesis 7.3.5). Where brokers with sinks have ``trees`` of their own (7.3.2), ``openings`` do so
 along these; where the root goes by what is published it is ``measuring`` that, and chooses masters
 and strategies (7.3.8). ``gathering`` takes questions down the tree and reports up. ``surveying``

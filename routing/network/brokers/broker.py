@@ -76,7 +76,7 @@ class Broker(Node):
         parts = parts_of(self._context, self._agreed, self._timer)
         self._needs = parts.needs
         self._wanting = parts.wanting
-        self._knowing = parts.knowing
+        self._catalog_sync = parts.catalog_sync
         self._requests = parts.requests
         self._passing = parts.passing
         self._openings = parts.openings
@@ -146,7 +146,7 @@ class Broker(Node):
             self.overlay, self._router, self._strategy_name, self._divided, self._agreed.division()
         )
         others = {"out_of_reach": sorted(self._agreed.out_of_reach)}
-        others["closed"] = list(self._agreed.known.closed)
+        others["closed"] = list(self._agreed.catalog.closed)
         return {**super().status(now), **facts, **others}
 
     def _filters(self) -> Iterator[tuple[str, str]]:
@@ -182,7 +182,7 @@ class Broker(Node):
     @property
     def lent(self) -> frozenset[str]:
         """At the root: types that are known until the next plan, whoever speaks of them."""
-        return self._knowing.lent
+        return self._catalog_sync.lent
 
     @property
     def expects_clients(self) -> bool:
@@ -323,7 +323,7 @@ class Broker(Node):
         """The tree is another, or this broker's place in it."""
         self._requests.lose_root()
         self._pausing.stop()
-        self._knowing.change_role()
+        self._catalog_sync.change_role()
         if not self._router.is_root:
             self._inputs.leave()
         self._requests.ask_again()
@@ -347,7 +347,7 @@ class Broker(Node):
         if not self._divided.is_held:
             wanting.tell()
             wanting.confirm(is_planned=self._trees.is_wanted_planned)
-        self._knowing.tell()
+        self._catalog_sync.tell()
         self._requests.tell_answered()
         self._context.send_flows()
         self._holding.tell()

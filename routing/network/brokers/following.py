@@ -12,8 +12,8 @@ from __future__ import annotations
 from matcher.identity import RULE_SOURCE
 from routing.messages import Plan
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.passing import Passing
 from routing.network.brokers.surveying import Surveying
@@ -33,7 +33,7 @@ class Following:
         context: BrokerContext,
         agreed: Agreed,
         wanting: Wanting,
-        knowing: Knowing,
+        catalog_sync: CatalogSync,
         passing: Passing,
         surveying: Surveying,
         trees: SinkTrees,
@@ -42,7 +42,7 @@ class Following:
         self._context = context
         self._agreed = agreed
         self._wanting = wanting
-        self._knowing = knowing
+        self._catalog_sync = catalog_sync
         self._passing = passing
         self._surveying = surveying
         self._trees = trees
@@ -87,7 +87,7 @@ class Following:
         return children
 
     def _tell(self, children: list[str], plan: Plan) -> None:
-        self._knowing.pass_on()
+        self._catalog_sync.pass_on()
         self._wanting.index()
         self._wanting.tell(children)
         for child in children:

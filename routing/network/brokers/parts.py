@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.messages import (
-    Amended,
     Answered,
     Asked,
     Awaited,
     Awakening,
+    Catalog,
+    CatalogDelta,
     Committed,
     Flow,
     Forward,
     Hold,
-    Known,
     NameContested,
     Need,
     Needed,
@@ -35,12 +35,12 @@ from routing.messages import (
 )
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.awaiting import Awaiting
+from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.following import Following
 from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.holding import Holding
 from routing.network.brokers.inputs import Inputs
-from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
@@ -66,7 +66,7 @@ class Parts:
     needs: Needs
     registry: SourceRegistry
     wanting: Wanting
-    knowing: Knowing
+    catalog_sync: CatalogSync
     requests: Requests
     passing: Passing
     openings: Openings
@@ -90,7 +90,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     """The parts of a broker with this strategy."""
     needs, registry = Needs(context), SourceRegistry(context)
     wanting = Wanting(context, timer)
-    knowing = Knowing(context, agreed, timer, registry)
+    catalog_sync = CatalogSync(context, agreed, timer, registry)
     requests = Requests(context, timer, registry)
     passing = Passing(context, agreed, registry)
     openings = Openings(context)
@@ -100,8 +100,10 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     gathering = Gathering(context)
     surveying = Surveying(context, agreed, timer, needs, gathering, measuring)
     inputs = Inputs(context, timer)
-    planning = Planning(context, agreed, inputs, registry, knowing, requests, trees, measuring)
-    following = Following(context, agreed, wanting, knowing, passing, surveying, trees, measuring)
+    planning = Planning(context, agreed, inputs, registry, catalog_sync, requests, trees, measuring)
+    following = Following(
+        context, agreed, wanting, catalog_sync, passing, surveying, trees, measuring
+    )
     reasons = (requests, surveying, inputs, trees, *(() if measuring is None else (measuring,)))
     pausing = Pausing(
         context,
@@ -129,7 +131,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         needs=needs,
         registry=registry,
         wanting=wanting,
-        knowing=knowing,
+        catalog_sync=catalog_sync,
         requests=requests,
         passing=passing,
         openings=openings,
@@ -151,8 +153,8 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Wanted: parts.wanting.hear_wanted,
         Asked: parts.requests.hear_asked,
         Answered: parts.requests.hear_answered,
-        Known: parts.knowing.hear_known,
-        Amended: parts.knowing.hear_amended,
+        Catalog: parts.catalog_sync.hear_catalog,
+        CatalogDelta: parts.catalog_sync.hear_delta,
         Flow: parts.passing.hear_flow,
         Forward: parts.passing.hear_forward,
         Awakening: parts.openings.hear_awakening,

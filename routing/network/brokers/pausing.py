@@ -2,9 +2,9 @@
 
 Law 1: before the root changes what the division of the rules follows from it lets the whole tree
 pause: all brokers hold their local sources, and say how far they are once all that came before has
-gone up. Then it tells Known and Plan, and every broker works out the same division. From its answer
-to the plan a broker does nothing, so nothing is under way when the division changes. A rule is
-deployed: b1 to b3 hold their Temps for two round trips, then send them by the plan.
+gone up. Then it tells Catalog and Plan, and every broker works out the same division. From its
+answer to the plan a broker does nothing, so nothing is under way when the division changes. A rule
+is deployed: b1 to b3 hold their Temps for two round trips, then send them by the plan.
 
 Law 2: while there is no plan for the tree as it is a broker evaluates, sends and believes nothing.
 The link from b2 to b3 breaks: b3 holds its Temps until b2 or another has planned.
@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from routing.messages import Known, Need, Needed, Pause, Plan, Report
-from routing.network.agreement.knowledge import digest_of
+from routing.messages import Catalog, Need, Needed, Pause, Plan, Report
+from routing.network.agreement.catalog import digest_of
 from routing.network.agreement.rounds import combined, raise_all
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
@@ -162,7 +162,7 @@ class Pausing:
             introduce = self._needs_plan or not self._agreed.is_planned
             self._needs_plan = self._is_asked = False
             self._trees.begin_round()
-            number, digest = self._agreed.next_number(), digest_of(self._agreed.known)
+            number, digest = self._agreed.next_number(), digest_of(self._agreed.catalog)
             self._pause(Pause(*epoch, number, digest, introduce))
             self._context.callbacks.settle()
 
@@ -171,7 +171,7 @@ class Pausing:
         self._detection.hold()
         if pause.introduce:
             for branch in self._router.branches.values():
-                branch.told = branch.known = None  # it may have been told before it listened
+                branch.told = branch.catalog = None  # it may have been told before it listened
                 branch.has_joined = False  # and may know what the root does not
         self._context.tell_all_marks()  # so that the dues in the answers are not older than need be
         self._gathering.ask(pause, lambda reports: self._conclude(pause, reports))
@@ -231,12 +231,12 @@ class Pausing:
             known=self._else_known(pause),
         )
 
-    def _else_known(self, pause: Pause) -> tuple[Known, ...]:
+    def _else_known(self, pause: Pause) -> tuple[Catalog, ...]:
         """Knowledge of this broker that the root has not; also who is out of reach, of whom the
         root may never have heard, and the types of events that are kept and will be sent again:
         perhaps published no more, and mentioned by no rule, or by one that ends with this pause.
         """
-        own, part = self._agreed.known, self._context.overlay.part
+        own, part = self._agreed.catalog, self._context.overlay.part
         known = () if digest_of(own) == pause.known else (own,)
         homes = () if known else tuple(one for one in own.homes if one[0] not in part.nodes)
         kept = {
@@ -244,7 +244,7 @@ class Pausing:
             for batches in self._detection.replay_buffer
             for batch in batches
         }
-        also = Known(tuple(kept[name] for name in sorted(kept)), (), homes=homes)
+        also = Catalog(tuple(kept[name] for name in sorted(kept)), (), homes=homes)
         return (*known, also) if kept or homes else known
 
     # --- plans ---

@@ -44,9 +44,9 @@ from matcher.model import TIME_MIN
 from routing.messages import ENTRIES_MAX, Plan, Report
 from routing.network.agreement.rounds import Absent, raise_all
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.inputs import Inputs
-from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
@@ -71,7 +71,7 @@ class Planning:
         agreed: Agreed,
         inputs: Inputs,
         registry: SourceRegistry,
-        knowing: Knowing,
+        catalog_sync: CatalogSync,
         requests: Requests,
         trees: SinkTrees,
         measuring: Measuring | None,
@@ -80,7 +80,7 @@ class Planning:
         self._detection = context.detection
         self._agreed = agreed
         self._registry = registry
-        self._knowing = knowing
+        self._catalog_sync = catalog_sync
         self._requests = requests
         self._trees = trees
         self._measuring = measuring
@@ -91,7 +91,7 @@ class Planning:
         ``introduce`` as in Pause; ``anew``: rules are to begin anew, whatever else there is.
         """
         agreed, before = self._agreed, self._agreed.division()
-        known = {facts.id for facts in agreed.known.rules}
+        known = {facts.id for facts in agreed.catalog.rules}
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
         waited_for = self._waited_for(found, homes)
         self._learn(found, homes, waited_for, introduce=introduce)
@@ -111,7 +111,7 @@ class Planning:
         self._drop_over(due, away)
         due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
         reopened, closed = self._closed_in(found, homes, overdue)
-        self._knowing.conclude({**homes, **away}, closed)
+        self._catalog_sync.conclude({**homes, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
@@ -141,14 +141,14 @@ class Planning:
         """Learn what others know, who publishes there, and how far all are; what may still be
         published somewhere is added to ``homes``.
         """
-        detection, knowing = self._detection, self._knowing
+        detection, catalog_sync = self._detection, self._catalog_sync
         raise_all(detection.fronts, found.fronts)
         raise_all(detection.type_marks, found.marks)
-        lent = knowing.take_lent()
+        lent = catalog_sync.take_lent()
         forgotten = {name: types for name, types in waited_for.items() if name in homes}
         self._registry.lose(forgotten)
         if introduce:
-            knowing.learn(found.known)
+            catalog_sync.learn(found.known)
             present = {(name, home) for name, home, _ in found.sources}
             self._registry.part_with(present, homes.keys())
             for name, home, types in found.sources:
@@ -158,7 +158,7 @@ class Planning:
         for name, gone in forgotten.items():
             homes[name] |= gone
         raise_all(detection.rule_marks, found.rules)
-        knowing.lend(detection.held_types)
+        catalog_sync.lend(detection.held_types)
         self._context.advertisements.exchange(lent, ())
 
     def _raise_closed(self, found: Report, homes: Homes, waited_for: Homes) -> None:
@@ -180,7 +180,7 @@ class Planning:
         knows and that are not in the tree, and those that brokers of the tree have forgotten.
         """
         waited_for: Homes = {}
-        knew = (self._agreed.known, *found.known)
+        knew = (self._agreed.catalog, *found.known)
         closed = {name for known in knew for name in known.closed}
         for known in knew:
             for name, types in known.homes:
@@ -246,7 +246,7 @@ class Planning:
         parts have closed one another it is the root's that goes on; one that was away itself, and
         has closed nobody, is told by the others.
         """
-        own = {*self._agreed.known.closed}
+        own = {*self._agreed.catalog.closed}
         others = {name for known in found.known for name in known.closed}
         back = own.intersection(homes) or others.intersection(homes)
         closed = own.union(others, overdue).difference(homes)
@@ -292,7 +292,7 @@ class Planning:
         the root does.
         """
         present, dues = {name for name, _, _ in found.nodes}, [found.due]
-        for known in (self._agreed.known, *found.known):
+        for known in (self._agreed.catalog, *found.known):
             if any(name in present for name, _ in known.homes):
                 had = {facts.id for facts in known.rules}
                 rules = self._context.deployments.rules

@@ -9,7 +9,7 @@ from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, EventType, Int64s
 from routing.delivery.parcel import Parcel, in_messages
 from routing.delivery.subscriptions import parcel_of
-from routing.messages import Flow, Known, Want
+from routing.messages import Catalog, Flow, Want
 from routing.network.tables.demand import Demand
 from routing.network.tables.filters import TypeFilters, filters_of, type_of
 from routing.network.tables.owed import Owed, RuleWatermarks
@@ -31,9 +31,9 @@ class Branch:
         """The types of which it may have to be told something else."""
         self.has_joined = False
         """Whether it is in the plan, and nobody has been asked since what else is known."""
-        self.known: Known | None = None
-        """The root's knowledge as it was told."""
-        self.has_told_known = False
+        self.catalog: Catalog | None = None
+        """The root's catalog as it was told."""
+        self.has_told_catalog = False
         """Whether it has told that to this broker, whole, so that it may amend it."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""

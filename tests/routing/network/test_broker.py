@@ -17,13 +17,13 @@ from routing.config import NodeConfig, Ordering
 from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.effects import Log
 from routing.messages import (
-    Amended,
     Answered,
     Asked,
     Awaited,
+    Catalog,
+    CatalogDelta,
     Confirmed,
     Flow,
-    Known,
     ListRules,
     Need,
     Needed,
@@ -749,16 +749,16 @@ def amiss() -> list[object]:
         Flow(tuple(strange)),
         Flow(tuple(foreign)),
         Flow((), None, (("nobody", 5),), (("nothing", 5),)),
-        Known((), (RuleFacts("x", "define X( from", None, 0),)),
-        Known((), (RuleFacts("x", "event D(x: int)", None, 0),)),  # which is no rule
-        Known((TEMP, SMOKE), (RuleFacts("x", f"~ {'0' * 16} 1 Smoke Temp <", None, 0),)),
+        Catalog((), (RuleFacts("x", "define X( from", None, 0),)),
+        Catalog((), (RuleFacts("x", "event D(x: int)", None, 0),)),  # which is no rule
+        Catalog((TEMP, SMOKE), (RuleFacts("x", f"~ {'0' * 16} 1 Smoke Temp <", None, 0),)),
         Asked((), 1, "c", ListRules(1)),
         Asked(("b1", "b7"), 1, "c", ListRules(1)),
         Answered((), 99, Confirmed(1)),
         Answered(("b8",), 99, Confirmed(1)),
         Want(("define", "Temp(depth > 1)", "Temp", "Smoke", "Fire")),
         Want(("Temp",), 2**62, (), 2**62 - 1),  # a change of what was never told
-        Amended(((99,), ()), *[((), ())] * 4),
+        CatalogDelta(((99,), ()), *[((), ())] * 4),
         Awaited((("Temp", 2**62), ("nothing", 0))),
         # of trees for sinks that there are not
         Opened("b1", 1, (("b2", 1),), 1),

@@ -14,8 +14,8 @@ from networks import run, sharp, write
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN
-from routing.messages import Known, RuleFacts
-from routing.network.agreement.knowledge import rules_of
+from routing.messages import Catalog, RuleFacts
+from routing.network.agreement.catalog import rules_of
 from routing.network.stations.station import Station
 from routing.network.tables import outlook
 from routing.network.tables.outlook import Outlook
@@ -34,7 +34,7 @@ RULES = (
 @cache
 def deployed() -> Mapping[str, Deployed]:
     facts = tuple(RuleFacts(name, text, None, 0) for name, text in RULES)
-    found = rules_of(Known(tuple(SCHEMAS.values()), facts))
+    found = rules_of(Catalog(tuple(SCHEMAS.values()), facts))
     return {one.rule.name: one for one in found}
 
 

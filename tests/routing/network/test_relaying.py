@@ -10,8 +10,8 @@ import pytest
 from conversation import batches_of, schema_of
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
-from routing.messages import Flow, Known, RuleFacts, Want
-from routing.network.agreement.knowledge import rules_of
+from routing.messages import Catalog, Flow, RuleFacts, Want
+from routing.network.agreement.catalog import rules_of
 from routing.network.stations.router import Router
 from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
@@ -22,7 +22,7 @@ from rules.engine.engine import NOTHING, Detections
 RULES = 4
 TYPES = (schema_of("A(n: int)"),)
 DEPLOYED = rules_of(
-    Known(
+    Catalog(
         TYPES,
         tuple(
             RuleFacts(f"C{n}", f"define C{n}(n: int) from A() as a where n = a.n", None, 0)

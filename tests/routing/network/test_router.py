@@ -8,8 +8,8 @@ from conversation import batches_of, schema_of
 
 from matcher.model import TIME_MAX
 from routing.delivery.subscriptions import PER_TYPE_MAX
-from routing.messages import Known, RuleFacts, Want
-from routing.network.agreement.knowledge import rules_of
+from routing.messages import Catalog, RuleFacts, Want
+from routing.network.agreement.catalog import rules_of
 from routing.network.stations.router import Router
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal
@@ -201,7 +201,7 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
     schemas = {name: schema_of(f"{name}(n: int)") for name in ("A", "B", "C")}
     others = {"A": schema_of("A(m: int)")}
     texts = [f"{name}(n > {limit})" for name in schemas for limit in range(3)] + ["A", "A(m = 1)"]
-    rules = rules_of(Known(tuple(schemas.values()), (RuleFacts("r", RULE, None, 0),)))
+    rules = rules_of(Catalog(tuple(schemas.values()), (RuleFacts("r", RULE, None, 0),)))
     batches = batches_of("A@1(1) B@2(2) C@3(9)", schemas)
     branch = Branch("b")
     told_before, number = set[str](), 0
@@ -229,7 +229,7 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
 def test_the_mark_of_a_rule_that_has_ended_is_not_told() -> None:
     """It moves with those of other rules, and would say that the rule has not ended after all."""
     made = Branch("n")
-    rules = rules_of(Known((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 0),)))
+    rules = rules_of(Catalog((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 0),)))
     made.hear(Want(("C",)))
     made.index({"C": rules[0].rule.defines}, {"C": rules})
     told = []

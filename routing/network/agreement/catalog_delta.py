@@ -1,6 +1,6 @@
-"""Changes of the root's knowledge, as a message and back (messages.Amended).
+"""Changes of the root's catalog, as a message and back (messages.CatalogDelta).
 
-Law: who has what was known before and is told the amendment has what is known now, every table in
+Law: who has what was known before and is told the delta has what is known now, every table in
 its order. A table whose order has changed is told whole, as gone and come. Rules r1, r2 were known,
 r3 comes and r1 goes: place 0 is gone, r3 comes to place 1.
 """
@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from routing.errors import ProtocolError, WireError
-from routing.messages import Amended, Code, Known, TableDelta
+from routing.messages import Catalog, CatalogDelta, Code, TableDelta
 from routing.wire.schemas import event_type_of, flat_schema
 
 _Row = TypeVar("_Row")
 
 
-def amendment(before: Known, after: Known) -> Amended:
+def delta_between(before: Catalog, after: Catalog) -> CatalogDelta:
     """The change from ``before`` to ``after``."""
     gone, new = difference(before.types, after.types)
-    return Amended(
+    return CatalogDelta(
         (gone, tuple((place, tuple(flat_schema(schema))) for place, schema in new)),
         difference(before.rules, after.rules),
         difference(before.ended, after.ended),
@@ -29,8 +29,8 @@ def amendment(before: Known, after: Known) -> Amended:
     )
 
 
-def amended(before: Known, message: Amended) -> Known:
-    """The knowledge after an amendment of ``before``; ProtocolError when it is of something else.
+def with_delta(before: Catalog, message: CatalogDelta) -> Catalog:
+    """The catalog after a change of ``before``; ProtocolError when it is of something else.
 
     Tables that stay as they are stay the same objects.
     """
@@ -39,7 +39,7 @@ def amended(before: Known, message: Amended) -> Known:
         types = tuple((place, event_type_of(flat)) for place, flat in new)
     except WireError as error:
         raise ProtocolError(Code.PROTOCOL, str(error)) from None
-    return Known(
+    return Catalog(
         changed(before.types, (gone, types)),
         changed(before.rules, message.rules),
         changed(before.ended, message.ended),

@@ -1,15 +1,15 @@
-"""The root's knowledge of types and rules, and how all others come to know it.
+"""The root's catalog of types and rules, and how all others come to know it.
 
 Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
 of them can be the next root: what it was told is what it knows then. b1 fails, and b2 is the root:
 the rules that it was told are those that there are.
 
 Law 2: it is told while there is a plan for the tree as it is, to who is in that plan. Before that
-the root may have more to learn, from parts of the network that were apart (knowledge), and they
-would take over what it knows in place of that. What it learns of types that nobody here mentions is
-lent: known until the next plan, when those who publish them have been heard; and so is what events
-are of that are held here, whose sources may have closed. b3 comes back and knows Temp, which nobody
-mentions: Temp is known until the next plan.
+the root may have more to learn, from parts of the network that were apart (agreement.catalog), and
+they would take over what it knows in place of that. What it learns of types that nobody here
+mentions is lent: known until the next plan, when those who publish them have been heard; and so is
+what events are of that are held here, whose sources may have closed. b3 comes back and knows Temp,
+which nobody mentions: Temp is known until the next plan.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import EventType
-from routing.messages import Amended, Known
-from routing.network.agreement.amending import amended, amendment
-from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
+from routing.messages import Catalog, CatalogDelta
+from routing.network.agreement.catalog import catalog_of, merged, rules_of
+from routing.network.agreement.catalog_delta import delta_between, with_delta
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
@@ -27,7 +27,7 @@ from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.deployment import Deployed
 
 
-class Knowing:
+class CatalogSync:
     """Tells what is known and learns it: at the root from all, elsewhere from the father."""
 
     def __init__(
@@ -60,81 +60,88 @@ class Knowing:
         if not self._agreed.is_planned:
             return
         if self._router.is_root:
-            known = self._knowledge(dict(self._agreed.known.homes), self._agreed.known.closed)
-            if known != self._agreed.known:
-                self._agreed.known = known
+            catalog = self._catalog(dict(self._agreed.catalog.homes), self._agreed.catalog.closed)
+            if catalog != self._agreed.catalog:
+                self._agreed.catalog = catalog
         self.pass_on()
 
-    def pass_on(self, heard: tuple[Known, Amended] | None = None) -> None:
+    def pass_on(self, heard: tuple[Catalog, CatalogDelta] | None = None) -> None:
         """Tell children what is known, where it is news: the whole, if they were told nothing yet,
         else the difference. ``heard``: what was known before, and how that was amended.
         """
         context = self._context
         context.send_flows()  # events first: their types may be known no more
-        said = None if heard is None else (heard[0], self._agreed.known, heard[1])
+        said = None if heard is None else (heard[0], self._agreed.catalog, heard[1])
         for branch in self._router.children:
-            before, known = branch.known, self._agreed.known
-            if not branch.has_joined or before is known or before == known:
+            before, catalog = branch.catalog, self._agreed.catalog
+            if not branch.has_joined or before is catalog or before == catalog:
                 continue
-            branch.known = known
+            branch.catalog = catalog
             if before is None:
-                context.send(branch.neighbour, known)
+                context.send(branch.neighbour, catalog)
                 continue
-            if said is None or said[0] is not before or said[1] is not known:
-                said = before, known, amendment(before, known)  # mostly the same for all
+            if said is None or said[0] is not before or said[1] is not catalog:
+                said = before, catalog, delta_between(before, catalog)  # mostly the same for all
             context.send(branch.neighbour, said[2])
 
-    def _knowledge(self, homes: Mapping[str, Iterable[str]], closed: Iterable[str]) -> Known:
-        return knowledge_of(self._advertisements, self._deployments, homes, closed)
+    def _catalog(self, homes: Mapping[str, Iterable[str]], closed: Iterable[str]) -> Catalog:
+        return catalog_of(self._advertisements, self._deployments, homes, closed)
 
     # --- what is heard ---
 
-    def hear_known(self, neighbour: str, known: Known) -> None:
+    def hear_catalog(self, neighbour: str, catalog: Catalog) -> None:
         """Take over what the root knows, and tell it on."""
         if neighbour == self._router.father:
             self._context.callbacks.settle()  # what has come is delivered while its rules are known
-            self._learn_whole(known)
-            self._router.branches[neighbour].has_told_known = True
+            self._learn_whole(catalog)
+            self._router.branches[neighbour].has_told_catalog = True
             self._follow(None)
 
-    def hear_amended(self, neighbour: str, message: Amended) -> None:
+    def hear_delta(self, neighbour: str, message: CatalogDelta) -> None:
         """The same, where only the difference is told; not what was told while this broker was in
         another tree, for it is about to be introduced, and told all.
         """
-        if neighbour != self._router.father or not self._router.branches[neighbour].has_told_known:
+        if (
+            neighbour != self._router.father
+            or not self._router.branches[neighbour].has_told_catalog
+        ):
             return
-        before = self._agreed.known
-        known = amended(before, message)
-        self._context.callbacks.settle()  # as in hear_known
+        before = self._agreed.catalog
+        catalog = with_delta(before, message)
+        self._context.callbacks.settle()  # as in hear_catalog
         places, new = message.types
         gone = [before.types[place] for place in places]
-        come = [known.types[place] for place, _ in new]
+        come = [catalog.types[place] for place, _ in new]
         names = {schema.name for schema in (*gone, *come)}
-        if known.rules is before.rules and known.ended is before.ended and not names & self._named:
-            self._learn_types(known, gone, come)
+        if (
+            catalog.rules is before.rules
+            and catalog.ended is before.ended
+            and not names & self._named
+        ):
+            self._learn_types(catalog, gone, come)
         else:
-            self._learn_whole(known)
+            self._learn_whole(catalog)
         self._follow((before, message))
 
-    def _learn_whole(self, known: Known) -> None:
-        rules = rules_of(known)
+    def _learn_whole(self, catalog: Catalog) -> None:
+        rules = rules_of(catalog)
         # By names, for there may be thousands of types, and most are the same objects as before.
-        after = {one.name: one for one in known.types}
+        after = {one.name: one for one in catalog.types}
         gone = [one for one in self._adopted.values() if not _is_among(one, after)]
-        come = [one for one in known.types if not _is_among(one, self._adopted)]
-        self._learn_types(known, gone, come)
-        self._follow_rules(rules, self._adopted, known)
+        come = [one for one in catalog.types if not _is_among(one, self._adopted)]
+        self._learn_types(catalog, gone, come)
+        self._follow_rules(rules, self._adopted, catalog)
         self._named = frozenset(schema.name for one in rules for schema in one.mentions)
 
     def _follow_rules(
-        self, rules: Sequence[Deployed], published: Iterable[str], known: Known
+        self, rules: Sequence[Deployed], published: Iterable[str], catalog: Catalog
     ) -> None:
-        gone = self._deployments.adopt(rules, published, known.ended)
+        gone = self._deployments.adopt(rules, published, catalog.ended)
         self._context.detection.forget(gone)
 
-    def _learn_types(self, known: Known, gone: list[EventType], come: list[EventType]) -> None:
+    def _learn_types(self, catalog: Catalog, gone: list[EventType], come: list[EventType]) -> None:
         """Know that: these types no more, but those as well, where they fit."""
-        self._agreed.known = known
+        self._agreed.catalog = catalog
         leaving = [one for one in gone if _is_among(one, self._adopted)]
         fitting = [one for one in come if self._goes_with_own(one)]
         self._advertisements.exchange(leaving, fitting)
@@ -142,7 +149,7 @@ class Knowing:
             del self._adopted[one.name]
         self._adopted.update((one.name, one) for one in fitting)
 
-    def _follow(self, heard: tuple[Known, Amended] | None) -> None:
+    def _follow(self, heard: tuple[Catalog, CatalogDelta] | None) -> None:
         context = self._context
         context.callbacks.check_interests()
         context.callbacks.follow()
@@ -161,24 +168,24 @@ class Knowing:
 
     # --- at the root ---
 
-    def learn(self, known: Sequence[Known]) -> None:
+    def learn(self, catalogs: Sequence[Catalog]) -> None:
         """Other brokers know this."""
-        if known:
-            known_homes = dict(self._agreed.known.homes)
-            own = self._knowledge(known_homes, self._agreed.known.closed)
-            together = merged(own, known)
+        if catalogs:
+            known_homes = dict(self._agreed.catalog.homes)
+            own = self._catalog(known_homes, self._agreed.catalog.closed)
+            together = merged(own, catalogs)
             if together.left_out:
                 text = "parts of the network knew otherwise"
                 self._context.callbacks.log("error", text, lost=together.left_out)
-            self._adopt(together.known)
+            self._adopt(together.catalog)
 
-    def _adopt(self, known: Known) -> None:
-        rules = rules_of(known)
+    def _adopt(self, catalog: Catalog) -> None:
+        rules = rules_of(catalog)
         before = [schema for one in self._deployments.rules for schema in one.mentions]
         after = [schema for one in rules for schema in one.mentions]
-        self.lend(known.types)
+        self.lend(catalog.types)
         self._advertisements.exchange(before, after)
-        self._follow_rules(rules, [schema.name for schema in known.types], known)
+        self._follow_rules(rules, [schema.name for schema in catalog.types], catalog)
         self._context.callbacks.check_interests()
 
     def lend(self, types: Iterable[EventType]) -> None:
@@ -195,8 +202,8 @@ class Knowing:
         return lent.values()
 
     def conclude(self, everywhere: Mapping[str, Iterable[str]], closed: Collection[str]) -> None:
-        """Tell what is known. ``everywhere``: what brokers publish; ``closed`` as in Known."""
-        self._agreed.known = self._knowledge(everywhere, closed)
+        """Tell what is known. ``everywhere``: what brokers publish; ``closed`` as in Catalog."""
+        self._agreed.catalog = self._catalog(everywhere, closed)
 
     def change_role(self) -> None:
         """See whether this broker is the root, or no longer is; what it knows stays known."""
@@ -204,16 +211,16 @@ class Knowing:
             return
         self._reigns = self._router.is_root
         rules = [schema for one in self._deployments.rules for schema in one.mentions]
-        known = self._agreed.known
+        catalog = self._agreed.catalog
         if self._reigns:
             self._advertisements.exchange((), rules)
         else:
             self._registry.leave()
-            self._advertisements.exchange([*rules, *self._adopted.values()], known.types)
-            self._adopted = {schema.name: schema for schema in known.types}
+            self._advertisements.exchange([*rules, *self._adopted.values()], catalog.types)
+            self._adopted = {schema.name: schema for schema in catalog.types}
         self._context.callbacks.check_interests()
 
 
-def _is_among(schema: EventType, known: Mapping[str, EventType]) -> bool:
-    same = known.get(schema.name)
+def _is_among(schema: EventType, types: Mapping[str, EventType]) -> bool:
+    same = types.get(schema.name)
     return same is schema or same == schema

@@ -1,4 +1,4 @@
-"""The root's knowledge, as a message and back: event types, rules with their places (E4), homes.
+"""The catalog of the root, as a message and back: event types, rules with their places (E4), homes.
 
 Brokers that were out of each other's reach may have come to know different things; the root of the
 tree that joins them puts them together (``merged``).
@@ -23,7 +23,7 @@ from functools import lru_cache
 import msgspec
 
 from matcher.model import EventType
-from routing.messages import Known, RuleFacts
+from routing.messages import Catalog, RuleFacts
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
 from routing.wire.schemas import flat_schema
@@ -37,16 +37,16 @@ PublishedTypes = Mapping[str, Iterable[str]]
 """The types that each broker's sources publish, or have published."""
 
 
-def knowledge_of(
+def catalog_of(
     advertisements: Advertisements,
     deployments: Deployments,
     homes: PublishedTypes | None = None,
     closed: Iterable[str] = (),
-) -> Known:
-    """The knowledge of the root."""
+) -> Catalog:
+    """The catalog of the root."""
     schemas = advertisements.schemas
     rules = sorted(deployments.rules, key=lambda one: one.serial)
-    return Known(
+    return Catalog(
         tuple(schemas[name] for name in sorted(schemas)),
         tuple(
             RuleFacts(one.name, one.rule.text, one.since, one.version, one.until) for one in rules
@@ -57,9 +57,9 @@ def knowledge_of(
     )
 
 
-def rules_of(known: Known) -> tuple[Deployed, ...]:
+def rules_of(catalog: Catalog) -> tuple[Deployed, ...]:
     """The rules that there are, in their order; RuleErrors when they are none."""
-    return _rules(known.types, known.rules)
+    return _rules(catalog.types, catalog.rules)
 
 
 @lru_cache(maxsize=8)
@@ -68,8 +68,8 @@ def _rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[
     schemas = {schema.name: schema for schema in types}
     found = []
     for serial, facts in enumerate(rules, start=1):
-        known = (schemas[word] for word in _words(facts.text) if word in schemas)
-        loaded = _loaded(facts.id, facts.text, tuple(known))
+        mentioned = (schemas[word] for word in _words(facts.text) if word in schemas)
+        loaded = _loaded(facts.id, facts.text, tuple(mentioned))
         if len(loaded) != 1:
             raise RuleErrors([Problem(f"expected one rule, {facts.id}, found {len(loaded)}")])
         found.append(Deployed(loaded[0], facts.since, facts.version, serial, facts.until))
@@ -78,9 +78,9 @@ def _rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[
 
 
 @lru_cache(maxsize=4_096)
-def _loaded(name: str, text: str, known: tuple[EventType, ...]) -> tuple[Rule, ...]:
+def _loaded(name: str, text: str, types: tuple[EventType, ...]) -> tuple[Rule, ...]:
     """The rules of a text. Types come and go, but mostly not those that it speaks of."""
-    schemas = {schema.name: schema for schema in known}
+    schemas = {schema.name: schema for schema in types}
     rules = load(text, file=name, known=schemas).rules
     return tuple(replace(rule, name=name) for rule in rules)
 
@@ -93,22 +93,22 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def digest_of(known: Known) -> str:
+def digest_of(catalog: Catalog) -> str:
     """A digest of what is known, homes apart: those are told anew in every pause."""
-    types = [flat_schema(schema) for schema in known.types]
-    plain = msgspec.msgpack.encode([types, known.rules, known.ended, known.closed])
+    types = [flat_schema(schema) for schema in catalog.types]
+    plain = msgspec.msgpack.encode([types, catalog.rules, catalog.ended, catalog.closed])
     return hashlib.sha256(plain).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Knowledge put together, and the names of the types and rules that were left out (Law 2)."""
+    """Catalogs put together, and the names of the types and rules that were left out (Law 2)."""
 
-    known: Known
+    catalog: Catalog
     left_out: tuple[str, ...]
 
 
-def merged(own: Known, others: Iterable[Known]) -> Merged:
+def merged(own: Catalog, others: Iterable[Catalog]) -> Merged:
     """Put together what the root and others know."""
     left_out: list[str] = []
     for other in others:
@@ -117,7 +117,7 @@ def merged(own: Known, others: Iterable[Known]) -> Merged:
     return Merged(own, tuple(dict.fromkeys(left_out)))
 
 
-def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
+def _merged(own: Catalog, other: Catalog) -> tuple[Catalog, list[str]]:
     types = {schema.name: schema for schema in own.types}
     lost = [one.name for one in other.types if types.get(one.name, one) != one]
     types.update({one.name: one for one in other.types if one.name not in types})
@@ -140,7 +140,7 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
         one for one in rules.values() if one.until is not None or last.get(one.name) == one.version
     )
     homes = dict(other.homes) | dict(own.homes)
-    known = Known(
+    catalog = Catalog(
         tuple(types[name] for name in sorted(types)),
         tuple(kept),
         tuple(sorted((name, one) for name, one in ended.items() if name not in last)),
@@ -148,14 +148,14 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
         own.closed,
     )
     try:
-        arrange([one.rule for one in rules_of(known)])
+        arrange([one.rule for one in rules_of(catalog)])
     except RuleErrors:  # together they have a cycle of terminators
         return own, [*lost, *(facts.name for facts in other.rules)]
-    return known, lost
+    return catalog, lost
 
 
-def _fitting(other: Known, own: Known, lost: Iterable[str]) -> tuple[Known, list[str]]:
-    """The knowledge of others, but for rules that speak of types which are lost; and these."""
+def _fitting(other: Catalog, own: Catalog, lost: Iterable[str]) -> tuple[Catalog, list[str]]:
+    """The catalog of others, but for rules that speak of types which are lost; and these."""
     here = {facts.id for facts in own.rules}
     mentions = {one.rule.name: {schema.name for schema in one.mentions} for one in rules_of(other)}
     fits = {
@@ -165,11 +165,11 @@ def _fitting(other: Known, own: Known, lost: Iterable[str]) -> tuple[Known, list
     return replace(other, rules=tuple(one for one in other.rules if one.id in fits)), unfit
 
 
-def _is_dropped(facts: RuleFacts, by: Known) -> bool:
+def _is_dropped(facts: RuleFacts, by: Catalog) -> bool:
     """Whether somebody knows that version of a rule, or a later one, and has it no more."""
     versions = [one.version for one in by.rules if one.name == facts.name]
-    known = max([*versions, dict(by.ended).get(facts.name, -1)])
-    return known >= facts.version and facts.version not in versions
+    latest = max([*versions, dict(by.ended).get(facts.name, -1)])
+    return latest >= facts.version and facts.version not in versions
 
 
 def _last_ended(ended: Iterable[tuple[str, int]]) -> dict[str, int]:
