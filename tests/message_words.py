@@ -30,7 +30,7 @@ from routing.messages import (
     Refused,
     RuleFacts,
     Shared,
-    Want,
+    SubscriptionUpdate,
 )
 
 FAR = 2**61
@@ -115,7 +115,7 @@ def _some(what: str, names: Iterable[str]) -> Iterator[str]:
         yield f"{what} {found}"
 
 
-def _want(message: Want) -> Iterator[str]:
+def _update(message: SubscriptionUpdate) -> Iterator[str]:
     yield from message.filters
     yield from (f"no more {text}" for text in message.gone)
     if not message.filters and not message.gone:
@@ -187,5 +187,5 @@ _WORDS: Mapping[type, Callable[[Any], Iterable[str]]] = {
     Opened: lambda message: (f"the tree of {root}" for root, _ in message.trees),
     Plan: _plan,
     Shared: _shared,
-    Want: _want,
+    SubscriptionUpdate: _update,
 }

@@ -63,9 +63,9 @@ from routing.messages.telling import (
     Hold,
     NameContested,
     RuleFacts,
+    SubscriptionAck,
+    SubscriptionUpdate,
     TableDelta,
-    Want,
-    Wanted,
 )
 from routing.messages.values import (
     ENTRIES_MAX,
@@ -158,7 +158,9 @@ __all__ = [
     "SinkTree",
     "StatusRequest",
     "Subscribe",
+    "SubscriptionAck",
     "SubscriptionPaused",
+    "SubscriptionUpdate",
     "Survey",
     "TableDelta",
     "Tag",
@@ -166,8 +168,6 @@ __all__ = [
     "Time",
     "Unadvertise",
     "Unsubscribe",
-    "Want",
-    "Wanted",
     "Welcome",
     "WhenFull",
 ]

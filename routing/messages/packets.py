@@ -18,16 +18,16 @@ from routing.messages.telling import (
     CatalogDelta,
     Hold,
     NameContested,
-    Want,
-    Wanted,
+    SubscriptionAck,
+    SubscriptionUpdate,
 )
 from routing.messages.values import Sequence, Tag
 
 Carried: TypeAlias = (
     Catalog
     | CatalogDelta
-    | Want
-    | Wanted
+    | SubscriptionUpdate
+    | SubscriptionAck
     | Flow
     | Asked
     | Answered

@@ -75,7 +75,7 @@ class CatalogDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class SubscriptionUpdate:
     """The sender is to get the events that one of these filters matches, and no others.
 
     ``number`` counts what the receiver was told in this epoch. ``after`` is the number of what
@@ -90,7 +90,7 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SubscriptionAck:
     """Confirmation: what the receiver wants, up to that number, is in force at the sender and
     beyond it.
     """

@@ -68,12 +68,12 @@ from routing.messages import (
     SinkTree,
     StatusRequest,
     Subscribe,
+    SubscriptionAck,
     SubscriptionPaused,
+    SubscriptionUpdate,
     Survey,
     Unadvertise,
     Unsubscribe,
-    Want,
-    Wanted,
     Welcome,
     WhenFull,
 )
@@ -120,9 +120,9 @@ PLAIN: tuple[Message, ...] = (
         *(((), ((0, RuleFacts("fire", "define ...", None, 0)),)), ((), ((1, ("gone", 3)),))),
         *(((9,), ((3, ("b1", ("Temp",))),)), ((), ())),
     ),
-    Want(("Temp(value > 20)", "Smoke")),
-    Want(("Temp",), 7, ("Smoke", "Temp(value > 20)"), 5),
-    Wanted(3),
+    SubscriptionUpdate(("Temp(value > 20)", "Smoke")),
+    SubscriptionUpdate(("Temp",), 7, ("Smoke", "Temp(value > 20)"), 5),
+    SubscriptionAck(3),
     Awaited((("Temp", -5), ("Smoke", 2**62))),
     Hold((("", -(2**63)), ("Temp", 7))),
     NameContested("t", "b1"),
@@ -165,7 +165,7 @@ PLAIN: tuple[Message, ...] = (
     Awakening((("fire", ((5, 7, ()), (-(2**63), 2**63 - 1, (1, 0.5, "é", True))), 3),)),
     Awakening((("smoke", (), 4),), (("b2", 5, (("fire", ((5, 7, ("a",)),), 3),)),)),
     Packet(7, 2**40, 0, LinkStates((LinkState("b1", 1),))),
-    Packet(7, 1, 2**63 - 1, Wanted(1)),
+    Packet(7, 1, 2**63 - 1, SubscriptionAck(1)),
 )
 
 

@@ -75,7 +75,7 @@ class Broker(Node):
         self._context = self._make_context()
         parts = parts_of(self._context, self._agreed, self._timer)
         self._needs = parts.needs
-        self._wanting = parts.wanting
+        self._subscription_sync = parts.subscription_sync
         self._catalog_sync = parts.catalog_sync
         self._requests = parts.requests
         self._passing = parts.passing
@@ -199,7 +199,7 @@ class Broker(Node):
             and self._divided.is_at_work
             and not self._divided.is_held
             and self._timer.tell_at is None
-            and self._wanting.is_settled
+            and self._subscription_sync.is_settled
             and self.overlay.is_settled
             and not any(one.buffered or one.kept for one in self.overlay.neighbours.values())
         )
@@ -313,9 +313,9 @@ class Broker(Node):
             self._change_root()
         is_anew = router.epoch != epoch
         if is_anew:
-            self._wanting.start_anew()
+            self._subscription_sync.start_anew()
         for neighbour in sorted(neighbours - router.branches.keys()):
-            self._wanting.leave(neighbour)
+            self._subscription_sync.leave(neighbour)
         self._holding.follow_tree()
         return is_anew
 
@@ -341,12 +341,12 @@ class Broker(Node):
 
     def _tell(self) -> None:
         """Tell what is wanted, what is known, and what was answered."""
-        timer, wanting = self._timer, self._wanting
+        timer, subscription_sync = self._timer, self._subscription_sync
         timer.tell_at = None
         self._divided.tell_marks()
         if not self._divided.is_held:
-            wanting.tell()
-            wanting.confirm(is_planned=self._trees.is_wanted_planned)
+            subscription_sync.tell()
+            subscription_sync.confirm(is_planned=self._trees.is_wanted_planned)
         self._catalog_sync.tell()
         self._requests.tell_answered()
         self._context.send_flows()
@@ -369,7 +369,7 @@ class Broker(Node):
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         is_planned = self._trees.is_wanted_planned
-        self._wanting.confirm_subscription(link, answer, is_planned=is_planned)
+        self._subscription_sync.confirm_subscription(link, answer, is_planned=is_planned)
 
     def _deliver(self, sink: Sink) -> None:
         """A sink that blocks holds up the sources of other brokers, too, but these hear of it
@@ -411,7 +411,8 @@ class Broker(Node):
 
     def _know(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
-        self._wanting.index()  # what the root knows is told with all that comes at about this time
+        self._subscription_sync.index()
+        # What the root knows is told with all that comes at about this time.
         self._trees.ask_for_own()
         self._timer.tell_soon()
 

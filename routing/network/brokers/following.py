@@ -16,9 +16,9 @@ from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.passing import Passing
+from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
-from routing.network.brokers.wanting import Wanting
 from routing.network.recovery.dues import Times
 
 REOPENED = "inputs that had been closed are open again"
@@ -32,7 +32,7 @@ class Following:
         self,
         context: BrokerContext,
         agreed: Agreed,
-        wanting: Wanting,
+        subscription_sync: SubscriptionSync,
         catalog_sync: CatalogSync,
         passing: Passing,
         surveying: Surveying,
@@ -41,7 +41,7 @@ class Following:
     ) -> None:
         self._context = context
         self._agreed = agreed
-        self._wanting = wanting
+        self._subscription_sync = subscription_sync
         self._catalog_sync = catalog_sync
         self._passing = passing
         self._surveying = surveying
@@ -88,8 +88,8 @@ class Following:
 
     def _tell(self, children: list[str], plan: Plan) -> None:
         self._catalog_sync.pass_on()
-        self._wanting.index()
-        self._wanting.tell(children)
+        self._subscription_sync.index()
+        self._subscription_sync.tell(children)
         for child in children:
             self._context.send(child, plan)
 

@@ -29,9 +29,9 @@ from routing.messages import (
     Plan,
     Report,
     Shared,
+    SubscriptionAck,
+    SubscriptionUpdate,
     Survey,
-    Want,
-    Wanted,
 )
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.awaiting import Awaiting
@@ -49,10 +49,10 @@ from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
+from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.brokers.wanting import Wanting
 from routing.network.strategy import chosen_by
 
 Hear = Callable[[str, Any], None]
@@ -65,7 +65,7 @@ class Parts:
 
     needs: Needs
     registry: SourceRegistry
-    wanting: Wanting
+    subscription_sync: SubscriptionSync
     catalog_sync: CatalogSync
     requests: Requests
     passing: Passing
@@ -89,12 +89,12 @@ class Parts:
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
     """The parts of a broker with this strategy."""
     needs, registry = Needs(context), SourceRegistry(context)
-    wanting = Wanting(context, timer)
+    subscription_sync = SubscriptionSync(context, timer)
     catalog_sync = CatalogSync(context, agreed, timer, registry)
     requests = Requests(context, timer, registry)
     passing = Passing(context, agreed, registry)
     openings = Openings(context)
-    trees = SinkTrees(context, agreed, timer, needs, wanting, openings)
+    trees = SinkTrees(context, agreed, timer, needs, subscription_sync, openings)
     measures = bool(chosen_by(agreed.strategy))
     measuring = Measuring(context, agreed, timer, needs, trees) if measures else None
     gathering = Gathering(context)
@@ -102,7 +102,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     inputs = Inputs(context, timer)
     planning = Planning(context, agreed, inputs, registry, catalog_sync, requests, trees, measuring)
     following = Following(
-        context, agreed, wanting, catalog_sync, passing, surveying, trees, measuring
+        context, agreed, subscription_sync, catalog_sync, passing, surveying, trees, measuring
     )
     reasons = (requests, surveying, inputs, trees, *(() if measuring is None else (measuring,)))
     pausing = Pausing(
@@ -111,7 +111,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         timer,
         needs,
         gathering,
-        wanting,
+        subscription_sync,
         surveying,
         planning,
         following,
@@ -130,7 +130,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     return Parts(
         needs=needs,
         registry=registry,
-        wanting=wanting,
+        subscription_sync=subscription_sync,
         catalog_sync=catalog_sync,
         requests=requests,
         passing=passing,
@@ -149,8 +149,8 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
     """Messages of neighbours, and the part that hears each."""
     return {
-        Want: parts.wanting.hear_want,
-        Wanted: parts.wanting.hear_wanted,
+        SubscriptionUpdate: parts.subscription_sync.hear_update,
+        SubscriptionAck: parts.subscription_sync.hear_ack,
         Asked: parts.requests.hear_asked,
         Answered: parts.requests.hear_answered,
         Catalog: parts.catalog_sync.hear_catalog,

@@ -29,10 +29,10 @@ from routing.network.brokers.following import Following
 from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.planning import Planning
+from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.brokers.wanting import Wanting
 from routing.serving.ahead import horizon_of
 
 
@@ -55,7 +55,7 @@ class Pausing:
         timer: UpdateTimer,
         needs: Needs,
         gathering: Gathering,
-        wanting: Wanting,
+        subscription_sync: SubscriptionSync,
         surveying: Surveying,
         planning: Planning,
         following: Following,
@@ -69,7 +69,7 @@ class Pausing:
         self._timer = timer
         self._needs = needs
         self._gathering = gathering
-        self._wanting = wanting
+        self._subscription_sync = subscription_sync
         self._surveying = surveying
         self._planning = planning
         self._following = following
@@ -191,8 +191,8 @@ class Pausing:
             self._following.follow(plan, is_lost=self._may_have_lost)
             self._timer.look_again()  # the answers follow
         elif father is not None:
-            self._wanting.index()
-            self._wanting.tell((father,))
+            self._subscription_sync.index()
+            self._subscription_sync.tell((father,))
             context.send(father, report)
             self._detection.is_at_work = False
 

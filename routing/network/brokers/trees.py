@@ -39,8 +39,8 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
+from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.brokers.wanting import Wanting
 from routing.network.strategy import has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
@@ -58,7 +58,7 @@ class SinkTrees:
         agreed: Agreed,
         timer: UpdateTimer,
         needs: Needs,
-        wanting: Wanting,
+        subscription_sync: SubscriptionSync,
         openings: Openings,
     ) -> None:
         self._context = context
@@ -66,7 +66,7 @@ class SinkTrees:
         self._agreed = agreed
         self._timer = timer
         self._needs = needs
-        self._wanting = wanting
+        self._subscription_sync = subscription_sync
         self._openings = openings
         self._detection = context.detection
         self.has_work = False

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from matcher.matching import Matching
 from matcher.model import EventBatch
-from routing.messages import Flow, Forward, Plan, SinkTree, Want
+from routing.messages import Flow, Forward, Plan, SinkTree, SubscriptionUpdate
 from routing.network.recovery.dues import horizons, needed
 from routing.network.stations.router import Router
 from routing.network.stations.station import Station
@@ -109,7 +109,7 @@ class Processing:
         router.follow_division(self.division, [self.root] if self.mixed else [])
         router.begin_anew((), {}, self._front)
         if self.father is not None:
-            router.want(self.father, Want(self.filters))
+            router.hear_update(self.father, SubscriptionUpdate(self.filters))
         defining: dict[str, list[Deployed]] = {}
         for one in self.division.rules:
             defining.setdefault(one.rule.defines.name, []).append(one)

@@ -32,7 +32,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from routing.delivery.joining import joined
-from routing.messages import Flow, Want
+from routing.messages import Flow, SubscriptionUpdate
 from routing.network.recovery.dues import from_due_on
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal_of_type
@@ -160,10 +160,10 @@ class Router:
 
     # --- tables ---
 
-    def want(self, neighbour: str, want: Want) -> bool:
+    def hear_update(self, neighbour: str, update: SubscriptionUpdate) -> bool:
         """A neighbour has told what it wants; whether that is one in the tree, and makes sense."""
         branch = self._branches.get(neighbour)
-        news = None if branch is None else branch.hear(want)
+        news = None if branch is None else branch.hear(update)
         if news is None:
             return False
         self._touch(news, branch)
@@ -189,10 +189,10 @@ class Router:
         for branch in self._branches.values():
             branch.index(schemas, defining, changed)
 
-    def wants(
+    def updates(
         self, own: Iterable[str], to: Container[str] | None = None
-    ) -> Iterator[tuple[Branch, Want]]:
-        """Wants to tell neighbours (Law 1), where they are news; the caller numbers them.
+    ) -> Iterator[tuple[Branch, SubscriptionUpdate]]:
+        """Updates to tell neighbours (Law 1), where they are news; the caller numbers them.
 
         ``own``: what this broker's sinks want. ``to``: the
         neighbours that are to be told now, None for all.
@@ -200,9 +200,9 @@ class Router:
         self._want_here(own)
         for branch in self._branches.values():
             if to is None or branch.neighbour in to:
-                want = self._want_of(branch)
-                if want is not None:
-                    yield branch, want
+                update = self._update_for(branch)
+                if update is not None:
+                    yield branch, update
 
     def _want_here(self, own: Iterable[str]) -> None:
         before, found = self._own, dict[str, set[str]]()
@@ -212,7 +212,7 @@ class Router:
         names = before.keys() | self._own.keys()
         self._touch({name for name in names if before.get(name) != self._own.get(name)})
 
-    def _want_of(self, branch: Branch) -> Want | None:
+    def _update_for(self, branch: Branch) -> SubscriptionUpdate | None:
         """The want to tell one neighbour: the whole, if it was told nothing yet, else the
         difference; None for nothing.
         """
@@ -235,9 +235,11 @@ class Router:
                 else:
                     del after[name]
         if told is None:
-            return Want(tuple(sorted(new)))
+            return SubscriptionUpdate(tuple(sorted(new)))
         if new or gone:
-            return Want(tuple(sorted(new)), 0, tuple(sorted(gone)), branch.told_number)
+            return SubscriptionUpdate(
+                tuple(sorted(new)), 0, tuple(sorted(gone)), branch.told_number
+            )
         return None
 
     def _wanted_of(self, name: str, others: Iterable[Branch]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from routing.messages import (
     Part,
     RuleFacts,
     Shared,
-    Want,
+    SubscriptionUpdate,
 )
 from routing.network.brokers.broker import Broker
 from routing.network.brokers.planning import INPUTS_CLOSED
@@ -756,8 +756,8 @@ def amiss() -> list[object]:
         Asked(("b1", "b7"), 1, "c", ListRules(1)),
         Answered((), 99, Confirmed(1)),
         Answered(("b8",), 99, Confirmed(1)),
-        Want(("define", "Temp(depth > 1)", "Temp", "Smoke", "Fire")),
-        Want(("Temp",), 2**62, (), 2**62 - 1),  # a change of what was never told
+        SubscriptionUpdate(("define", "Temp(depth > 1)", "Temp", "Smoke", "Fire")),
+        SubscriptionUpdate(("Temp",), 2**62, (), 2**62 - 1),  # a change of what was never told
         CatalogDelta(((99,), ()), *[((), ())] * 4),
         Awaited((("Temp", 2**62), ("nothing", 0))),
         # of trees for sinks that there are not

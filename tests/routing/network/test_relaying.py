@@ -10,7 +10,7 @@ import pytest
 from conversation import batches_of, schema_of
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
-from routing.messages import Catalog, Flow, RuleFacts, Want
+from routing.messages import Catalog, Flow, RuleFacts, SubscriptionUpdate
 from routing.network.agreement.catalog import rules_of
 from routing.network.stations.router import Router
 from routing.network.ways.places import Division
@@ -58,7 +58,7 @@ class Net:
         for neighbour in made.branches:
             beyond = [one for one in self.wants if self.division.side(name, one) == neighbour]
             texts = set().union(*(self.wants[one] for one in beyond))
-            made.want(neighbour, Want(tuple(sorted(texts))))
+            made.hear_update(neighbour, SubscriptionUpdate(tuple(sorted(texts))))
         made.index(SCHEMAS, DEFINING)
         made.follow_division(self.division)
         return made
@@ -195,7 +195,7 @@ def test_who_wants_something_later_is_told_what_does_not_move_any_more(ends: boo
     b1 = net.routers["b1"]
     for router in net.routers.values():
         router.follow_division(net.division)
-    b1.want("b2", Want(("C0", "C1")))
+    b1.hear_update("b2", SubscriptionUpdate(("C0", "C1")))
     b1.index(SCHEMAS, DEFINING)
     b1.repeat_marks()
     net._take("b1")

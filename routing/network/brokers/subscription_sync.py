@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from routing.messages import Confirmed, Want, Wanted
+from routing.messages import Confirmed, SubscriptionAck, SubscriptionUpdate
 from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Waiter
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.update_timer import UpdateTimer
@@ -20,7 +20,7 @@ from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 
 
-class Wanting:
+class SubscriptionSync:
     """Tells, and hears, what is wanted."""
 
     def __init__(self, context: BrokerContext, timer: UpdateTimer) -> None:
@@ -46,24 +46,24 @@ class Wanting:
             context.detection.station.want(father.demands)
         self._wanted_by_father = version
 
-    # --- wants ---
+    # --- updates ---
 
     def tell(self, to: Sequence[str] | None = None) -> None:
         """Tell what is news to these neighbours; None for all."""
-        for branch, want in self._router.wants(self._context.filters, to):
+        for branch, update in self._router.updates(self._context.filters, to):
             branch.told_number = self._confirmations.next_number(branch.neighbour)
-            self._context.send(branch.neighbour, replace(want, number=branch.told_number))
+            self._context.send(branch.neighbour, replace(update, number=branch.told_number))
 
-    def hear_want(self, neighbour: str, want: Want) -> None:
+    def hear_update(self, neighbour: str, update: SubscriptionUpdate) -> None:
         """A neighbour wants something else."""
-        if self._router.want(neighbour, want):
+        if self._router.hear_update(neighbour, update):
             self._timer.look_again()
-            self._confirmations.add(Neighbour(neighbour, want.number))
+            self._confirmations.add(Neighbour(neighbour, update.number))
 
-    def hear_wanted(self, neighbour: str, wanted: Wanted) -> None:
+    def hear_ack(self, neighbour: str, ack: SubscriptionAck) -> None:
         """Hear that what a neighbour was told is in force with it."""
         if neighbour in self._router.branches:
-            self._confirm(self._confirmations.confirm(neighbour, wanted.number))
+            self._confirm(self._confirmations.confirm(neighbour, ack.number))
 
     def start_anew(self) -> None:
         """The tree is another."""
@@ -102,7 +102,7 @@ class Wanting:
                 context.answer(waiter.peer, waiter.answer)
                 has_begun = True
             else:
-                context.send(waiter.name, Wanted(waiter.number))
+                context.send(waiter.name, SubscriptionAck(waiter.number))
         if has_begun:
             # What they get begins here, though nothing may have been told of it yet.
             context.detection.count_on(context.wanted_rules)
