@@ -82,7 +82,7 @@ class TypeProgress:
         self.begun = TIME_MIN
         """The front when the plan that there is was begun with."""
         self.looked_at_from = TIME_MIN
-        """The front from which on it is worth a look (lagging)."""
+        """The front from which on it is worth a look (skew)."""
 
     def forget(self) -> None:
         """Forget how far it has come."""

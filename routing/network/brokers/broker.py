@@ -24,8 +24,8 @@ from routing.messages import GATHERED, Asking, Code, Confirmed, Message, Need, N
 from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
-from routing.network.brokers.holding import Holding
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.stations.divided import DividedDetection
@@ -84,8 +84,8 @@ class Broker(Node):
         self._surveying = parts.surveying
         self._inputs = parts.inputs
         self._timed = parts.timed
-        self._awaiting = parts.awaiting
-        self._holding = parts.holding
+        self._pulled_progress = parts.pulled_progress
+        self._back_pressure = parts.back_pressure
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
 
@@ -170,9 +170,9 @@ class Broker(Node):
         return self._agreed
 
     @property
-    def holding(self) -> Holding:
+    def back_pressure(self) -> BackPressure:
         """The holds of what is full, here and elsewhere."""
-        return self._holding
+        return self._back_pressure
 
     @property
     def remembered(self) -> int:
@@ -295,7 +295,7 @@ class Broker(Node):
             if isinstance(change, Heard):
                 self._hear(change)
             else:
-                self._holding.note(change)
+                self._back_pressure.note(change)
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
         if is_anew or (self._router.has_untold and not self._divided.is_held):
@@ -316,7 +316,7 @@ class Broker(Node):
             self._subscription_sync.start_anew()
         for neighbour in sorted(neighbours - router.branches.keys()):
             self._subscription_sync.leave(neighbour)
-        self._holding.follow_tree()
+        self._back_pressure.follow_tree()
         return is_anew
 
     def _change_root(self) -> None:
@@ -350,7 +350,7 @@ class Broker(Node):
         self._catalog_sync.tell()
         self._requests.tell_answered()
         self._context.send_flows()
-        self._holding.tell()
+        self._back_pressure.tell()
         if self._router.is_root and self._pausing.has_work:
             self._pausing.begin()
 
@@ -376,7 +376,7 @@ class Broker(Node):
         later, and are many: what they fill its queue with has a bound of its own.
         """
         super()._deliver(sink)
-        self._holding.note_sink(sink)
+        self._back_pressure.note_sink(sink)
         most = self._config.queue_events_max
         if sink.when_full is WhenFull.BLOCK and sink.excess > most and self.overlay.neighbours:
             reason = f"{most} events of sources at other brokers wait beyond the queue"
@@ -386,11 +386,11 @@ class Broker(Node):
 
     def _settle(self) -> None:
         super()._settle()
-        self._holding.look_at_sinks()
-        if self._divided.lags.has_news:
-            self._divided.lags.has_news = False
-            self._holding.look_at_lags()
-            self._awaiting.tell_kept()
+        self._back_pressure.look_at_sinks()
+        if self._divided.skew_limit.has_news:
+            self._divided.skew_limit.has_news = False
+            self._back_pressure.look_at_lags()
+            self._pulled_progress.tell_kept()
         timer, sinks, detection = self._timer, self._sinks, self._divided
         if timer.seen != sinks.version and self._router.has_tree:
             timer.seen = sinks.version
@@ -405,7 +405,7 @@ class Broker(Node):
                 self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
         if is_at_work:
-            self._surveying.look_at_ledger()
+            self._surveying.look_at_replay_buffer()
         if detection.grove.trees:
             self._openings.settle()
 
@@ -423,7 +423,7 @@ class Broker(Node):
         self._needs.say(Need(Needed.END, (overrun.rule,)))
 
     def _is_held(self) -> bool:
-        self._holding.look_at_links()
+        self._back_pressure.look_at_links()
         return self._divided.is_held
 
     def _send(self, peer: Peer, message: Message) -> None:

@@ -34,12 +34,11 @@ from routing.messages import (
     Survey,
 )
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.awaiting import Awaiting
+from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.following import Following
 from routing.network.brokers.gathering import Gathering
-from routing.network.brokers.holding import Holding
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
@@ -47,6 +46,7 @@ from routing.network.brokers.openings import Openings
 from routing.network.brokers.passing import Passing
 from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
+from routing.network.brokers.pulled_progress import PulledProgress
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
 from routing.network.brokers.subscription_sync import SubscriptionSync
@@ -75,8 +75,8 @@ class Parts:
     measuring: Measuring | None
     surveying: Surveying
     inputs: Inputs
-    awaiting: Awaiting
-    holding: Holding
+    pulled_progress: PulledProgress
+    back_pressure: BackPressure
     pausing: Pausing
 
     @property
@@ -140,8 +140,8 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         measuring=measuring,
         surveying=surveying,
         inputs=inputs,
-        awaiting=Awaiting(context),
-        holding=Holding(context, timer, openings),
+        pulled_progress=PulledProgress(context),
+        back_pressure=BackPressure(context, timer, openings),
         pausing=pausing,
     )
 
@@ -165,8 +165,8 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Plan: parts.pausing.hear_plan,
         Survey: parts.surveying.hear_survey,
         Committed: parts.surveying.hear_committed,
-        Awaited: parts.awaiting.hear_awaited,
-        Hold: parts.holding.hear,
+        Awaited: parts.pulled_progress.hear_awaited,
+        Hold: parts.back_pressure.hear,
         NameContested: parts.registry.hear_name_contested,
         Need: parts.needs.hear,
     }

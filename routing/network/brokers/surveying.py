@@ -122,7 +122,7 @@ class Surveying:
         for branch in self._router.children:
             self._context.send(branch.neighbour, message)
 
-    def look_at_ledger(self) -> None:
+    def look_at_replay_buffer(self) -> None:
         """Ask the root for what the station and the buffer need, while there is a plan."""
         detection = self._detection
         unpublished = detection.take_unpublished()

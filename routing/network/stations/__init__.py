@@ -1,7 +1,7 @@
 """A broker's part in the evaluation of divided rules (thesis 7.3.5, 7.3.6; brokers.md section 5).
 
 A ``station`` has the engine and the fragments of one tree (``duties``: what a division asks of it;
-``progress``: how far rules are, and types with them, by the watermarks; ``lagging``: which rules
+``progress``: how far rules are, and types with them, by the watermarks; ``skew``: which rules
 wait while others run ahead; ``arrival``: where events are stamped as they come). ``tree_part`` is a
 station with the router of its tree, and what has come along that. ``processing`` gives it what it
 needs on the tree of one broker with sinks, ``divided`` on the single one, and has all of them

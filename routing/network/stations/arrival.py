@@ -33,7 +33,7 @@ import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch, Int64s
 from routing.messages import Forward
-from routing.network.stations.lagging import Lags
+from routing.network.stations.skew import SkewLimit
 from routing.network.stations.station import Station
 from routing.network.ways.places import Division
 from routing.order import at_times, in_sequence
@@ -52,8 +52,10 @@ ASKED_WITHIN_US = 10_000_000
 class ArrivalStation(Station):
     """A Station whose engine is given events as they come."""
 
-    def __init__(self, name: str, engine: Intervals, waiting_events_max: int, lags: Lags) -> None:
-        super().__init__(name, engine, waiting_events_max, lags)
+    def __init__(
+        self, name: str, engine: Intervals, waiting_events_max: int, limit: SkewLimit
+    ) -> None:
+        super().__init__(name, engine, waiting_events_max, limit)
         self._come: list[tuple[Sequence[EventBatch], bool, Int64s | None]] = []
         """Batches of each message, whether they are fresh, and when they came to where they waited.
         """

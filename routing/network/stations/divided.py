@@ -43,10 +43,10 @@ from routing.network.recovery.dues import chosen, horizons
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.stations.arrival import ArrivalStation
 from routing.network.stations.grove import Grove
-from routing.network.stations.lagging import Lags
 from routing.network.stations.processing import Processing, generation_of
 from routing.network.stations.publishers import Publishers
 from routing.network.stations.router import Router
+from routing.network.stations.skew import SkewLimit
 from routing.network.stations.station import Station
 from routing.network.stations.tree_part import TreePart
 from routing.network.tables.branch import Branch
@@ -81,7 +81,7 @@ class DividedDetection(Evaluator):
         self.out_of_reach: Mapping[str, Collection[str]] = {}
         """At the root: the brokers that are out of reach, and what is published there."""
         self._router = router
-        self.lags = Lags(self._config.lead_max_us)
+        self.skew_limit = SkewLimit(self._config.lead_max_us)
         """The types that lag here, in all trees."""
         self.ended: dict[str, int] = {}
         """The rules that have ended by themselves in some tree here, and up to when they hold."""
@@ -122,7 +122,7 @@ class DividedDetection(Evaluator):
     def _new_station(self) -> Station:
         kind = ArrivalStation if self._by_arrival else Station
         engine, most = self._engine.fresh(), self._config.waiting_events_max
-        return kind(self._name, engine, most, self.lags)
+        return kind(self._name, engine, most, self.skew_limit)
 
     @property
     def station(self) -> Station:
@@ -280,10 +280,10 @@ class DividedDetection(Evaluator):
         """Take over the limits of what waits and of what is kept."""
         super().configure(config)
         self.replay_buffer.events_max = config.retained_events_max
-        self.lags.configure(config.lead_max_us)
+        self.skew_limit.configure(config.lead_max_us)
         for station in self.stations:
             station.missing.configure(config.waiting_events_max)
-            station.lagging.look_again()
+            station.skew.look_again()
 
     # --- local sources ---
 
@@ -459,7 +459,7 @@ class DividedDetection(Evaluator):
             return old.station
         station = self._new_station()
         if old is not None:
-            station.lagging = old.station.lagging
+            station.skew = old.station.skew
         return station
 
     def _reached(self) -> Mapping[str, int]:
@@ -475,7 +475,7 @@ class DividedDetection(Evaluator):
         self._release(packed_parts(self._held or ()))
 
     def _follow(self, division: Division) -> None:
-        self.lags.keep(station.lagging for station in self.stations)
+        self.skew_limit.keep(station.skew for station in self.stations)
         self._router.follow_division(division, self._mixed)
         self.station.follow(division)
         self.part.settle()

@@ -25,8 +25,14 @@ from matcher.model import TIME_MIN, EventBatch
 from matcher.single import packed
 from routing.messages import Forward
 from routing.network.stations.duties import NO_DUTIES, duties_of
-from routing.network.stations.lagging import Company, Kept, Lagging, Lags, Together
 from routing.network.stations.progress import Progress
+from routing.network.stations.skew import (
+    JoinedInputs,
+    PulledInputs,
+    SkewLimit,
+    TreeSkew,
+    WaitingInputs,
+)
 from routing.network.tables.outbox import Outbox
 from routing.network.ways.places import Division as Division
 from routing.network.ways.sizes import batch_bytes
@@ -52,7 +58,9 @@ PACKED_MIN = 8
 class Station:
     """Owner of a broker's engine and forwarder while rules are divided."""
 
-    def __init__(self, name: str, engine: Intervals, waiting_events_max: int, lags: Lags) -> None:
+    def __init__(
+        self, name: str, engine: Intervals, waiting_events_max: int, limit: SkewLimit
+    ) -> None:
         self._name = name
         self._engine = engine
         self._forwarder = Forwarder()
@@ -75,7 +83,7 @@ class Station:
         self._progress = Progress(self._watermarks)
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
-        self.lagging = Lagging(lags)
+        self.skew = TreeSkew(limit)
         """Rules that wait here while others run ahead."""
         self.outbox = Outbox()
         """Messages for the father."""
@@ -212,7 +220,7 @@ class Station:
         published = division.published.get(self._name, frozenset())
         self._progress.arrange(duties, published, self._together, self._engine.over)
         self._follow_pulls(division)
-        self.lagging.begin_anew()
+        self.skew.begin_anew()
         self.outbox.begin_anew()
         self.found = {}
         self.has_news = self._is_anew = self._is_fed = True
@@ -329,8 +337,8 @@ class Station:
         changed = watermarks.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
         self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
-        if progress.has_gone_far or self.lagging.is_due:
-            self.lagging.look(self._companies, progress, self._waits)
+        if progress.has_gone_far or self.skew.is_due:
+            self.skew.look(self._inputs, progress, self._waits)
         return detections
 
     def _hear(self, own: Mapping[str, int], *, is_anew: bool) -> set[TypeProgress]:
@@ -354,19 +362,19 @@ class Station:
         return division is not None and bool(division.absent_for(rule))
 
     @property
-    def _companies(self) -> Iterator[Company]:
-        """Companies that wait for one another here (lagging), but for rules that end."""
+    def _inputs(self) -> Iterator[WaitingInputs]:
+        """Inputs that wait for one another here (skew), but for rules that end."""
         for name, one in self._duties.rules.items():
             if name not in self._ending:
-                yield Together(name, self._duties.uses[name] - {TIMER.name}, one.begin)
+                yield JoinedInputs(name, self._duties.uses[name] - {TIMER.name}, one.begin)
         for name, evaluation in self._forwarder.evaluations.items():
             fragment, gate = evaluation.fragment, evaluation.gate
             if name in self._ending:
                 continue
             if evaluation.binds:
-                yield Together(name, evaluation.binds, evaluation.since)
+                yield JoinedInputs(name, evaluation.binds, evaluation.since)
             if gate is not None and fragment.pull is not None:
-                yield Kept(name, fragment.kept, gate, fragment.pull)
+                yield PulledInputs(name, fragment.kept, gate, fragment.pull)
 
     @property
     def _together(self) -> Iterator[frozenset[str]]:

@@ -96,7 +96,7 @@ def test_events_are_kept_until_they_have_arrived_and_are_past(
     assert [batch.type.name for own in replay_buffer for batch in own] == ["A"]
 
 
-def test_a_ledger_is_bounded_and_says_what_it_gave_up() -> None:
+def test_a_replay_buffer_is_bounded_and_says_what_it_gave_up() -> None:
     replay_buffer = ReplayBuffer(3)
     for number in range(3):
         replay_buffer.add(batches_of(f"A@{number}(1)", KNOWN))

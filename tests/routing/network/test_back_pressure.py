@@ -1,4 +1,4 @@
-"""Back-pressure across a network: sinks that block, and links that are slow (holding)."""
+"""Back-pressure across a network: sinks that block, and links that are slow (back_pressure)."""
 
 import itertools
 
@@ -91,7 +91,7 @@ def test_a_sink_that_blocks_holds_up_sources_at_other_brokers(broker: str) -> No
         network.take()
     assert network.lines == [f'k: t#{n} Temp@{n}("a", 1.0)' for n in range(1, 201)]
     assert network.withheld("t") is None
-    assert not any(one.holding.told for one in network.brokers.values())
+    assert not any(one.back_pressure.told for one in network.brokers.values())
 
 
 def test_a_sink_that_goes_holds_up_nobody() -> None:
@@ -203,7 +203,7 @@ def test_what_a_lost_neighbour_said_counts_no_more() -> None:
     network = Slow(3)
     network.source("t", "b1", "Temp")
     broker = network.brokers["b1"]
-    broker.holding.hear("b2", Hold(((ANY_TYPE, -(2**63)),)))
+    broker.back_pressure.hear("b2", Hold(((ANY_TYPE, -(2**63)),)))
     for first in range(0, 9_000, 100):
         text = " ".join(f'Temp@{first + number}("a", 1)' for number in range(1, 101))
         network.clients["t"].publish_all(batches_of(text, SCHEMAS), network.mesh.now)

@@ -1,23 +1,23 @@
-"""Lags: events that wait at one broker for slow ones (brokers.md section 5).
+"""Skew: events that wait at one broker for slow ones (brokers.md section 5).
 
 Law 1: of types that are looked at together for a rule, by its evaluation here or by a fragment,
 what comes is kept until the slowest who brings one of them has come as far. They *lag* once events
 have come that are more than ``lead_max_s`` beyond that. From then on, for as long as they are
-looked at here, their sources are to wait whenever they are so far ahead (holding). What a fragment
-keeps until it is asked for (7.3.7) is kept until masters have come as far. That lags in the same
-way, but its own sources alone are to wait, and only until it is within three quarters of the lead.
-What lagged before a plan does so from where it was until those who bring the types have spoken
-again. Smokes have come to 90 s, Temps to 20 s, the lead is 60 s: sources of Smoke wait beyond 80 s,
-after a plan as well, be it that nobody has spoken of Temp yet.
+looked at here, their sources are to wait whenever they are so far ahead (back_pressure). What a
+fragment keeps until it is asked for (7.3.7) is kept until masters have come as far. That lags in
+the same way, but its own sources alone are to wait, and only until it is within three quarters of
+the lead. What lagged before a plan does so from where it was until those who bring the types have
+spoken again. Smokes have come to 90 s, Temps to 20 s, the lead is 60 s: sources of Smoke wait
+beyond 80 s, after a plan as well, be it that nobody has spoken of Temp yet.
 
 Law 2: types that nobody publishes, or nobody any more, hold up nothing; nor do rules that wait for
 such types, be it through others, or that have ended. Nothing here depends on the clock. Nobody
 publishes Temp: Smokes go on, however far.
 
 Where masters wait to be asked for, who asks is told how far what is kept has come, each quarter of
-the lead (awaiting). A station looks when events of a type have come that are a quarter further than
-when it last looked, and while anything lags. How far that has come is told in steps of an eighth,
-so that few words are made of it.
+the lead (pulled_progress). A station looks when events of a type have come that are a quarter
+further than when it last looked, and while anything lags. How far that has come is told in steps of
+an eighth, so that few words are made of it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from routing.watermarks.ends import CLOSED
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class JoinedInputs:
     """Types that are looked at together for a rule that holds from ``since`` on."""
 
     rule: str
@@ -52,7 +52,7 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PulledInputs:
     """Types that wait behind a gate for masters."""
 
     rule: str
@@ -68,17 +68,17 @@ class Kept:
         return None if begun >= CLOSED else max(self.gate.horizon, begun) + 2 * self.pull.reach
 
 
-Company: TypeAlias = Together | Kept
+WaitingInputs: TypeAlias = JoinedInputs | PulledInputs
 
 
-class Lags:
-    """The types that lag at one broker, in all of its trees."""
+class SkewLimit:
+    """How far sources may run ahead, and the types that lag at one broker, in all of its trees."""
 
     def __init__(self, lead_max_us: int) -> None:
         self.lead_max_us = lead_max_us
         self.has_news = False
         """Whether others lag, or have come further, or more is kept, since this was last unset."""
-        self._found: dict[Lagging, Mapping[str, int]] = {}
+        self._found: dict[TreeSkew, Mapping[str, int]] = {}
         self._kept: dict[str, int] = {}
 
     def configure(self, lead_max_us: int) -> None:
@@ -94,7 +94,7 @@ class Lags:
                 found[name] = min(time, found.get(name, time))
         return found
 
-    def note(self, where: Lagging, lags: Mapping[str, int]) -> None:
+    def note(self, where: TreeSkew, lags: Mapping[str, int]) -> None:
         """The same at one station."""
         if lags != self._found.get(where, {}):
             self._found.pop(where, None)
@@ -112,7 +112,7 @@ class Lags:
         kept, self._kept = self._kept, {}
         return kept
 
-    def keep(self, standing: Iterable[Lagging]) -> None:
+    def keep(self, standing: Iterable[TreeSkew]) -> None:
         """There is another plan, with these stations: what lags there does so until they look, and
         what they have said may be lost.
         """
@@ -126,13 +126,13 @@ class Lags:
         self._kept.clear()
 
 
-class Lagging:
+class TreeSkew:
     """Looks how far apart at one station is what waits for one another."""
 
-    def __init__(self, lags: Lags) -> None:
-        self._lags = lags
-        self._lagging: list[Company] = []
-        """Companies that have lagged under the present plan."""
+    def __init__(self, limit: SkewLimit) -> None:
+        self._limit = limit
+        self._lagging: list[WaitingInputs] = []
+        """Inputs that have lagged under the present plan."""
         self._come_to: dict[str, int] = {}
         """How far the slowest has come, by rule whose types, looked at together, have lagged, be it
         under the plan before."""
@@ -150,16 +150,16 @@ class Lagging:
         self._is_new = self.is_due = True
 
     def look(
-        self, companies: Iterable[Company], progress: Progress, waits: Callable[[str], bool]
+        self, inputs: Iterable[WaitingInputs], progress: Progress, waits: Callable[[str], bool]
     ) -> None:
         """See what lags by now, and how far that has come which does. ``waits``: whether a rule
         waits for types that nobody publishes.
         """
-        lead = self._lags.lead_max_us
+        lead = self._limit.lead_max_us
         if self._is_new or progress.has_gone_far:
             self._is_new = False
             progress.note_looked(lead // 4)
-            self._look_at_all(companies, progress, waits)
+            self._look_at_all(inputs, progress, waits)
         step = max(lead // 8, 1)
         found: dict[str, int] = {}
         for one in list(self._lagging):
@@ -167,23 +167,23 @@ class Lagging:
             if come_to is None:
                 self._come_to.pop(one.rule, None)
                 continue
-            if isinstance(one, Together):
+            if isinstance(one, JoinedInputs):
                 self._come_to[one.rule] = come_to
             elif progress.furthest_of(one.types) - come_to <= lead * 3 // 4:
                 self._lagging.remove(one)
                 continue
             for name in one.types:
                 found[name] = min(come_to // step * step, found.get(name, come_to))
-        self._lags.note(self, found)
+        self._limit.note(self, found)
         self.is_due = bool(self._lagging)
 
     def _look_at_all(
-        self, companies: Iterable[Company], progress: Progress, waits: Callable[[str], bool]
+        self, inputs: Iterable[WaitingInputs], progress: Progress, waits: Callable[[str], bool]
     ) -> None:
-        lead, before = self._lags.lead_max_us, self._come_to
+        lead, before = self._limit.lead_max_us, self._come_to
         self._come_to = {}
-        for one in companies:
-            lagged = before.get(one.rule) if isinstance(one, Together) else None
+        for one in inputs:
+            lagged = before.get(one.rule) if isinstance(one, JoinedInputs) else None
             if lagged is not None:
                 self._come_to[one.rule] = lagged
             come_to, furthest = one.come_to(progress, lagged), progress.furthest_of(one.types)
@@ -191,5 +191,5 @@ class Lagging:
             is_known = lagged is not None
             if (ahead > lead or is_known) and one not in self._lagging and not waits(one.rule):
                 self._lagging.append(one)
-            if ahead > lead // 4 and isinstance(one, Kept):
-                self._lags.note_kept(one.pull.master.type.name, furthest)
+            if ahead > lead // 4 and isinstance(one, PulledInputs):
+                self._limit.note_kept(one.pull.master.type.name, furthest)

@@ -1,7 +1,7 @@
 """How far that has come which is kept until it is asked for (7.3.7), told to who would ask.
 
 What waits to be asked for, for masters, waits where nobody evaluates the rule. Who keeps it says so
-when it is far ahead of them (stations.lagging): to the root, and the root tells all. Who would ask
+when it is far ahead of them (stations.skew): to the root, and the root tells all. Who would ask
 says from when on it may still do so, and takes what is kept for having come if there are no masters
 any more. What is said counts until more is kept; nobody says anything while masters keep up.
 """
@@ -12,7 +12,7 @@ from routing.messages import Awaited
 from routing.network.brokers.context import BrokerContext
 
 
-class Awaiting:
+class PulledProgress:
     """Tells how far what is kept here has come, and hears where else it is kept."""
 
     def __init__(self, context: BrokerContext) -> None:
@@ -21,7 +21,7 @@ class Awaiting:
 
     def tell_kept(self) -> None:
         """Tell how far what is kept for masters has come."""
-        kept = self._context.detection.lags.take_kept()
+        kept = self._context.detection.skew_limit.take_kept()
         if kept:
             self._pass_on(Awaited(tuple(sorted(kept.items()))))
 

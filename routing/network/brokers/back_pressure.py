@@ -11,7 +11,7 @@ from anywhere. A link empties by itself, whoever publishes, so holding up cannot
 much waits at b2 for b3, which wants Temp: sources of Temp get no more credit.
 
 What else holds up: a sink that is full and chose to block, as at its own broker (serving.credit,
-Law 3), and what lags here, own sources too (stations.lagging).
+Law 3), and what lags here, own sources too (stations.skew).
 
 Law 3: what was said holds for as long as the lives of both ends of a link. It is said again when it
 is another, and counts while the neighbour is one in the tree. The link is back, and b2 has started
@@ -29,12 +29,12 @@ from routing.messages import ANY_TYPE, Hold
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.stations.lagging import Lags
+from routing.network.stations.skew import SkewLimit
 from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
 
 
-class Holding:
+class BackPressure:
     """Tells what is full, and hears what is full elsewhere."""
 
     def __init__(self, context: BrokerContext, timer: UpdateTimer, openings: Openings) -> None:
@@ -114,14 +114,14 @@ class Holding:
 
     def look_at_lags(self) -> None:
         """Others may lag, or what they wait for has come further."""
-        by_lags = held_by_all(self._held_by_lags(self._context.detection.lags))
+        by_lags = held_by_all(self._held_by_lags(self._context.detection.skew_limit))
         if by_lags != self._by_lags:
             self._by_lags = by_lags
             self._look()
 
-    def _held_by_lags(self, lags: Lags) -> Iterator[Held]:
-        for name, come_to in lags.come_to().items():
-            limit = min(come_to + lags.lead_max_us, TIME_MAX)
+    def _held_by_lags(self, skew_limit: SkewLimit) -> Iterator[Held]:
+        for name, come_to in skew_limit.come_to().items():
+            limit = min(come_to + skew_limit.lead_max_us, TIME_MAX)
             yield dict.fromkeys(self._context.deployments.published_below(name), limit)
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""How far sources run ahead of those of other brokers (stations.lagging, brokers.holding)."""
+"""How far sources run ahead of those of other brokers (stations.skew, brokers.back_pressure)."""
 
 from dataclasses import replace
 
