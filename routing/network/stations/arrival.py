@@ -57,8 +57,7 @@ class ArrivalStation(Station):
     ) -> None:
         super().__init__(name, engine, waiting_events_max, limit)
         self._come: list[tuple[Sequence[EventBatch], bool, Int64s | None]] = []
-        """Batches of each message, whether they are fresh, and when they came to where they waited.
-        """
+        """Batches of each message, whether they are fresh, and when they came where they waited."""
         self._passed = TIME_MIN
         """Everything earlier has been evaluated; what comes is later than that."""
 

@@ -168,9 +168,7 @@ class Processing:
             router.pass_marks(message.marks, child)
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
-        """Evaluate what the marks allow, as TreePart.advance; gives, at the root, what is for its
-        sinks.
-        """
+        """Evaluate what marks allow, as TreePart.advance; at the root gives what its sinks want."""
         is_same = own is self._own and clock is None and self._clock is None
         if is_same and not (self.station.has_news or self.part.router.has_news):
             return []  # a broker is in many trees, and most inputs concern few of them
