@@ -21,7 +21,7 @@ import networkx as nx
 
 from matcher.model import EventType
 from routing.network.brokers.broker import Broker
-from routing.network.stations.processing import Processing
+from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.tables.covering import maximal_of_type
 from routing.network.tables.filters import type_of
 from routing.serving.deployment import Deployed
@@ -264,14 +264,14 @@ def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters
 # --- trees of brokers with sinks ---
 
 
-def trees_of(broker: Broker) -> Iterator[tuple[str, Processing]]:
+def trees_of(broker: Broker) -> Iterator[tuple[str, ProcessingTree]]:
     """A broker's parts in the trees of sinks, by the roots of these."""
     yield from broker.context.detection.trees.items()
 
 
 def check_trees(part: Part) -> Iterator[str]:
     """Fathers and children of the trees of sinks agree, and make trees."""
-    trees: dict[str, dict[str, Processing]] = {}
+    trees: dict[str, dict[str, ProcessingTree]] = {}
     for name, broker in part.brokers.items():
         for root, tree in trees_of(broker):
             trees.setdefault(root, {})[name] = tree
@@ -279,7 +279,7 @@ def check_trees(part: Part) -> Iterator[str]:
         yield from _check_tree(part, root, own)
 
 
-def _check_tree(part: Part, root: str, own: Mapping[str, Processing]) -> Iterator[str]:
+def _check_tree(part: Part, root: str, own: Mapping[str, ProcessingTree]) -> Iterator[str]:
     told = f"the tree for the sinks of {root}"
     if root not in own or len({(one.generation, one.filters) for one in own.values()}) > 1:
         yield f"{told} is not the same for all its brokers"

@@ -169,7 +169,7 @@ class Experiment(Network):
 
     @property
     def _is_expecting(self) -> bool:
-        """Whether some broker gives its clients time to come back (stations.publishers, Law 2)."""
+        """Whether some broker gives its clients time to come back (publishers, Law 2)."""
         return any(host.broker.expects_clients for host in self._running())
 
     def _news(self) -> tuple[int, ...]:

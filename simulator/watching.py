@@ -35,7 +35,7 @@ from routing.config import Ordering
 from routing.effects import Peer
 from routing.messages import WhenFull
 from routing.network.brokers.broker import Broker
-from routing.network.stations.station import Station
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.serving.deployment import Deployed
 from rules.pattern import TIMER
 from simulator.agreement import check_tables, check_trees, parts_of, trees_of
@@ -219,9 +219,9 @@ def _marks_of(broker: Broker, sinks: Collection[Peer | None]) -> Iterator[tuple[
             yield "the promise of source", ((source, source.peer), {source.name: source.promise})
     if context.config.ordering is Ordering.ARRIVAL:
         return  # there are none: everything is evaluated when it comes
-    yield from _marks_in_tree("the single tree", detection.station, plan)
+    yield from _marks_in_tree("the single tree", detection.evaluator, plan)
     for root, tree in trees_of(broker):
-        yield from _marks_in_tree(f"the tree of {root}", tree.station, tree)
+        yield from _marks_in_tree(f"the tree of {root}", tree.evaluator, tree)
     found = {"type": detection.type_marks, "the last event of type": detection.fronts}
     for what, marks in found.items():
         yield f"the mark in the network of {what}", ((), dict(marks))
@@ -252,11 +252,11 @@ def _told(deployed: Deployed) -> str:
     return f"{deployed.name}, version {deployed.version} since {deployed.since}"
 
 
-def _marks_in_tree(tree: str, station: Station, plan: Any) -> Iterator[tuple[str, Marks]]:
-    yield f"the mark in {tree} of type", ((station,), station.type_marks)
-    yield f"what has gone up in {tree} of type", ((station, plan), station.forwarded)
-    outlooks = {name: station.outlook(name) for name in station.rules}
-    yield f"the outlook in {tree} of rule", ((station, plan), outlooks)
+def _marks_in_tree(tree: str, evaluator: TreeEvaluator, plan: Any) -> Iterator[tuple[str, Marks]]:
+    yield f"the mark in {tree} of type", ((evaluator,), evaluator.type_marks)
+    yield f"what has gone up in {tree} of type", ((evaluator, plan), evaluator.forwarded)
+    outlooks = {name: evaluator.outlook(name) for name in evaluator.rules}
+    yield f"the outlook in {tree} of rule", ((evaluator, plan), outlooks)
 
 
 def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
@@ -275,9 +275,9 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
     for source in context.sources:
         yield f"credit of source {source.name}", source.outstanding, config.publish_credit
         yield f"types of source {source.name}", len(source.floors), config.types_max
-    for station in context.detection.stations:
-        if station.missing.absent:
-            waiting = sum(station.missing.waiting.values())
+    for evaluator in context.detection.evaluators:
+        if evaluator.missing.absent:
+            waiting = sum(evaluator.missing.waiting.values())
             yield "events waiting for a type", waiting, config.waiting_events_max
 
 

@@ -111,7 +111,7 @@ class Evaluated:
         self.name = name
         self.defined = defined
         self.mark = UNSAID
-        """Up to where it was evaluated when the station was last advanced."""
+        """Up to where it was evaluated when the evaluator was last advanced."""
         self._opening = opening
         defined.defining.append(self)
         for one in opening:
@@ -139,7 +139,7 @@ class Sayer:
 
 
 class Standings:
-    """The types of one station, by name."""
+    """The types of one evaluator, by name."""
 
     def __init__(self) -> None:
         self._found: dict[str, TypeProgress] = {}

@@ -80,18 +80,18 @@ def test_what_is_right_is_found_to_be_so_at_rest(written, name: str) -> None:
 
 
 def lower_a_type(experiment: Experiment) -> None:
-    standings = broker_of(experiment, "b2").context.detection.station._progress._standings
+    standings = broker_of(experiment, "b2").context.detection.evaluator._progress._standings
     standings.of("Smoke").given -= 1
 
 
 def lower_what_went_up(experiment: Experiment) -> None:
-    station = broker_of(experiment, "b1").context.detection.station
-    station._forwarder._marks._forwarded[0].up -= 1
+    evaluator = broker_of(experiment, "b1").context.detection.evaluator
+    evaluator._forwarder._marks._forwarded[0].up -= 1
 
 
 def lower_an_outlook(experiment: Experiment) -> None:
-    station = broker_of(experiment, "b2").context.detection.station
-    station._progress._outlook._rules["fire"].outlook -= 1_000_000_000
+    evaluator = broker_of(experiment, "b2").context.detection.evaluator
+    evaluator._progress._outlook._rules["fire"].outlook -= 1_000_000_000
 
 
 def lower_what_a_sink_has(experiment: Experiment) -> None:
@@ -134,7 +134,7 @@ def test_a_mark_of_a_tree_for_sinks_that_goes_back_is_found(written) -> None:
     experiment = midway(written)
     watch, tree = watch_of(experiment), tree_of(experiment, "b2")
     watch.look()
-    tree.station._progress._standings.of("Temp").given -= 1
+    tree.evaluator._progress._standings.of("Temp").given -= 1
     watch.look()
     told = "broker b2: the mark in the tree of b3 of type Temp went back"
     assert told in watch.found["marks"]
@@ -146,7 +146,7 @@ def test_marks_that_go_back_during_a_run_are_told_by_check(written) -> None:
     standing: list[int] = []
 
     def lower() -> None:
-        marks = broker_of(experiment, "b2").context.detection.station._progress._standings
+        marks = broker_of(experiment, "b2").context.detection.evaluator._progress._standings
         standing.append(marks.of("Smoke").given)
         marks.of("Smoke").given -= 5
         watch_of(experiment).look()
@@ -207,7 +207,7 @@ def give_too_much_credit(experiment: Experiment) -> None:
 
 
 def wait_too_long(experiment: Experiment) -> None:
-    missing = broker_of(experiment, "b2").context.detection.station.missing
+    missing = broker_of(experiment, "b2").context.detection.evaluator.missing
     missing.absent, missing.waiting = frozenset({"Fog"}), {"Smoke": 1_000_001}
 
 
@@ -325,7 +325,7 @@ def test_a_tree_for_sinks_that_is_none_is_found(written, tamper: Tamper, told: s
 def test_a_tree_that_only_some_know_is_found(written) -> None:
     experiment = midway(written)
     detection = broker_of(experiment, "b3").context.detection
-    detection.grove.trees = {}
+    detection.tree_table.trees = {}
     (line,) = check_trees(part_of(experiment))
     assert line == "the tree for the sinks of b3 is not the same for all its brokers"
 

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from routing.config import Ordering
 from routing.messages import Catalog, Plan, Report, SinkTree
 from routing.network.agreement.rounds import Absent
-from routing.network.stations.divided import DividedDetection
-from routing.network.stations.router import Router
+from routing.network.evaluation.divided import DividedDetection
+from routing.network.evaluation.router import Router
 from routing.network.strategy import Choice, Strategy, has_sink_trees_by
 from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
 from routing.network.ways.places import Division

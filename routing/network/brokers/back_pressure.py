@@ -11,7 +11,7 @@ from anywhere. A link empties by itself, whoever publishes, so holding up cannot
 much waits at b2 for b3, which wants Temp: sources of Temp get no more credit.
 
 What else holds up: a sink that is full and chose to block, as at its own broker (serving.credit,
-Law 3), and what lags here, own sources too (stations.skew).
+Law 3), and what lags here, own sources too (evaluation.skew).
 
 Law 3: what was said holds for as long as the lives of both ends of a link. It is said again when it
 is another, and counts while the neighbour is one in the tree. The link is back, and b2 has started
@@ -29,7 +29,7 @@ from routing.messages import ANY_TYPE, Hold
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.stations.skew import SkewLimit
+from routing.network.evaluation.skew import SkewLimit
 from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
 

@@ -28,9 +28,9 @@ from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.stations.divided import DividedDetection
-from routing.network.stations.overview import NetworkOverview, broker_facts
-from routing.network.stations.router import Router
+from routing.network.evaluation.divided import DividedDetection
+from routing.network.evaluation.overview import NetworkOverview, broker_facts
+from routing.network.evaluation.router import Router
 from routing.network.strategy import Strategy
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
@@ -138,7 +138,7 @@ class Broker(Node):
     @property
     def rules_evaluated(self) -> int:
         """How many rules are evaluated here, in all trees together."""
-        return sum(len(station.rules) for station in self._divided.stations)
+        return sum(len(evaluator.rules) for evaluator in self._divided.evaluators)
 
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: of the network, too, and of this broker's part."""
@@ -406,7 +406,7 @@ class Broker(Node):
                 self._requests.ask_again()  # who was here before, and is back
         if is_at_work:
             self._surveying.look_at_replay_buffer()
-        if detection.grove.trees:
+        if detection.tree_table.trees:
             self._openings.settle()
 
     def _know(self) -> None:

@@ -15,8 +15,8 @@ from routing.delivery.sinks import Sinks
 from routing.effects import Peer
 from routing.messages import Asking, Carried, Code, FromClient, Message
 from routing.network.agreement.remote_sources import RemoteSources
-from routing.network.stations.divided import DividedDetection
-from routing.network.stations.router import Router
+from routing.network.evaluation.divided import DividedDetection
+from routing.network.evaluation.router import Router
 from routing.overlay.overlay import Overlay
 from routing.serving.advertisements import Advertisements
 from routing.serving.credit import Held
@@ -82,7 +82,7 @@ class BrokerContext:
         """Send what goes up, then what is routed and the promises behind it (Router, Law 2);
         before anything is told by which types might be forgotten.
         """
-        outbox, father = self.detection.station.outbox, self.router.father
+        outbox, father = self.detection.evaluator.outbox, self.router.father
         for message in outbox.take() if outbox.waiting else ():
             if self.detection.is_at_work and father is not None:
                 self.send(father, message)

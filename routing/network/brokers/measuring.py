@@ -94,8 +94,8 @@ class Measuring:
     def follow(self) -> None:
         """There is another plan: rules may be elsewhere, and all is measured anew."""
         self._before = None
-        for station in self._context.detection.stations:
-            station.found.clear()
+        for evaluator in self._context.detection.evaluators:
+            evaluator.found.clear()
         if not self._context.router.is_root:
             self.due_at = None
         elif self.due_at is None:
@@ -120,8 +120,8 @@ class Measuring:
         ]
         found = [
             (source, *counts)
-            for station in detection.stations
-            for source, counts in station.found.items()
+            for evaluator in detection.evaluators
+            for source, counts in evaluator.found.items()
         ]
         wanted = maximal(context.filters, context.advertisements.schemas)
         wants = ((context.name, wanted),) if wanted else ()

@@ -73,7 +73,7 @@ class Passing:
             self._context.check_schemas(message.batches)
             if message.fresh:
                 self._pass_published(message.batches[: message.fresh], neighbour)
-            self._detection.station.take(neighbour, message, self._moment.now)
+            self._detection.evaluator.take(neighbour, message, self._moment.now)
 
     def _works_with(self, neighbour: str) -> bool:
         """Law 3."""

@@ -203,9 +203,9 @@ class Pausing:
         fronts = ((one, context.advertisements.front(one)) for one in published)
         marks: dict[str, int] = {}
         rules: dict[str, int] = {}
-        for station in detection.stations:
-            raise_all(marks, station.type_marks.items())
-            raise_all(rules, ((rule, station.mark(rule)) for rule in station.rules))
+        for evaluator in detection.evaluators:
+            raise_all(marks, evaluator.type_marks.items())
+            raise_all(rules, ((rule, evaluator.mark(rule)) for rule in evaluator.rules))
         raise_all(detection.evaluated, rules.items())
         report = Report(
             pause.root,

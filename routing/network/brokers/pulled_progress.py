@@ -1,7 +1,7 @@
 """How far that has come which is kept until it is asked for (7.3.7), told to who would ask.
 
 What waits to be asked for, for masters, waits where nobody evaluates the rule. Who keeps it says so
-when it is far ahead of them (stations.skew): to the root, and the root tells all. Who would ask
+when it is far ahead of them (evaluation.skew): to the root, and the root tells all. Who would ask
 says from when on it may still do so, and takes what is kept for having come if there are no masters
 any more. What is said counts until more is kept; nobody says anything while masters keep up.
 """

@@ -29,7 +29,7 @@ class SubscriptionSync:
         self._timer = timer
         self._confirmations = Confirmations()
         self._wanted_by_father: tuple[Branch, int] | None = None
-        """The part of the father's wants that the station was told of last."""
+        """The part of the father's wants that the evaluator was told of last."""
 
     def index(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
@@ -41,9 +41,9 @@ class SubscriptionSync:
         father = router.branches.get(router.father or "")
         version = None if father is None else (father, father.wanted_version)
         if father is None:
-            context.detection.station.want({})
+            context.detection.evaluator.want({})
         elif version != self._wanted_by_father:
-            context.detection.station.want(father.demands)
+            context.detection.evaluator.want(father.demands)
         self._wanted_by_father = version
 
     # --- updates ---

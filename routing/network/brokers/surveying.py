@@ -123,7 +123,7 @@ class Surveying:
             self._context.send(branch.neighbour, message)
 
     def look_at_replay_buffer(self) -> None:
-        """Ask the root for what the station and the buffer need, while there is a plan."""
+        """Ask the root for what the evaluator and the buffer need, while there is a plan."""
         detection = self._detection
         unpublished = detection.take_unpublished()
         if unpublished:

@@ -1,4 +1,4 @@
-"""Composite events and marks on their way through a tree (routing.network.stations.router)."""
+"""Composite events and marks on their way through a tree (routing.network.evaluation.router)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversation import batches_of, schema_of
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.messages import Catalog, Flow, RuleFacts, SubscriptionUpdate
 from routing.network.agreement.catalog import rules_of
-from routing.network.stations.router import Router
+from routing.network.evaluation.router import Router
 from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
 from routing.partition.placement import Partition

@@ -1,4 +1,4 @@
-"""Tables of the tree: what is told, and what is left out (routing.network.stations.router)."""
+"""Tables of the tree: what is told, and what is left out (routing.network.evaluation.router)."""
 
 from dataclasses import replace
 from random import Random
@@ -10,7 +10,7 @@ from matcher.model import TIME_MAX
 from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.messages import Catalog, RuleFacts, SubscriptionUpdate
 from routing.network.agreement.catalog import rules_of
-from routing.network.stations.router import Router
+from routing.network.evaluation.router import Router
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal
 from routing.overlay.trees import LocalTree

@@ -1,4 +1,4 @@
-"""How far sources run ahead of those of other brokers (stations.skew, brokers.back_pressure)."""
+"""How far sources run ahead of those of other brokers (evaluation.skew, brokers.back_pressure)."""
 
 from dataclasses import replace
 

@@ -39,16 +39,16 @@ from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
 from routing.messages import Code, Plan
+from routing.network.evaluation.arrival import ArrivalEvaluator
+from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
+from routing.network.evaluation.publishers import Publishers
+from routing.network.evaluation.router import Router
+from routing.network.evaluation.skew import SkewLimit
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
+from routing.network.evaluation.tree_part import TreePart
+from routing.network.evaluation.tree_table import TreeTable
 from routing.network.recovery.dues import chosen, horizons
 from routing.network.recovery.replay_buffer import ReplayBuffer
-from routing.network.stations.arrival import ArrivalStation
-from routing.network.stations.grove import Grove
-from routing.network.stations.processing import Processing, generation_of
-from routing.network.stations.publishers import Publishers
-from routing.network.stations.router import Router
-from routing.network.stations.skew import SkewLimit
-from routing.network.stations.station import Station
-from routing.network.stations.tree_part import TreePart
 from routing.network.tables.branch import Branch
 from routing.network.tables.outbox import message_sized
 from routing.network.ways.places import Division
@@ -102,7 +102,7 @@ class DividedDetection(Evaluator):
         begun anew since, and the root may be another."""
         self.committed: dict[str, int] = {}
         """By rule, up to where composite events have arrived everywhere (surveying)."""
-        self.grove = Grove()
+        self.tree_table = TreeTable()
         """The trees for sinks, and which of them have news."""
         self._clock: int | None = None
         """The mark of Timer when these were last told it."""
@@ -119,15 +119,15 @@ class DividedDetection(Evaluator):
         self._published_types: frozenset[str] = frozenset()
         """The types that somebody publishes or has published, Timer too."""
 
-    def _new_station(self) -> Station:
-        kind = ArrivalStation if self._by_arrival else Station
+    def _new_station(self) -> TreeEvaluator:
+        kind = ArrivalEvaluator if self._by_arrival else TreeEvaluator
         engine, most = self._engine.fresh(), self._config.waiting_events_max
         return kind(self._name, engine, most, self.skew_limit)
 
     @property
-    def station(self) -> Station:
-        """The station of the single tree."""
-        return self.part.station
+    def evaluator(self) -> TreeEvaluator:
+        """The evaluator of the single tree."""
+        return self.part.evaluator
 
     @property
     def branches(self) -> Mapping[str, Branch]:
@@ -135,25 +135,25 @@ class DividedDetection(Evaluator):
         return self._router.branches
 
     @property
-    def trees(self) -> Mapping[str, Processing]:
+    def trees(self) -> Mapping[str, ProcessingTree]:
         """The trees for sinks that stand, by root."""
-        return self.grove.trees
+        return self.tree_table.trees
 
     @property
-    def own(self) -> Processing | None:
+    def own(self) -> ProcessingTree | None:
         """The tree of this broker's own sinks."""
         return self.trees.get(self._name)
 
     @property
-    def stations(self) -> Sequence[Station]:
+    def evaluators(self) -> Sequence[TreeEvaluator]:
         """The broker's part in each tree."""
-        return (self.station, *[tree.station for tree in self.trees.values()])
+        return (self.evaluator, *[tree.evaluator for tree in self.trees.values()])
 
     @property
-    def _fed(self) -> Sequence[Station]:
-        """The stations that something may have come for with this input."""
-        trees = self.grove.news
-        return (self.station, *[tree.station for tree in trees]) if trees else (self.station,)
+    def _fed(self) -> Sequence[TreeEvaluator]:
+        """The evaluators that something may have come for with this input."""
+        trees = self.tree_table.news
+        return (self.evaluator, *[tree.evaluator for tree in trees]) if trees else (self.evaluator,)
 
     @property
     def is_held(self) -> bool:
@@ -168,20 +168,20 @@ class DividedDetection(Evaluator):
     @property
     def given(self) -> Mapping[str, int]:
         """The marks of types here, in the single tree."""
-        return self.station.type_marks
+        return self.evaluator.type_marks
 
     def placement(self, name: str) -> Placement | None:
         """Where the single tree's engine evaluates a rule, if it knows several places."""
-        return self.station.placement(name)
+        return self.evaluator.placement(name)
 
     @property
     def engines(self) -> Sequence[Intervals]:
         """Engines of all trees."""
-        return [station.engine for station in self.stations]
+        return [evaluator.engine for evaluator in self.evaluators]
 
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that one dropped since its id is another's."""
-        found = [station.take_conflict() for station in self._fed]
+        found = [evaluator.take_conflict() for evaluator in self._fed]
         return next((one for one in found if one is not None), None)
 
     def due_mark(self, deployed: Deployed) -> int:
@@ -196,7 +196,7 @@ class DividedDetection(Evaluator):
 
     def _part_of(self, name: str) -> TreePart:
         """The part in the tree from which this broker's sinks get a rule's composite events."""
-        tree = self.grove.trees.get(self._name)
+        tree = self.tree_table.trees.get(self._name)
         if tree is None:
             return self.part
         deployed = self._deployments.find(name)
@@ -217,8 +217,8 @@ class DividedDetection(Evaluator):
 
     def _dues_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
         for tree in self.trees.values():
-            for name in tree.station.rules:
-                yield name, tree.station.outlook(name)
+            for name in tree.evaluator.rules:
+                yield name, tree.evaluator.outlook(name)
         own = self.own
         if own is not None:
             for name in sorted(wanted & own.wanted):
@@ -281,15 +281,15 @@ class DividedDetection(Evaluator):
         super().configure(config)
         self.replay_buffer.events_max = config.retained_events_max
         self.skew_limit.configure(config.lead_max_us)
-        for station in self.stations:
-            station.missing.configure(config.waiting_events_max)
-            station.skew.look_again()
+        for evaluator in self.evaluators:
+            evaluator.missing.configure(config.waiting_events_max)
+            evaluator.skew.look_again()
 
     # --- local sources ---
 
     def floors(self, names: Iterable[str]) -> Mapping[str, int]:
         """At the root: as was last found in the whole network. Of rules no more is known here than
-        their outlooks, and what comes before one may still be evaluated (stations.progress).
+        their outlooks, and what comes before one may still be evaluated (evaluation.progress).
         """
         return {
             name: max(self.type_marks.get(name, TIME_MIN), self._gone_on_to(name)) for name in names
@@ -313,7 +313,7 @@ class DividedDetection(Evaluator):
         """
         self.publishers.add(source, names)
         for name in names:
-            source.begin_at(name, self.station.type_marks.get(name, TIME_MIN))
+            source.begin_at(name, self.evaluator.type_marks.get(name, TIME_MIN))
         source.goes_on = True
 
     def begin_at(self, begins: Mapping[str, int]) -> None:
@@ -343,15 +343,15 @@ class DividedDetection(Evaluator):
 
     def _emit(self, batches: Sequence[EventBatch]) -> None:
         self._send_along(batches)
-        if self.grove.trees:
-            self.grove.touch_users([batch.type.name for batch in batches])
-            for tree in self.grove.news:
+        if self.tree_table.trees:
+            self.tree_table.touch_users([batch.type.name for batch in batches])
+            for tree in self.tree_table.news:
                 tree.push(batches)
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
         """Send events of local sources along the single tree."""
         self._router.route_down(batches, in_sequence(batches), None)
-        self.station.push(batches)
+        self.evaluator.push(batches)
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
@@ -360,9 +360,9 @@ class DividedDetection(Evaluator):
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
         """Events that are kept elsewhere wait for these types, up to these times."""
-        for station in self.stations:
-            station.hear_awaited(types)
-        self.grove.touch_users([name for name, _ in types])
+        for evaluator in self.evaluators:
+            evaluator.hear_awaited(types)
+        self.tree_table.touch_users([name for name, _ in types])
 
     def forget_far(self, horizon: int) -> bool:
         """Forget what a replay has brought from beyond the horizon, far ahead of the clock: it
@@ -384,7 +384,7 @@ class DividedDetection(Evaluator):
                 if is_far(name, source.floors[name]):
                     source.floors[name] = TIME_MIN
                     self.publishers.touch()
-        forgotten = [station.forget_far(is_far) for station in self.stations]
+        forgotten = [evaluator.forget_far(is_far) for evaluator in self.evaluators]
         for table in (self.fronts, self.type_marks):
             far = [name for name, time in table.items() if is_far(name, time)]
             forgotten.append(bool(far))
@@ -429,14 +429,14 @@ class DividedDetection(Evaluator):
         events come again that this broker's sinks want.
         """
         before, reached = self.trees, self._reached()
-        standing: dict[str, Processing] = {}
+        standing: dict[str, ProcessingTree] = {}
         for planned, divided in zip(plan.trees, divisions, strict=True):
             tree = before.get(planned.root)
             if tree is None or tree.generation != generation_of(planned, plan):
-                station, matching = self._station_of(tree), self._router.matching
-                tree = Processing(self._name, plan, planned, divided, station, matching)
+                evaluator, matching = self._station_of(tree), self._router.matching
+                tree = ProcessingTree(self._name, plan, planned, divided, evaluator, matching)
             standing[planned.root] = tree
-        self.grove.plant(standing)
+        self.tree_table.replace(standing)
         self._begun = frozenset(
             root for root, tree in self.trees.items() if before.get(root) is not tree
         )
@@ -453,14 +453,14 @@ class DividedDetection(Evaluator):
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
 
-    def _station_of(self, old: Processing | None) -> Station:
-        """A station for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
+    def _station_of(self, old: ProcessingTree | None) -> TreeEvaluator:
+        """An evaluator for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
         if self._by_arrival and old is not None:
-            return old.station
-        station = self._new_station()
+            return old.evaluator
+        evaluator = self._new_station()
         if old is not None:
-            station.skew = old.station.skew
-        return station
+            evaluator.skew = old.evaluator.skew
+        return evaluator
 
     def _reached(self) -> Mapping[str, int]:
         """How far this broker has the composite events of the rules that its sinks want."""
@@ -475,9 +475,9 @@ class DividedDetection(Evaluator):
         self._release(packed_parts(self._held or ()))
 
     def _follow(self, division: Division) -> None:
-        self.skew_limit.keep(station.skew for station in self.stations)
+        self.skew_limit.keep(evaluator.skew for evaluator in self.evaluators)
         self._router.follow_division(division, self._mixed)
-        self.station.follow(division)
+        self.evaluator.follow(division)
         self.part.settle()
 
     def begin_anew(
@@ -496,21 +496,21 @@ class DividedDetection(Evaluator):
         self.part.due = {name: time for name, time in due.items() if name in self._single}
         rules = [one.rule.name for one in division.rules]
         again = self._router.begin_anew(rules, self.part.due, front)
-        self.station.begin_anew()
+        self.evaluator.begin_anew()
         self._follow(division)
         self.replay_buffer.begin_anew()
         kept = list(self.replay_buffer.fitting(self._advertisements.schemas))
         held = len(self._held or ())  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
         for part in packed_parts(kept[:came]):
-            self.station.push(part, fresh=False)
+            self.evaluator.push(part, fresh=False)
         self._release(packed_parts(kept[came:]))
         routed = {RULE_SOURCE + name for name in self._routed}
         return {source: time for source, time in again.items() if source in routed}
 
     def _feed_trees(self) -> None:
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
-        self.grove.touch_all()
+        self.tree_table.touch_all()
         begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
         kept = (
             packed_parts(self.replay_buffer.fitting(self._advertisements.schemas)) if begun else ()
@@ -532,9 +532,9 @@ class DividedDetection(Evaluator):
     def take_unpublished(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
         found: set[str] = set()
-        for station in self._fed:
-            if station.missing.absent:
-                found.update(station.missing.take_unpublished())
+        for evaluator in self._fed:
+            if evaluator.missing.absent:
+                found.update(evaluator.missing.take_unpublished())
         return tuple(sorted(found)) if found else ()
 
     def commit(self, due: Mapping[str, int]) -> None:
@@ -607,7 +607,7 @@ class DividedDetection(Evaluator):
                 self._hear_publishers()
             own = self.publishers.marks
             found = self.part.advance(own, self.time(now), round(now * MICROSECONDS))
-        if self.grove.trees:
+        if self.tree_table.trees:
             if self.kinds.own:
                 found = [self._only_routed(one) for one in found]
             found += self._advance_trees(now)
@@ -618,8 +618,8 @@ class DividedDetection(Evaluator):
     def _advance_trees(self, now: float) -> Iterator[Detections]:
         before, self._clock = self._clock, self.time(now)
         if self._clock is not None or before is not None:
-            self.grove.touch_all()
-        for tree in self.grove.news:
+            self.tree_table.touch_all()
+        for tree in self.tree_table.news:
             if self.is_at_work:
                 own = self.publishers.marks
                 yield from tree.advance(own, self._clock, round(now * MICROSECONDS))
@@ -633,14 +633,14 @@ class DividedDetection(Evaluator):
     def _hear_publishers(self) -> None:
         """Local sources may say something else by now."""
         before, marks = self.publishers.marks, self.publishers.say()
-        if marks is not None and self.grove.trees:
+        if marks is not None and self.tree_table.trees:
             names = marks.keys() | before.keys()
-            self.grove.touch_users([one for one in names if marks.get(one) != before.get(one)])
+            self.tree_table.touch_users([one for one in names if marks.get(one) != before.get(one)])
 
     @property
     def front(self) -> int:
         """The greatest mark of a rule that is evaluated, or was told of, here."""
-        evaluated = (one.outlook(name) for one in self.stations for name in one.rules)
+        evaluated = (one.outlook(name) for one in self.evaluators for name in one.rules)
         own = self.own
         told = [] if own is None else [own.part.mark_of(name) for name in own.wanted]
         front: int = max([TIME_MIN, *evaluated, *self._router.marks.values(), *told])
@@ -651,7 +651,7 @@ class DividedDetection(Evaluator):
         self._router.tell_all()
         for tree in self.trees.values():
             tree.part.router.tell_all()
-        self.grove.touch_all()
+        self.tree_table.touch_all()
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""

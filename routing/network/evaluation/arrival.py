@@ -1,7 +1,7 @@
 """A broker's part where events have the times at which they come (``ordering = "arrival"``).
 
-The thesis's T-Rex evaluates events as they come; so does this station, for immediacy. There are no
-marks, and nothing waits but for what was asked for (Law 3).
+The thesis's T-Rex evaluates events as they come; so does this evaluator, for immediacy. There are
+no marks, and nothing waits but for what was asked for (Law 3).
 
 Law 1: an event that a rule here uses is stamped when it comes, later than any before it: that is
 its time to the rules, their windows and their composite events. Its own time is not looked at. What
@@ -33,8 +33,8 @@ import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch, Int64s
 from routing.messages import Forward
-from routing.network.stations.skew import SkewLimit
-from routing.network.stations.station import Station
+from routing.network.evaluation.skew import SkewLimit
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.ways.places import Division
 from routing.order import at_times, in_sequence
 from routing.partition.composites import numbered
@@ -49,8 +49,8 @@ ASKED_WITHIN_US = 10_000_000
 """Events that have waited below are asked for no later than that, or are forgotten."""
 
 
-class ArrivalStation(Station):
-    """A Station whose engine is given events as they come."""
+class ArrivalEvaluator(TreeEvaluator):
+    """A TreeEvaluator whose engine is given events as they come."""
 
     def __init__(
         self, name: str, engine: Intervals, waiting_events_max: int, limit: SkewLimit

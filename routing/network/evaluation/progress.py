@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
-from routing.network.stations.duties import NO_DUTIES, Duties
+from routing.network.evaluation.duties import NO_DUTIES, Duties
 from routing.network.tables.outlook import Outlook
 from routing.order import greatest_time, least_time
 from routing.partition.forwarder import Forwarder

@@ -31,10 +31,10 @@ from dataclasses import dataclass
 from matcher.matching import Matching
 from matcher.model import EventBatch
 from routing.messages import Flow, Forward, Plan, SinkTree, SubscriptionUpdate
+from routing.network.evaluation.router import Router
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
+from routing.network.evaluation.tree_part import TreePart
 from routing.network.recovery.dues import horizons, needed
-from routing.network.stations.router import Router
-from routing.network.stations.station import Station
-from routing.network.stations.tree_part import TreePart
 from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
@@ -57,7 +57,7 @@ def generation_of(planned: SinkTree, plan: Plan) -> Generation:
     return Generation(plan.root, plan.epoch, planned.number)
 
 
-class Processing:
+class ProcessingTree:
     """Owner of what one broker knows and does in one tree of a plan."""
 
     def __init__(
@@ -66,13 +66,13 @@ class Processing:
         plan: Plan,
         planned: SinkTree,
         division: Division,
-        station: Station,
+        evaluator: TreeEvaluator,
         matching: Matching,
     ) -> None:
         self.root, self.filters, self.mixed = planned.root, planned.filters, planned.mixed
         self.generation = generation_of(planned, plan)
         self.division = division
-        self.station = station
+        self.evaluator = evaluator
         self.rules = {one.rule.name: one for one in division.rules}
         types = {type_named(text) for text in self.filters}
         self.wanted = frozenset(
@@ -98,9 +98,9 @@ class Processing:
         self._own_used: Mapping[str, int] = {}
         """Marks of local sources, as far as they concern the tree."""
         self._front = plan.front
-        self.part = TreePart(station, self._make_router(name, matching))
+        self.part = TreePart(evaluator, self._make_router(name, matching))
         self.part.due = {name: time for name, time in plan.due if name in self.rules}
-        station.follow(division)
+        evaluator.follow(division)
 
     def _make_router(self, name: str, matching: Matching) -> Router:
         router = Router(name, matching)
@@ -146,7 +146,7 @@ class Processing:
         """Events of local sources."""
         used = [batch for batch in batches if batch.type.name in self.used]
         if used:
-            self.station.push(used)
+            self.evaluator.push(used)
 
     def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
         """Events of local sources that are kept: those that anything still due may depend on."""
@@ -160,7 +160,7 @@ class Processing:
             self._unheard -= {child}
         router = self.part.router
         if isinstance(message, Forward):
-            self.station.take(child, message, now)
+            self.evaluator.take(child, message, now)
             return
         if message.batches:
             router.pass_detected(message.batches, message.order, child)
@@ -170,7 +170,7 @@ class Processing:
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
         """Evaluate what marks allow, as TreePart.advance; at the root gives what its sinks want."""
         is_same = own is self._own and clock is None and self._clock is None
-        if is_same and not (self.station.has_news or self.part.router.has_news):
+        if is_same and not (self.evaluator.has_news or self.part.router.has_news):
             return []  # a broker is in many trees, and most inputs concern few of them
         self._clock = clock
         if own is not self._own:
@@ -187,11 +187,11 @@ class Processing:
     @property
     def has_messages(self) -> bool:
         """Whether there is anything to be sent to the father."""
-        return self._owes_word or bool(self.station.outbox.waiting) or self.part.router.has_flows
+        return self._owes_word or bool(self.evaluator.outbox.waiting) or self.part.router.has_flows
 
     def take_messages(self) -> Iterator[Forward | Flow]:
         """Give the messages to the father, once it has opened this generation (Law 2)."""
-        forwards = self.station.outbox.take()
+        forwards = self.evaluator.outbox.take()
         flows = [flow for _, flow in self.part.router.take_flows()]
         if self._owes_word and not forwards and not flows:
             yield Forward()
@@ -203,7 +203,7 @@ class Processing:
         """Give the questions to children (Law 3)."""
         if self._unheard:
             return {}
-        asked = self.station.take_asked()
+        asked = self.evaluator.take_asked()
         return {child: of for child, of in asked.items() if child in self.children}
 
 

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from matcher.model import TIME_MIN, EventBatch
 from matcher.single import packed
 from routing.messages import Forward
-from routing.network.stations.duties import NO_DUTIES, duties_of
-from routing.network.stations.progress import Progress
-from routing.network.stations.skew import (
+from routing.network.evaluation.duties import NO_DUTIES, duties_of
+from routing.network.evaluation.progress import Progress
+from routing.network.evaluation.skew import (
     JoinedInputs,
     PulledInputs,
     SkewLimit,
@@ -55,7 +55,7 @@ PACKED_MIN = 8
 """Batches that have come from which on those of one event are packed into columns."""
 
 
-class Station:
+class TreeEvaluator:
     """Owner of a broker's engine and forwarder while rules are divided."""
 
     def __init__(

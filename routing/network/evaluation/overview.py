@@ -13,11 +13,11 @@ from typing import Any
 
 from matcher.model import TIME_MIN
 from routing.network.agreement.remote_sources import RemoteSources
-from routing.network.stations.divided import DividedDetection
-from routing.network.stations.origins import Names, Origins, remote_names
-from routing.network.stations.processing import Processing
-from routing.network.stations.router import Router
-from routing.network.stations.station import Station
+from routing.network.evaluation.divided import DividedDetection
+from routing.network.evaluation.origins import Names, Origins, remote_names
+from routing.network.evaluation.processing_tree import ProcessingTree
+from routing.network.evaluation.router import Router
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.ways.places import Division
 from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
@@ -104,13 +104,15 @@ def broker_facts(
     facts: dict[str, Any] = {
         "root": router.root,
         "father": router.father,
-        "evaluates": sorted({name for station in detection.stations for name in station.rules}),
-        "forwards": detection.station.forwards,
+        "evaluates": sorted(
+            {name for evaluator in detection.evaluators for name in evaluator.rules}
+        ),
+        "forwards": detection.evaluator.forwards,
         "forwards_for": {
-            root: tree.station.forwards for root, tree in trees if tree.station.forwards
+            root: tree.evaluator.forwards for root, tree in trees if tree.evaluator.forwards
         },
         "kept": len(detection.replay_buffer),
-        "kept_below": sum(station.kept for station in detection.stations),
+        "kept_below": sum(evaluator.kept for evaluator in detection.evaluators),
         "given_up": detection.replay_buffer.given_up,
     }
     return {"network": network, **facts}
@@ -176,18 +178,18 @@ class NetworkOverview(Overview):
         ]
         return self.said({**rule, "held_by": held_by})
 
-    def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
+    def _tree(self, deployed: Deployed) -> tuple[TreeEvaluator, Division | None]:
         """The broker's part in the tree that is told of, and how the rules there are divided."""
         single, name = self._division(), deployed.rule.name
         if single is None or name in single.partition.places:
-            return self._detection.station, single
+            return self._detection.evaluator, single
         trees = [tree for _, tree in sorted(self._detection.trees.items()) if name in tree.rules]
         if not trees:
-            return self._detection.station, None if self._is_idle(deployed) else single
-        here = [tree for tree in trees if name in tree.station.rules]
+            return self._detection.evaluator, None if self._is_idle(deployed) else single
+        here = [tree for tree in trees if name in tree.evaluator.rules]
         own = [tree for tree in trees if tree.is_root]
         tree = (*own, *here, *trees)[0]
-        return tree.station, tree.division
+        return tree.evaluator, tree.division
 
     def _is_idle(self, deployed: Deployed) -> bool:
         """Whether no tree has a rule, since nobody wants it: it is for trees of sinks alone."""
@@ -218,8 +220,8 @@ class NetworkOverview(Overview):
 
     def placement(self, deployed: Deployed) -> Placement | None:
         """On which device a rule is evaluated here, where there is more than one."""
-        station, _ = self._tree(deployed)
-        return station.placement(deployed.rule.name)
+        evaluator, _ = self._tree(deployed)
+        return evaluator.placement(deployed.rule.name)
 
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that nobody in the network has advertised."""
@@ -230,8 +232,8 @@ class NetworkOverview(Overview):
     def holders(self, deployed: Deployed, now: float) -> list[Holder]:
         """Own sources, and brokers below that forward a type, with the least mark."""
         found: list[Holder] = []
-        station, _ = self._tree(deployed)
-        for name in self._types_here(deployed, station):
+        evaluator, _ = self._tree(deployed)
+        for name in self._types_here(deployed, evaluator):
             found += [
                 replace(source_holder(source, [name], now), promise=source.mark(name))
                 for source in self._detection.publishers.of(name)
@@ -239,19 +241,19 @@ class NetworkOverview(Overview):
             ]
             if name in self._detection.publishers.waited_for:
                 found.append(Holder("", (name,), "gone", TIME_MIN, stalls=True))
-            for child, mark in station.said_of(name).items():
+            for child, mark in evaluator.said_of(name).items():
                 if mark != CLOSED:
-                    stalls = now - station.heard_at(child, name) >= STALLED_AFTER_S
+                    stalls = now - evaluator.heard_at(child, name) >= STALLED_AFTER_S
                     found.append(Holder("", (name,), "linked", mark, stalls, child))
         least = min((one.promise for one in found), default=CLOSED)
         return _joined(one for one in found if one.promise == least)
 
     def pending(self, deployed: Deployed, mark: int) -> bool:
         """Whether events wait here for a rule's mark."""
-        station, _ = self._tree(deployed)
-        return station.front >= mark
+        evaluator, _ = self._tree(deployed)
+        return evaluator.front >= mark
 
-    def _types_here(self, deployed: Deployed, station: Station) -> list[str]:
+    def _types_here(self, deployed: Deployed, evaluator: TreeEvaluator) -> list[str]:
         """The types that a rule needs of sources and brokers below, through the rules here."""
         found: dict[str, None] = {}
         rules = [deployed]
@@ -262,12 +264,12 @@ class NetworkOverview(Overview):
                     rules += [
                         one
                         for one in self._deployments.defining(used.name)
-                        if one.rule.name in station.rules
+                        if one.rule.name in evaluator.rules
                     ]
         return sorted(found)
 
 
-def tree_facts(tree: Processing) -> Facts:
+def tree_facts(tree: ProcessingTree) -> Facts:
     """One tree for sinks, and how the rules there are divided."""
     return {
         "root": tree.root,

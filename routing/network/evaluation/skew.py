@@ -15,7 +15,7 @@ such types, be it through others, or that have ended. Nothing here depends on th
 publishes Temp: Smokes go on, however far.
 
 Where masters wait to be asked for, who asks is told how far what is kept has come, each quarter of
-the lead (pulled_progress). A station looks when events of a type have come that are a quarter
+the lead (pulled_progress). An evaluator looks when events of a type have come that are a quarter
 further than when it last looked, and while anything lags. How far that has come is told in steps of
 an eighth, so that few words are made of it.
 """
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from matcher.model import TIME_MIN
-from routing.network.stations.progress import Progress
+from routing.network.evaluation.progress import Progress
 from routing.partition.gate import Gate
 from routing.partition.pulling import Pull
 from routing.watermarks.ends import CLOSED
@@ -95,7 +95,7 @@ class SkewLimit:
         return found
 
     def note(self, where: TreeSkew, lags: Mapping[str, int]) -> None:
-        """The same at one station."""
+        """The same at one evaluator."""
         if lags != self._found.get(where, {}):
             self._found.pop(where, None)
             if lags:
@@ -113,8 +113,8 @@ class SkewLimit:
         return kept
 
     def keep(self, standing: Iterable[TreeSkew]) -> None:
-        """There is another plan, with these stations: what lags there does so until they look, and
-        what they have said may be lost.
+        """There is another plan, with these evaluators: what lags there does so until they look,
+        and what they have said may be lost.
         """
         found = {}
         for one in standing:
@@ -127,7 +127,7 @@ class SkewLimit:
 
 
 class TreeSkew:
-    """Looks how far apart at one station is what waits for one another."""
+    """Looks how far apart at one evaluator is what waits for one another."""
 
     def __init__(self, limit: SkewLimit) -> None:
         self._limit = limit

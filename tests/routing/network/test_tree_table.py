@@ -1,4 +1,4 @@
-"""Which trees are looked at after an input (routing.network.stations.grove)."""
+"""Which trees are looked at after an input (routing.network.evaluation.tree_table)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from networks import run, sharp, write
 from pairs import seeds
 
-from routing.network.stations.divided import DividedDetection
-from routing.network.stations.grove import Grove
-from routing.network.stations.processing import Processing
+from routing.network.evaluation.divided import DividedDetection
+from routing.network.evaluation.processing_tree import ProcessingTree
+from routing.network.evaluation.tree_table import TreeTable
 from rules.engine.engine import Detections
 
 
@@ -24,7 +24,7 @@ def test_a_tree_without_news_has_nothing_to_do(
 
     def watched(detection: DividedDetection, now: float) -> Detections | None:
         found = advance(detection, now)
-        news = detection.grove.news
+        news = detection.tree_table.news
         for root, tree in detection.trees.items():
             if tree in news:
                 looked_at[0] += 1
@@ -32,7 +32,7 @@ def test_a_tree_without_news_has_nothing_to_do(
             passed_over[0] += 1
             assert not (tree.opened and tree.has_messages), (seed, root)
             if detection.is_at_work:  # else it has news again when that changes
-                assert not tree.station.has_news, (seed, root)
+                assert not tree.evaluator.has_news, (seed, root)
                 assert not tree.take_asked(), (seed, root)
         return found
 
@@ -46,11 +46,11 @@ def test_a_tree_without_news_has_nothing_to_do(
 
 def test_fewer_trees_may_stand_while_others_have_news() -> None:
     """A plan comes with what has come of the trees before it."""
-    one, two = (cast(Processing, SimpleNamespace(used=frozenset({"A"}))) for _ in range(2))
-    grove = Grove()
-    grove.plant({"b1": one, "b2": two})
-    grove.touch_users(["A"])
-    grove.plant({"b2": two})
-    assert grove.news == [two]
-    grove.plant({})
-    assert grove.news == []
+    one, two = (cast(ProcessingTree, SimpleNamespace(used=frozenset({"A"}))) for _ in range(2))
+    tree_table = TreeTable()
+    tree_table.replace({"b1": one, "b2": two})
+    tree_table.touch_users(["A"])
+    tree_table.replace({"b2": two})
+    assert tree_table.news == [two]
+    tree_table.replace({})
+    assert tree_table.news == []

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from routing.network.stations.processing import Processing
+from routing.network.evaluation.processing_tree import ProcessingTree
 
 
-class Grove:
+class TreeTable:
     """Owner of one broker's trees, by root."""
 
     def __init__(self) -> None:
-        self.trees: Mapping[str, Processing] = {}
-        self._in_order: Sequence[Processing] = ()
+        self.trees: Mapping[str, ProcessingTree] = {}
+        self._in_order: Sequence[ProcessingTree] = ()
         self._places: dict[str, int] = {}
         """By root, the tree's place in that order."""
         self._users: dict[str, list[int]] = {}
@@ -28,7 +28,7 @@ class Grove:
         self._news: set[int] = set()
         """The places of the trees that have news."""
 
-    def plant(self, trees: Mapping[str, Processing]) -> None:
+    def replace(self, trees: Mapping[str, ProcessingTree]) -> None:
         """Replace the trees by these."""
         self.trees = trees
         self._in_order = tuple(trees.values())
@@ -54,7 +54,7 @@ class Grove:
             self._news.update(self._users.get(name, ()))
 
     @property
-    def news(self) -> Sequence[Processing]:
+    def news(self) -> Sequence[ProcessingTree]:
         """The trees that have news."""
         in_order = self._in_order
         return [in_order[place] for place in sorted(self._news)] if self._news else []
