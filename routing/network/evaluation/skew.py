@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 from matcher.model import TIME_MIN
 from routing.network.evaluation.progress import Progress
-from routing.partition.gate import Gate
+from routing.partition.pull_buffer import PullBuffer
 from routing.partition.pulling import Pull
 from routing.watermarks.ends import CLOSED
 
@@ -53,11 +53,11 @@ class JoinedInputs:
 
 @dataclass(frozen=True, slots=True)
 class PulledInputs:
-    """Types that wait behind a gate for masters."""
+    """Types that wait in a buffer until masters ask for them."""
 
     rule: str
     types: frozenset[str]
-    gate: Gate
+    buffer: PullBuffer
     pull: Pull
 
     def come_to(self, progress: Progress, before: int | None) -> int | None:
@@ -65,7 +65,7 @@ class PulledInputs:
         as far again before a new one is told of itself (pulls). None where nothing has come.
         """
         begun = progress.begun(self.types)
-        return None if begun >= CLOSED else max(self.gate.horizon, begun) + 2 * self.pull.reach
+        return None if begun >= CLOSED else max(self.buffer.horizon, begun) + 2 * self.pull.reach
 
 
 WaitingInputs: TypeAlias = JoinedInputs | PulledInputs

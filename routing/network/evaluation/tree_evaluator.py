@@ -368,13 +368,13 @@ class TreeEvaluator:
             if name not in self._ending:
                 yield JoinedInputs(name, self._duties.uses[name] - {TIMER.name}, one.begin)
         for name, evaluation in self._forwarder.evaluations.items():
-            fragment, gate = evaluation.fragment, evaluation.gate
+            fragment, buffer = evaluation.fragment, evaluation.buffer
             if name in self._ending:
                 continue
             if evaluation.binds:
                 yield JoinedInputs(name, evaluation.binds, evaluation.since)
-            if gate is not None and fragment.pull is not None:
-                yield PulledInputs(name, fragment.kept, gate, fragment.pull)
+            if buffer is not None and fragment.pull is not None:
+                yield PulledInputs(name, fragment.kept, buffer, fragment.pull)
 
     @property
     def _together(self) -> Iterator[frozenset[str]]:

@@ -1,4 +1,4 @@
-"""Gates: events of a rule's slave types that a node keeps until they are asked for (thesis 7.3.7).
+"""Pull buffer: events of a rule's slave types, kept until they are asked for (thesis 7.3.7).
 
 Law 1: an event is let through once it lies in a window around a span of masters that was asked for,
 be it there already or still to come, and has the values that must be equal to theirs. Example: the
@@ -146,7 +146,7 @@ class _Kept:
     latest: int
 
 
-class Gate:
+class PullBuffer:
     """The events that one rule's fragment keeps."""
 
     def __init__(self, pull: Pull, names: Iterable[str]) -> None:
