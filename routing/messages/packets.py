@@ -51,7 +51,8 @@ Routed: TypeAlias = LinkStates | Carried
 
 
 class Packet(Struct, frozen=True, gc=False):
-    """Message number ``sequence`` of a link, counted from 1 for each pair of lives, its ``tag``.
+    """Message number ``sequence`` of a link, counted from 1 for each pair of incarnations, its
+    ``tag``.
 
     ``acknowledged``: the sender has everything up to that number of the other direction.
     """

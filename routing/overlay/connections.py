@@ -8,11 +8,11 @@ Law 2: a link that this broker was told of (``add``) stays, and is greeted until
 any other is forgotten when it is lost. A channel without a link waits for its neighbour.
 
 Law 3: a name is one broker's. Whoever greets with that of a neighbour that is up, but in another
-life, is refused: it is another broker, or the neighbour has restarted, and may come back once its
-former life has been silent for long enough.
+incarnation, is refused: it is another broker, or the neighbour has restarted, and may come back
+once its former incarnation has been silent for long enough.
 
 Law 4: a channel that is given up takes what it kept with it, so whatever follows it here begins
-in a later life (routing.overlay.channel, Law 1).
+in a later incarnation (routing.overlay.channel, Law 1).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Connections:
         """The links that this broker was told of (Law 2)."""
         self._named: dict[str, Channel] = {}
         """By neighbour, whether it is up or not."""
-        self._life = config.life
+        self._incarnation = config.incarnation
         self.touched: list[Channel] = []
         """As ``take_touched`` would give, but each as often as something has happened to it."""
 
@@ -63,7 +63,7 @@ class Connections:
         self._told.add(peer)
         channel = self._channels.get(peer)
         if channel is None:
-            channel = self._channels[peer] = Channel(peer, self._config, now, self._life)
+            channel = self._channels[peer] = Channel(peer, self._config, now, self._incarnation)
         return channel
 
     def lose(self, peer: Peer, now: float, reason: str = "the link broke") -> None:
@@ -97,7 +97,11 @@ class Connections:
         if channel is None:
             channel = here if here is not None and not here.neighbour else self._open(peer, now)
             self._named[hello.name] = channel
-        elif channel is not here and channel.is_up and hello.life != channel.neighbours_life:
+        elif (
+            channel is not here
+            and channel.is_up
+            and hello.incarnation != channel.neighbours_incarnation
+        ):
             reason = f"a broker named {hello.name!r} is linked already"
             raise ProtocolError(Code.NAME_TAKEN, reason)
         if here is not None and here is not channel:
@@ -125,7 +129,7 @@ class Connections:
 
     def _open(self, peer: Peer, now: float) -> Channel:
         self._make_room()
-        return Channel(peer, self._config, now, self._life)
+        return Channel(peer, self._config, now, self._incarnation)
 
     def _make_room(self) -> None:
         """For one neighbour more: one that has no link is given up for it."""
@@ -158,4 +162,4 @@ class Connections:
         """Law 4."""
         if self._named.get(channel.neighbour) is channel:
             del self._named[channel.neighbour]
-        self._life = max(self._life, channel.life + 1)
+        self._incarnation = max(self._incarnation, channel.incarnation + 1)

@@ -4,8 +4,8 @@ Law 1: of each broker the state with the greatest version counts. What is new to
 on to all its neighbours but those that are known to have it; who tells something old is told the
 newer. News wait a moment (``flood_s``) and travel together.
 
-Law 2: a broker's versions start from its life, its starting time, and count up, so a restarted
-broker is believed; one that meets a greater version of itself goes on above that.
+Law 2: a broker's versions start from its incarnation, its starting time, and count up, so a
+restarted broker is believed; one that meets a greater version of itself goes on above that.
 
 Law 3: at most ``nodes_max`` brokers are remembered; states of further ones are dropped, counted.
 Who has been out of reach for ``forget_s`` is forgotten.
@@ -30,13 +30,14 @@ class LinkStateDatabase:
 
     def __init__(self, config: OverlayConfig) -> None:
         self._config = config
-        self._states = {config.name: LinkState(config.name, config.life)}
+        self._states = {config.name: LinkState(config.name, config.incarnation)}
         self._news: dict[str, dict[str, None]] = {}
         self._missed: dict[str, float] = {}
         """Since when a broker has been out of reach, in seconds."""
         self.refused = 0
         self.surpassed = 0
-        """The greatest version or epoch of its own that it has met, of an earlier life (Law 2)."""
+        """The greatest version or epoch of its own that it has met, of an earlier incarnation (Law
+        2)."""
         self.surpasses = 0
         """How often that was; again and again, and it is another broker that speaks."""
 

@@ -13,9 +13,9 @@ much waits at b2 for b3, which wants Temp: sources of Temp get no more credit.
 What else holds up: a sink that is full and chose to block, as at its own broker (serving.credit,
 Law 3), and what lags here, own sources too (evaluation.skew).
 
-Law 3: what was said holds for as long as the lives of both ends of a link. It is said again when it
-is another, and counts while the neighbour is one in the tree. The link is back, and b2 has started
-anew: what it said before counts no more.
+Law 3: what was said holds for as long as the incarnations of both ends of a link. It is said again
+when it is another, and counts while the neighbour is one in the tree. The link is back, and b2 has
+started anew: what it said before counts no more.
 """
 
 from __future__ import annotations

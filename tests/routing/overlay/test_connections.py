@@ -30,11 +30,11 @@ class Exchange:
         self.open: dict[tuple[str, bytes], tuple[str, bytes]] = {}
         """By (broker, link), the far end of a connection."""
         self._connections = 0
-        self._lives = 0
+        self._incarnations = 0
 
-    def start(self, name: str, *links: str, life: int = 0, **options: float) -> Overlay:
-        self._lives += 1
-        config = OverlayConfig(name, life or self._lives, **options)  # type: ignore[arg-type]
+    def start(self, name: str, *links: str, incarnation: int = 0, **options: float) -> Overlay:
+        self._incarnations += 1
+        config = OverlayConfig(name, incarnation or self._incarnations, **options)  # type: ignore[arg-type]
         node = self.nodes[name] = self.mesh.parties[name] = Overlay(config, self.mesh.now)  # type: ignore[assignment]
         for far in links:
             node.add_link(b"\0to " + far.encode(), self.mesh.now)
@@ -324,7 +324,7 @@ def test_a_neighbour_without_a_link_makes_room_for_another() -> None:
         assert exchange.nodes["a"].neighbours.keys() == {name}
         exchange.kill(name)
         exchange.run(5)
-    exchange.start("b", "a", life=1)  # its clock has gone back, and it was given up here
+    exchange.start("b", "a", incarnation=1)  # its clock has gone back, and it was given up here
     exchange.run(5)
     exchange.agree()
 
