@@ -1,6 +1,6 @@
 """Agreement of the brokers of a tree, as this one was last told, and what follows from it.
 
-It is told by the root and taken over whole (knowing, planning); at the root it is what is told
+It is told by the root and taken over whole (catalog_sync, planning); at the root it is what is told
 next.
 """
 
