@@ -128,10 +128,10 @@ class Configuration:
         forget_s: float = self.values["forget_s"]
         return forget_s
 
-    def overlay(self, life: int) -> OverlayConfig:
-        """The part of the overlay, for a broker that starts at ``life`` microseconds."""
+    def overlay(self, incarnation: int) -> OverlayConfig:
+        """The part of the overlay, for a broker that starts at ``incarnation`` microseconds."""
         names = ("name", "heartbeat_s", "heartbeats_missed_max", "forget_s")
-        return OverlayConfig(life=life, **{name: self.values[name] for name in names})
+        return OverlayConfig(incarnation=incarnation, **{name: self.values[name] for name in names})
 
     @property
     def node(self) -> NodeConfig:

@@ -21,7 +21,7 @@ import networkx as nx
 
 from matcher.model import EventType
 from routing.network.brokers.broker import Broker
-from routing.network.stations.processing import Processing
+from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.tables.covering import maximal_of_type
 from routing.network.tables.filters import type_of
 from routing.serving.deployment import Deployed
@@ -137,11 +137,11 @@ def _plan_of(broker: Broker) -> tuple[str, int, int] | None:
 
 def _check_types(part: Part, root: Broker) -> Iterator[str]:
     """The root knows the types of the sources that are there, and those that rules speak of."""
-    rules = root.ground.deployments.rules
+    rules = root.context.deployments.rules
     needed = {schema.name for one in rules for schema in one.mentions}
     for source in part.sources:
         needed.update(one.name for one in source.advertised)
-    known = root.ground.advertisements.schemas.keys()
+    known = root.context.advertisements.schemas.keys()
     for name in sorted(needed - known):
         yield f"broker {part.root}: type {name} is advertised, or used by a rule, and not known"
     if part.is_whole:  # what others publish that are out of reach stays known
@@ -151,7 +151,7 @@ def _check_types(part: Part, root: Broker) -> Iterator[str]:
 
 def _check_rules(part: Part, root: Broker) -> Iterator[str]:
     if part.rules is not None:
-        known = {_rule(one) for one in root.ground.deployments.in_force}
+        known = {_rule(one) for one in root.context.deployments.in_force}
         for name, version, _ in sorted(part.rules - known, key=str):
             yield f"broker {part.root}: rule {name}, version {version}, is deployed, and not known"
         for name, version, _ in sorted(known - part.rules, key=str):
@@ -164,8 +164,8 @@ def _rule(deployed: Deployed) -> tuple[str, int, int | None]:
 
 def _check_known(name: str, broker: Broker, root: Broker) -> Iterator[str]:
     """Every broker knows what the root knows."""
-    own, others = broker.ground, root.ground
-    if broker.agreed.known != root.agreed.known:
+    own, others = broker.context, root.context
+    if broker.agreed.catalog != root.agreed.catalog:
         yield f"broker {name}: it was told something else than the root knows"
     schemas, right = own.advertisements.schemas, others.advertisements.schemas
     for one in sorted(schemas.keys() | right.keys()):
@@ -174,7 +174,7 @@ def _check_known(name: str, broker: Broker, root: Broker) -> Iterator[str]:
     rules, in_force = map(_rule, own.deployments.rules), map(_rule, others.deployments.rules)
     for rule, version, _ in sorted(set(rules) ^ set(in_force), key=str):
         yield f"broker {name}: rule {rule}, version {version}, is not known as at the root"
-    homes = dict(broker.agreed.known.homes).get(name, ())
+    homes = dict(broker.agreed.catalog.homes).get(name, ())
     if set(homes) != set(own.detection.publishers.types):
         here = ", ".join(own.detection.publishers.types)
         yield f"broker {name}: {here} is published here, by what is known {', '.join(homes)}"
@@ -190,7 +190,7 @@ def _check_sources(part: Part, name: str, broker: Broker) -> Iterator[str]:
     }
     known = {
         one.name: set(one.floors)
-        for one in broker.ground.sources
+        for one in broker.context.sources
         if one.standing is not SourceState.CLOSED and one.floors  # one that was refused has none
     }
     for one in sorted(expected.keys() | known.keys() if part.is_whole else expected):
@@ -201,7 +201,7 @@ def _check_sources(part: Part, name: str, broker: Broker) -> Iterator[str]:
 
 def _check_sinks(part: Part, name: str, broker: Broker) -> Iterator[str]:
     """A broker knows what its own sinks have subscribed to."""
-    expected, known = sorted(_own_texts(part, name)), sorted(broker.ground.filters)
+    expected, known = sorted(_own_texts(part, name)), sorted(broker.context.filters)
     for text in sorted({*expected, *known}):
         if expected.count(text) != known.count(text):
             found = f"{known.count(text)} of {expected.count(text)} subscriptions"
@@ -211,7 +211,7 @@ def _check_sinks(part: Part, name: str, broker: Broker) -> Iterator[str]:
 def _own_texts(part: Part, name: str) -> Iterator[str]:
     sinks = [sink for sink in part.sinks if sink.broker.name == name]
     if any(sink.refusals for sink in sinks):
-        yield from part.brokers[name].ground.filters  # what did not fit its type has ended
+        yield from part.brokers[name].context.filters  # what did not fit its type has ended
         return
     for sink in sinks:
         yield from sink.filters
@@ -224,7 +224,7 @@ def _check_wants(part: Part) -> Iterator[str]:
     """Each broker knows of each neighbour in the tree what somebody wants beyond it."""
     found: dict[tuple[str, str], Filters] = {}
     for name, broker in part.brokers.items():
-        router = broker.ground.router
+        router = broker.context.router
         if router.branches.keys() != router.partners:
             yield f"broker {name}: not all neighbours in the tree follow the same plan"
         for neighbour, branch in router.branches.items():
@@ -251,11 +251,11 @@ def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters
     broker, texts = part.brokers[name], dict[str, set[str]]()
     for text in _own_texts(part, name):
         texts.setdefault(type_of(text), set()).add(text)
-    for other in broker.ground.router.branches:
+    for other in broker.context.router.branches:
         if other != to and other in part.brokers:
             for one, wanted in _wanted(part, other, name, found).items():
                 texts.setdefault(one, set()).update(wanted)
-    schemas: Mapping[str, EventType] = broker.ground.advertisements.schemas
+    schemas: Mapping[str, EventType] = broker.context.advertisements.schemas
     made = {one: maximal_of_type(tuple(sorted(of)), schemas.get(one)) for one, of in texts.items()}
     found[name, to] = made
     return made
@@ -264,14 +264,14 @@ def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters
 # --- trees of brokers with sinks ---
 
 
-def trees_of(broker: Broker) -> Iterator[tuple[str, Processing]]:
+def trees_of(broker: Broker) -> Iterator[tuple[str, ProcessingTree]]:
     """A broker's parts in the trees of sinks, by the roots of these."""
-    yield from broker.ground.detection.trees.items()
+    yield from broker.context.detection.trees.items()
 
 
 def check_trees(part: Part) -> Iterator[str]:
     """Fathers and children of the trees of sinks agree, and make trees."""
-    trees: dict[str, dict[str, Processing]] = {}
+    trees: dict[str, dict[str, ProcessingTree]] = {}
     for name, broker in part.brokers.items():
         for root, tree in trees_of(broker):
             trees.setdefault(root, {})[name] = tree
@@ -279,7 +279,7 @@ def check_trees(part: Part) -> Iterator[str]:
         yield from _check_tree(part, root, own)
 
 
-def _check_tree(part: Part, root: str, own: Mapping[str, Processing]) -> Iterator[str]:
+def _check_tree(part: Part, root: str, own: Mapping[str, ProcessingTree]) -> Iterator[str]:
     told = f"the tree for the sinks of {root}"
     if root not in own or len({(one.generation, one.filters) for one in own.values()}) > 1:
         yield f"{told} is not the same for all its brokers"

@@ -408,7 +408,7 @@ def check_buffers(outcome: Outcome) -> Iterator[str]:
         return
     for name, host in outcome.experiment.brokers.items():
         if host.is_running:
-            for sink in host.broker.ground.sinks:
+            for sink in host.broker.context.sinks:
                 if sink.queued:
                     yield f"broker {name}: {sink.queued} events still wait for sink {sink.name}"
     for source in outcome.experiment.sources:

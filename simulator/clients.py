@@ -21,7 +21,7 @@ from routing.config import SessionConfig
 from routing.conversation import State
 from routing.effects import BROKER, Peer
 from routing.messages import Code, Confirmed, Delivery, Refused, Rejected
-from routing.network.stations.divided import OUT_OF_REACH
+from routing.network.evaluation.divided import OUT_OF_REACH
 from routing.order import greatest_time
 from routing.session import Lost, Result, Session
 from simulator.due import Due

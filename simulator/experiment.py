@@ -142,7 +142,7 @@ class Experiment(Network):
 
     def _has_been_told(self, place: int) -> bool:
         """Whether what brokers have in the end tells if a step without an answer was done."""
-        in_force = self._running()[0].broker.ground.deployments.in_force
+        in_force = self._running()[0].broker.context.deployments.in_force
         asked, removed = self._rulesets[place], self._steps[place].removed
         if asked is not None:
             return self.book.conclude(asked, in_force, self._last_of)
@@ -169,7 +169,7 @@ class Experiment(Network):
 
     @property
     def _is_expecting(self) -> bool:
-        """Whether some broker gives its clients time to come back (stations.publishers, Law 2)."""
+        """Whether some broker gives its clients time to come back (publishers, Law 2)."""
         return any(host.broker.expects_clients for host in self._running())
 
     def _news(self) -> tuple[int, ...]:

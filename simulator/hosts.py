@@ -306,13 +306,13 @@ class BrokerHost:
             lose()
 
     def _failure(self, forgets: bool) -> Failure:
-        ground = self.broker.ground
-        kept = tuple(batch for batches in ground.detection.ledger for batch in batches)
+        context = self.broker.context
+        kept = tuple(batch for batches in context.detection.replay_buffer for batch in batches)
         complete = {
             sink.peer: TIME_MIN
             if sink.queued
-            else min(map(ground.detection.due_mark, sink.rules), default=TIME_MIN)
-            for sink in ground.sinks
+            else min(map(context.detection.due_mark, sink.rules), default=TIME_MIN)
+            for sink in context.sinks
         }
         return Failure(self._simulation.now, kept if forgets else None, complete)
 

@@ -1,14 +1,15 @@
 """Losses with a broker that fails and has clients, and the results that may lack by them.
 
 What a broker alone had is gone with its memory: the events that it had acknowledged and that were
-still needed (its ledger). And with the links of its clients go the subscriptions of its sinks, even
-where the broker goes on with all that it knew: of such a failure Law 2 alone speaks. Nothing else
-may differ from what the oracle says.
+still needed (its replay buffer). And with the links of its clients go the subscriptions of its
+sinks, even where the broker goes on with all that it knew: of such a failure Law 2 alone speaks.
+Nothing else may differ from what the oracle says.
 
 Law 1: of a published event that the broker had kept, and of a composite one that depends on such an
 event, or would, within the reach of its rule, nobody can say whether it comes to a sink, but that
-it does not come twice. What was delivered before the broker failed is as it must be. (A ledger is
-looked through once it has some thousand events. Before that it has all of its sources' events.)
+it does not come twice. What was delivered before the broker failed is as it must be. (A replay
+buffer is looked through once it has some thousand events. Before that it has all of its sources'
+events.)
 
 Law 2: a sink of that broker subscribes anew. It may miss what is published or found before that is
 in force, beyond the instant up to which it had got all; and what it had got may come again, once

@@ -239,10 +239,10 @@ class Network:
             config = replace(config, delivery_events_max=scenario.delivery_events_max)
 
         def make(now: float) -> Broker:
-            life = 1 + round((now - self.simulation.start) * MICROSECONDS)
+            incarnation = 1 + round((now - self.simulation.start) * MICROSECONDS)
             overlay = OverlayConfig(
                 name,
-                life,
+                incarnation,
                 heartbeat_s=scenario.heartbeat_s,
                 forget_s=scenario.forget_s,
             )

@@ -35,7 +35,7 @@ from routing.config import Ordering
 from routing.effects import Peer
 from routing.messages import WhenFull
 from routing.network.brokers.broker import Broker
-from routing.network.stations.station import Station
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.serving.deployment import Deployed
 from rules.pattern import TIMER
 from simulator.agreement import check_tables, check_trees, parts_of, trees_of
@@ -140,16 +140,16 @@ class Watch:
         for what, held, most in _held_by(broker):
             if held > most:
                 yield f"broker {host.name}: more {what} than the {most} that are allowed"
-        ledger, ground = broker.ground.detection.ledger, broker.ground
-        if len(ledger) > ledger.events_max and len(list(ledger)) > 1:
+        replay_buffer, context = broker.context.detection.replay_buffer, broker.context
+        if len(replay_buffer) > replay_buffer.events_max and len(list(replay_buffer)) > 1:
             yield f"broker {host.name}: more events of own sources are kept than may be"
         sources = len(self._network.sources)
-        for sink in ground.sinks:
+        for sink in context.sinks:
             most = 0
             if sink.when_full is WhenFull.BLOCK:
                 if sink.rules:
                     continue  # nothing bounds what rules make of what is still under way
-                most = sources * ground.config.publish_credit
+                most = sources * context.config.publish_credit
             if sink.excess > most:
                 yield f"broker {host.name}: the queue of sink {sink.name} is longer than its limit"
 
@@ -199,8 +199,8 @@ def _agreed_on(network: Network) -> Iterator[Any]:
             broker = host.broker
             yield broker
             yield broker.agreed.plan
-            yield broker.agreed.known
-            yield broker.ground.sinks.version
+            yield broker.agreed.catalog
+            yield broker.context.sinks.version
     for lanes in network.lanes.values():
         yield lanes[0].is_cut
 
@@ -212,21 +212,21 @@ def _marks_of(broker: Broker, sinks: Collection[Peer | None]) -> Iterator[tuple[
     """All marks of a broker, of its sinks those of these: what they are, and within what they do
     not go back.
     """
-    ground, plan = broker.ground, broker.agreed.plan
-    detection, router = ground.detection, ground.router
-    for source in ground.sources:
+    context, plan = broker.context, broker.agreed.plan
+    detection, router = context.detection, context.router
+    for source in context.sources:
         if source.is_open:
             yield "the promise of source", ((source, source.peer), {source.name: source.promise})
-    if ground.config.ordering is Ordering.ARRIVAL:
+    if context.config.ordering is Ordering.ARRIVAL:
         return  # there are none: everything is evaluated when it comes
-    yield from _marks_in_tree("the single tree", detection.station, plan)
+    yield from _marks_in_tree("the single tree", detection.evaluator, plan)
     for root, tree in trees_of(broker):
-        yield from _marks_in_tree(f"the tree of {root}", tree.station, tree)
+        yield from _marks_in_tree(f"the tree of {root}", tree.evaluator, tree)
     found = {"type": detection.type_marks, "the last event of type": detection.fronts}
     for what, marks in found.items():
         yield f"the mark in the network of {what}", ((), dict(marks))
     epoch = "root" if router.is_root else router.epoch
-    for sink in ground.sinks:
+    for sink in context.sinks:
         if sink.peer not in sinks:
             continue
         # What nobody here wants any more may begin anew for whoever wants it next.
@@ -245,24 +245,24 @@ def _is_supplied(broker: Broker, deployed: Deployed) -> bool:
         return False
     published = {TIMER.name}
     published.update(*(types for _, _, types in plan.nodes), *(types for _, types in plan.absent))
-    return broker.ground.deployments.needs(deployed.rule.name) <= published
+    return broker.context.deployments.needs(deployed.rule.name) <= published
 
 
 def _told(deployed: Deployed) -> str:
     return f"{deployed.name}, version {deployed.version} since {deployed.since}"
 
 
-def _marks_in_tree(tree: str, station: Station, plan: Any) -> Iterator[tuple[str, Marks]]:
-    yield f"the mark in {tree} of type", ((station,), station.type_marks)
-    yield f"what has gone up in {tree} of type", ((station, plan), station.forwarded)
-    outlooks = {name: station.outlook(name) for name in station.rules}
-    yield f"the outlook in {tree} of rule", ((station, plan), outlooks)
+def _marks_in_tree(tree: str, evaluator: TreeEvaluator, plan: Any) -> Iterator[tuple[str, Marks]]:
+    yield f"the mark in {tree} of type", ((evaluator,), evaluator.type_marks)
+    yield f"what has gone up in {tree} of type", ((evaluator, plan), evaluator.forwarded)
+    outlooks = {name: evaluator.outlook(name) for name in evaluator.rules}
+    yield f"the outlook in {tree} of rule", ((evaluator, plan), outlooks)
 
 
 def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
     """The buffers of a broker, each with its size and its bound."""
-    ground, overlay = broker.ground, broker.overlay
-    config, links = ground.config, overlay.config
+    context, overlay = broker.context, broker.overlay
+    config, links = context.config, overlay.config
     for channel in overlay.links.values():
         neighbour = channel.neighbour
         yield f"messages for {neighbour}", channel.buffered, links.buffer_max
@@ -272,12 +272,12 @@ def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
     # What a message brings is remembered whole.
     most = 2 * (config.repeat_ids_max + config.publish_credit)
     yield "ids of events remembered", broker.remembered, most
-    for source in ground.sources:
+    for source in context.sources:
         yield f"credit of source {source.name}", source.outstanding, config.publish_credit
         yield f"types of source {source.name}", len(source.floors), config.types_max
-    for station in ground.detection.stations:
-        if station.missing.absent:
-            waiting = sum(station.missing.waiting.values())
+    for evaluator in context.detection.evaluators:
+        if evaluator.missing.absent:
+            waiting = sum(evaluator.missing.waiting.values())
             yield "events waiting for a type", waiting, config.waiting_events_max
 
 

@@ -11,26 +11,26 @@ from typing import Any
 from matcher.model import Event, EventBatch
 from matcher.times import seconds_text
 from routing.messages import (
-    Amended,
     Answered,
     Asked,
     Awaited,
     Awakening,
-    Claimed,
+    Catalog,
+    CatalogDelta,
     Flow,
     Forward,
     Heartbeat,
     Hold,
-    Known,
     LinkAck,
     LinkStates,
+    NameContested,
     Need,
     Opened,
     Plan,
     Refused,
     RuleFacts,
     Shared,
-    Want,
+    SubscriptionUpdate,
 )
 
 FAR = 2**61
@@ -86,13 +86,13 @@ def _link_states(message: LinkStates) -> Iterator[str]:
             yield from (f"{name} has the father {father}" for name, father in one.fathers)
 
 
-def _known(message: Known) -> Iterator[str]:
+def _catalog(message: Catalog) -> Iterator[str]:
     yield from _some("types", (one.name for one in message.types))
     yield from _some("rules", map(_rule, message.rules))
     yield from _some("brokers", (name for name, _ in message.homes))
 
 
-def _amended(message: Amended) -> Iterator[str]:
+def _delta(message: CatalogDelta) -> Iterator[str]:
     yield from _some("types", (item[0] for _, item in message.types[1]))
     yield from _some("rules", (_rule(item) for _, item in message.rules[1]))
     for what, (gone, come) in (("type", message.types), ("rule", message.rules)):
@@ -115,7 +115,7 @@ def _some(what: str, names: Iterable[str]) -> Iterator[str]:
         yield f"{what} {found}"
 
 
-def _want(message: Want) -> Iterator[str]:
+def _update(message: SubscriptionUpdate) -> Iterator[str]:
     yield from message.filters
     yield from (f"no more {text}" for text in message.gone)
     if not message.filters and not message.gone:
@@ -172,20 +172,20 @@ def _shared(message: Shared) -> Iterator[str]:
 
 
 _WORDS: Mapping[type, Callable[[Any], Iterable[str]]] = {
-    Amended: _amended,
+    CatalogDelta: _delta,
     Answered: _answered,
     Asked: lambda message: [type(message.request).__name__, f"from {message.path[0]}"],
     Awaited: lambda message: _marks(message.types),
     Awakening: _awakening,
-    Claimed: lambda message: [f"{message.name} at {message.home}"],
+    NameContested: lambda message: [f"{message.name} at {message.home}"],
     Flow: _flow,
     Forward: _forward,
     Hold: _hold,
-    Known: _known,
+    Catalog: _catalog,
     LinkStates: _link_states,
     Need: lambda message: [message.what.value, *message.names],
     Opened: lambda message: (f"the tree of {root}" for root, _ in message.trees),
     Plan: _plan,
     Shared: _shared,
-    Want: _want,
+    SubscriptionUpdate: _update,
 }

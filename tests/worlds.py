@@ -184,8 +184,8 @@ class Simulated(World):
             config = NodeConfig(
                 name=name, heartbeat_s=HEARTBEAT_S, wall_clock=False, matching=self.matching
             )
-            life, forget_s = 1 + round(now * 1e6), self.forget_s
-            overlay = OverlayConfig(name, life, heartbeat_s=HEARTBEAT_S, forget_s=forget_s)
+            incarnation, forget_s = 1 + round(now * 1e6), self.forget_s
+            overlay = OverlayConfig(name, incarnation, heartbeat_s=HEARTBEAT_S, forget_s=forget_s)
             engine = rules.engine.make("naive")
             return Broker(config, overlay, engine, strategy.make(self.strategy), now)
 

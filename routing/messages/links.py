@@ -18,15 +18,15 @@ class LinkHello:
     """A broker greets a neighbour, or answers its greeting.
 
     ``number`` counts greetings, from 1, and is 0 in an answer; ``answers`` is the number of what is
-    answered, and 0 in a greeting. ``life`` is a number that grows whenever the sender forgets what
-    it knew of this link: its starting time. ``knows`` is the neighbour's life that it has heard of
-    (0: none), ``received`` the last packet that it has, in order, of those that this life sent to
-    that one. ``terms`` name what all brokers of a network must share.
+    answered, and 0 in a greeting. ``incarnation`` is a number that grows whenever the sender
+    forgets what it knew of this link: its starting time. ``knows`` is the neighbour's incarnation
+    that it has heard of (0: none), ``received`` the last packet that it has, in order, of those
+    that this incarnation sent to that one. ``terms`` name what all brokers of a network must share.
     """
 
     version: Number
     name: Name
-    life: Sequence
+    incarnation: Sequence
     knows: Sequence
     received: Sequence
     answers: Number
@@ -43,7 +43,7 @@ class LinkAck(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, 
 
 
 class LinkState(Struct, array_like=True, frozen=True, order=True):
-    """One broker's word of itself to the whole network, by floods; the newest version counts.
+    """One broker's word of itself to the whole network, by flooding; the newest version counts.
 
     ``neighbours`` are pairs of name and delay, in order. ``epoch`` is that of the tree of which
     the broker, taking itself for the centre, is the root (0: of none), ``fathers`` pairs of name

@@ -11,23 +11,23 @@ from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
 from routing.messages.links import LinkAck, LinkHello, LinkStates
 from routing.messages.plans import Committed, Need, Pause, Plan, Report, Survey
 from routing.messages.telling import (
-    Amended,
     Answered,
     Asked,
     Awaited,
-    Claimed,
+    Catalog,
+    CatalogDelta,
     Hold,
-    Known,
-    Want,
-    Wanted,
+    NameContested,
+    SubscriptionAck,
+    SubscriptionUpdate,
 )
 from routing.messages.values import Sequence, Tag
 
 Carried: TypeAlias = (
-    Known
-    | Amended
-    | Want
-    | Wanted
+    Catalog
+    | CatalogDelta
+    | SubscriptionUpdate
+    | SubscriptionAck
     | Flow
     | Asked
     | Answered
@@ -38,7 +38,7 @@ Carried: TypeAlias = (
     | Awakening
     | Awaited
     | Hold
-    | Claimed
+    | NameContested
     | Need
     | Survey
     | Committed
@@ -51,7 +51,8 @@ Routed: TypeAlias = LinkStates | Carried
 
 
 class Packet(Struct, frozen=True, gc=False):
-    """Message number ``sequence`` of a link, counted from 1 for each pair of lives, its ``tag``.
+    """Message number ``sequence`` of a link, counted from 1 for each pair of incarnations, its
+    ``tag``.
 
     ``acknowledged``: the sender has everything up to that number of the other direction.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from matcher.model import TIME_MIN
-from routing.messages.telling import Known
+from routing.messages.telling import Catalog
 from routing.messages.values import Delay, Name, Sequence, Text, Time
 
 
@@ -81,7 +81,7 @@ class Report:
     rules: tuple[tuple[Name, Time], ...] = ()
     due: tuple[tuple[Name, Time], ...] = ()
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...] = ()
-    known: tuple[Known, ...] = ()
+    known: tuple[Catalog, ...] = ()
     wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
     front: Time = TIME_MIN
     ended: tuple[tuple[Name, Time], ...] = ()

@@ -40,8 +40,8 @@ class RuleFacts(Struct, array_like=True, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """The root's knowledge: all event types, and all rules in their order (E4).
+class Catalog:
+    """The root's catalog: all event types, and all rules in their order (E4).
 
     ``ended``: names of rules of which no version is in force, and their last versions. ``homes``:
     all brokers, those out of reach too, and the types that their sources publish or have
@@ -62,8 +62,8 @@ places in what it is now; both rise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Amended:
-    """A change of the root's knowledge since the sender told it last, by Known's tables. Types are
+class CatalogDelta:
+    """A change of the catalog since the sender told it last, by Catalog's tables. Types are
     flat schemas.
     """
 
@@ -75,7 +75,7 @@ class Amended:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class SubscriptionUpdate:
     """The sender is to get the events that one of these filters matches, and no others.
 
     ``number`` counts what the receiver was told in this epoch. ``after`` is the number of what
@@ -90,7 +90,7 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SubscriptionAck:
     """Confirmation: what the receiver wants, up to that number, is in force at the sender and
     beyond it.
     """
@@ -121,7 +121,7 @@ ANY_TYPE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class NameContested:
     """Somebody would publish under the name of a source at ``home``: if the client there is gone,
     that gives the name up.
     """

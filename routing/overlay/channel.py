@@ -3,26 +3,26 @@
 What carries the frames may lose, repeat and reorder them, and break; the two ends make of it a
 channel on which every message arrives once and in order, for as long as both remember it.
 
-Law 1: messages are numbered from 1 for each pair of *lives* of the two ends; every packet bears
-the pair's tag, so that what was meant for an earlier life is recognised and dropped. A life ends
-when an end forgets the link: its broker restarts, or its buffer overflows.
+Law 1: messages are numbered from 1 for each pair of *incarnations* of the two ends; every packet
+bears the pair's tag, so that what was meant for an earlier incarnation is recognised and dropped.
+An incarnation ends when an end forgets the link: its broker restarts, or its buffer overflows.
 
 Law 2: acknowledgements are cumulative. What is not acknowledged is kept and sent again, after a
 reconnection at once and otherwise when it is overdue (retransmission). What comes again is
 dropped and acknowledged; what comes before its turn is kept, within the window.
 
 Law 3: an end is up from the neighbour's greeting until it has been silent for too long, says
-Goodbye or the host reports the link lost; then it greets until it is answered. Messages keep
-their place meanwhile, unless the neighbour returns in another life: then they were for nobody.
+Goodbye or the host reports the link lost; then it greets until it is answered. Messages keep their
+place meanwhile, unless the neighbour returns in another incarnation: then they were for nobody.
 
 A link under it may be changed (``move``), for the neighbour may come back on another one; while
 there is none, nothing is sent.
 
 Law 4: a packet goes out at once while fewer than ``window_max`` are under way. ``room`` says how
-many messages more may be given; one too many ends this end's life, since a neighbour that takes
-nothing for so long has to be told everything anew anyway. Long before, at half of the buffer or
-PILED_EVENTS in its messages, it is said that messages *pile up*, and at half of that that this is
-over: a message has one event or thousands, and what waits is to be a matter of a second or two.
+many messages more may be given; one too many ends this end's incarnation, since a neighbour that
+takes nothing for so long has to be told everything anew anyway. Long before, at half of the buffer
+or PILED_EVENTS in its messages, it is said that messages *pile up*, and at half of that that this
+is over: a message has one event or thousands, and what waits is to be a matter of a second or two.
 
 Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link that this end
 notices: whoever asked does so again, on another way, and should not have it done once more when the
@@ -83,7 +83,7 @@ class Channel:
     """One end. ``now`` is in seconds and never goes back."""
 
     def __init__(
-        self, peer: Peer, config: OverlayConfig, now: float, life: int | None = None
+        self, peer: Peer, config: OverlayConfig, now: float, incarnation: int | None = None
     ) -> None:
         self.peer: Peer | None = peer
         """The link that carries it; None while there is none."""
@@ -92,8 +92,8 @@ class Channel:
         self._config = config
         self._now = self._heard_at = self._sent_at = now
         self._state = ChannelState.GREETING
-        self._life = config.life if life is None else life
-        self._neighbours_life = 0
+        self._incarnation = config.incarnation if incarnation is None else incarnation
+        self._neighbours_incarnation = 0
         self._silence_s = config.heartbeat_s * config.heartbeats_missed_max
         self._heartbeat_s = config.heartbeat_s / 2
         self._waiting: deque[Routed] = deque()
@@ -127,14 +127,14 @@ class Channel:
         return self._state is ChannelState.UP
 
     @property
-    def life(self) -> int:
-        """The life of this end (Law 1)."""
-        return self._life
+    def incarnation(self) -> int:
+        """The incarnation of this end (Law 1)."""
+        return self._incarnation
 
     @property
-    def neighbours_life(self) -> int:
-        """The neighbour's life; 0 while none has been heard of."""
-        return self._neighbours_life
+    def neighbours_incarnation(self) -> int:
+        """The neighbour's incarnation; 0 while none has been heard of."""
+        return self._neighbours_incarnation
 
     @property
     def delay_us(self) -> int | None:
@@ -273,8 +273,8 @@ class Channel:
         hello = LinkHello(
             VERSION,
             config.name,
-            self._life,
-            self._neighbours_life,
+            self._incarnation,
+            self._neighbours_incarnation,
             self._received,
             answers,
             config.heartbeat_s,
@@ -284,16 +284,17 @@ class Channel:
         self._send(hello)
 
     def _receive_hello(self, hello: LinkHello) -> None:
-        if hello.life < self._neighbours_life:
-            return  # of an earlier life, and late
+        if hello.incarnation < self._neighbours_incarnation:
+            return  # of an earlier incarnation, and late
         self._heard_at = self._now
-        if hello.knows > self._life:
-            self._life = hello.knows  # this broker's clock has gone back; its former life is over
+        if hello.knows > self._incarnation:
+            # This broker's clock has gone back; its former incarnation is over.
+            self._incarnation = hello.knows
             self._start_anew()
-        fresh = hello.life != self._neighbours_life
+        fresh = hello.incarnation != self._neighbours_incarnation
         if fresh:
             self._meet(hello)
-        elif hello.knows == self._life:
+        elif hello.knows == self._incarnation:
             self._forget_up_to(hello.received)
         self._silence_s = hello.heartbeat_s * self._config.heartbeats_missed_max
         if hello.answers:
@@ -310,30 +311,30 @@ class Channel:
         self._push()
 
     def _meet(self, hello: LinkHello) -> None:
-        """A life of the neighbour that this end did not know."""
-        if self._neighbours_life:
+        """An incarnation of the neighbour that this end did not know."""
+        if self._neighbours_incarnation:
             self._fall("the neighbour has started anew")
             self._drop()
-        self._neighbours_life = hello.life
+        self._neighbours_incarnation = hello.incarnation
         self.neighbour = hello.name
         self._begin()
 
     def _begin(self) -> None:
-        """Numbers start from 1: this pair of lives has said nothing yet."""
+        """Numbers start from 1: this pair of incarnations has said nothing yet."""
         assert not self._under_way
         self._next = 1
         self._received = self._acknowledged = self._forgotten = 0
         self._ahead.clear()
-        self._tag_in = tag_of(self._neighbours_life, self._life)
-        self._tag_out = tag_of(self._life, self._neighbours_life)
+        self._tag_in = tag_of(self._neighbours_incarnation, self._incarnation)
+        self._tag_out = tag_of(self._incarnation, self._neighbours_incarnation)
 
     def _start_anew(self) -> None:
-        """End this end's life: what was kept for the neighbour is dropped (Laws 1 and 4)."""
-        self._life += 1
+        """End this end's incarnation: what was kept for the neighbour is dropped (Laws 1 and 4)."""
+        self._incarnation += 1
         self._log("link starts anew", neighbour=self.neighbour)
         self._fall("the buffer has overflowed")
         self._drop()
-        self._neighbours_life = 0  # which will be met as if for the first time
+        self._neighbours_incarnation = 0  # which will be met as if for the first time
         self._begin()
         self._greet()
 

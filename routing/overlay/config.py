@@ -14,7 +14,7 @@ class OverlayConfig:
 
     name: str
     """The broker's name: the only one of it in the network."""
-    life: int = 1
+    incarnation: int = 1
     """Grows with each start of this broker: its starting time, in microseconds."""
     terms: str = ""
     """Settings that all brokers of a network must share, such as its strategy; others are refused.
@@ -77,7 +77,10 @@ class OverlayConfig:
 
     def __post_init__(self) -> None:
         _require(bool(self.name), "name must not be empty")
-        _require(0 < self.life < 2**62, f"life must be positive and fit in 62 bits: {self.life}")
+        _require(
+            0 < self.incarnation < 2**62,
+            f"incarnation must be positive and fit in 62 bits: {self.incarnation}",
+        )
         for name in _SECONDS:
             _require(getattr(self, name) > 0, f"{name} must be positive")
         for name in _COUNTS:

@@ -27,7 +27,9 @@ CHANNEL_MOVES: Mapping[ChannelState, Mapping[ChannelState, str]] = {
         ChannelState.CLOSED: "this broker leaves, Goodbye",
     },
     ChannelState.UP: {
-        ChannelState.GREETING: "silence, Goodbye, a lost connection, or another life of either end",
+        ChannelState.GREETING: (
+            "silence, Goodbye, a lost connection, or another incarnation of either end"
+        ),
         ChannelState.CLOSED: "this broker leaves, Goodbye",
     },
     ChannelState.CLOSED: {},
@@ -87,7 +89,7 @@ come."""
 
 
 def tag_of(sender: int, receiver: int) -> int:
-    """The tag of the packets from one life to another."""
+    """The tag of the packets from one incarnation to another."""
     return (sender * 0x9E3779B1 + receiver * 0x85EBCA77) % 2**32
 
 

@@ -1,8 +1,8 @@
 """One broker's part in the network: its links, what it knows of the others, and its trees.
 
-Law: what comes over links that makes one neighbour of several links, or none, is seen to by wires
-and channels; what neighbours tell of the network by surroundings. This file composes both, and
-keeps what brokers send one another for whoever is on top of it.
+Law: what comes over links that makes one neighbour of several links, or none, is seen to by its
+connections and channels; what neighbours tell of the network by its topology. This file composes
+both, and keeps what brokers send one another for whoever is on top of it.
 
 Drive it like a Node: ``receive`` what came over links between brokers, ``lose``, ``handle_timer``,
 ``take_effects``; ``take_changes`` says what has become of neighbours and trees.
@@ -27,11 +27,11 @@ from routing.messages import (
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
+from routing.overlay.connections import Connections
 from routing.overlay.ends import DelayKnown, Down, Heard, LinkResult, Piling, Up, link_text
 from routing.overlay.graph import Component
-from routing.overlay.surroundings import Surroundings
+from routing.overlay.topology import Topology
 from routing.overlay.trees import LocalTree, Trees
-from routing.overlay.wires import Wires
 
 NEIGHBOUR_DOWN = "neighbour down"
 """The line of the log on a neighbour that is given up or gone."""
@@ -52,8 +52,8 @@ class Overlay:
         self._config = config
         self._now = now
         self._estranged_s = config.estranged_s
-        self._wires = Wires(config)
-        self.links: Mapping[Peer, Channel] = self._wires.by_link
+        self._connections = Connections(config)
+        self.links: Mapping[Peer, Channel] = self._connections.by_link
         """The links to brokers that this one is, or wants to be, linked to."""
         self._neighbours: dict[str, Channel] = {}
         self._delays: dict[Peer, int] = {}
@@ -61,7 +61,7 @@ class Overlay:
         """When a channel's timer is due, kept since most inputs touch one channel only."""
         self._first_due: float | None = None
         """The least of these; None where it has to be looked for."""
-        self._surroundings = Surroundings(config, now, self._linked, self._tell)
+        self._topology = Topology(config, now, self._linked, self._tell)
         self.effects: list[Effect] = []
         """Effects that ``take_effects`` would give."""
         self.changes: list[Change] = []
@@ -91,27 +91,27 @@ class Overlay:
     @property
     def part(self) -> Component:
         """The connected part of the network that this broker is in, as last concluded."""
-        return self._surroundings.part
+        return self._topology.part
 
     @property
     def states(self) -> tuple[LinkState, ...]:
         """The known link states, by name."""
-        return self._surroundings.states
+        return self._topology.states
 
     @property
     def trees(self) -> Trees:
         """The trees that this broker is in."""
-        return self._surroundings.trees
+        return self._topology.trees
 
     @property
     def single_tree(self) -> LocalTree | None:
         """The tree of the centre."""
-        return self._surroundings.single_tree
+        return self._topology.single_tree
 
     @property
     def is_settled(self) -> bool:
         """Whether everything heard so far has been told on, and conclusions were drawn."""
-        return self._surroundings.is_settled
+        return self._topology.is_settled
 
     # --- inputs ---
 
@@ -124,7 +124,7 @@ class Overlay:
         self._now = now
         if was_away:
             self.has_moved = True
-            self._surroundings.be_away(now)
+            self._topology.be_away(now)
         return was_away
 
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
@@ -132,16 +132,16 @@ class Overlay:
         self.awake(now)
         if delay_us is not None:
             self._delays[peer] = delay_us
-        self._collect(self._wires.add(peer, now))
-        if self._surroundings.settle_at is not None:
-            self._surroundings.settle_at = now + self._config.settle_s
+        self._collect(self._connections.add(peer, now))
+        if self._topology.settle_at is not None:
+            self._topology.settle_at = now + self._config.settle_s
 
     def receive(self, peer: Peer, message: FromNeighbour, now: float) -> None:
         """Take in what came over a link between brokers; unknown ones may be greeted back."""
         self.awake(now)
         try:
             if isinstance(message, LinkHello):
-                channel = self._wires.greet(peer, message, now)
+                channel = self._connections.greet(peer, message, now)
             else:
                 found = self.links.get(peer)
                 if found is None:
@@ -157,7 +157,7 @@ class Overlay:
             self._expel(peer, error, name)
         else:
             self._collect(channel)
-        if self._wires.touched:
+        if self._connections.touched:
             self._collect_touched()
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
@@ -175,7 +175,7 @@ class Overlay:
     def lose(self, peer: Peer, now: float) -> None:
         """The host has lost the link."""
         self.awake(now)
-        self._wires.lose(peer, now)
+        self._connections.lose(peer, now)
         self._collect_touched()
 
     def send(self, neighbour: str, message: Carried, now: float) -> None:
@@ -192,23 +192,23 @@ class Overlay:
         for channel in [channel for channel, due in self._due.items() if due <= now]:
             channel.handle_timer(now)
             self._collect(channel)
-        surroundings = self._surroundings
-        settle_at, forget_at = surroundings.settle_at, surroundings.forget_at
+        topology = self._topology
+        settle_at, forget_at = topology.settle_at, topology.forget_at
         if (settle_at is not None and settle_at <= now) or (
             forget_at is not None and forget_at <= now
         ):
             self.has_moved = True
-            surroundings.conclude(now)
-        if surroundings.flood_at is not None and surroundings.flood_at <= now:
-            surroundings.flood()
+            topology.conclude(now)
+        if topology.flood_at is not None and topology.flood_at <= now:
+            topology.flood()
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
         due = self._first_due
         if due is None and self._due:
             due = self._first_due = min(self._due.values())
-        surroundings = self._surroundings
-        for other in (surroundings.flood_at, surroundings.settle_at, surroundings.forget_at):
+        topology = self._topology
+        for other in (topology.flood_at, topology.settle_at, topology.forget_at):
             if other is not None and (due is None or other < due):
                 due = other
         return due
@@ -216,7 +216,7 @@ class Overlay:
     def close(self, reason: str, now: float) -> None:
         """Leave the network."""
         self._now = now
-        for channel in self._wires.channels:
+        for channel in self._connections.channels:
             channel.close(now, reason)
             self._collect(channel)
 
@@ -245,7 +245,7 @@ class Overlay:
             self._warn_once("refused by another broker", peer, channel.neighbour, message.reason)
         if channel.peer == peer:
             channel.receive(message, self._now)
-        self._wires.lose(peer, self._now)
+        self._connections.lose(peer, self._now)
 
     def _send_away(self, peer: Peer, message: FromNeighbour) -> None:
         """Whoever does not begin with a greeting may begin anew."""
@@ -259,7 +259,7 @@ class Overlay:
         self.effects.append(Send(peer, Goodbye(str(error), error.code)))
         self.effects.append(Close(peer, str(error)))
         self._warn_once("link refused", peer, name, str(error))
-        self._wires.lose(peer, self._now, str(error))
+        self._connections.lose(peer, self._now, str(error))
 
     def _warn_once(self, text: str, peer: Peer, name: str, reason: str) -> None:
         """Say why there is no link; whoever tries again is refused without a word."""
@@ -272,7 +272,7 @@ class Overlay:
             self.effects.append(Log("warning", text, fields))
 
     def _collect_touched(self) -> None:
-        for channel in self._wires.take_touched():
+        for channel in self._connections.take_touched():
             self._collect(channel)
 
     def _collect(self, channel: Channel) -> None:
@@ -311,11 +311,11 @@ class Overlay:
         elif isinstance(result, Down):
             self._take_down(result)
         elif isinstance(result, LinkStates):
-            if self._surroundings.hear(channel.neighbour, result, self._now):
+            if self._topology.hear(channel.neighbour, result, self._now):
                 text = "another broker of the network bears this name"
                 self.effects.append(Log("error", text, {"via": channel.neighbour}))
         elif isinstance(result, DelayKnown):
-            self._surroundings.say(self._now)
+            self._topology.say(self._now)
 
     def _take_up(self, channel: Channel, up: Up) -> None:
         self._neighbours[up.name] = channel
@@ -327,7 +327,7 @@ class Overlay:
         if channel.peer not in self._delays and (up.fresh or channel.delay_us is None):
             channel.measure(self._now)
             self._collect(channel)
-        self._surroundings.join(up.name, self._now)
+        self._topology.join(up.name, self._now)
 
     def _take_down(self, down: Down) -> None:
         if self._neighbours.pop(down.name, None) is None:
@@ -337,9 +337,9 @@ class Overlay:
         self.effects.append(
             Log("warning", NEIGHBOUR_DOWN, {"neighbour": down.name, "reason": down.reason})
         )
-        self._surroundings.leave(down.name, self._now)
+        self._topology.leave(down.name, self._now)
 
-    # --- what surroundings need ---
+    # --- what the topology needs ---
 
     def _linked(self) -> dict[str, int]:
         """The neighbours whose links are up and measured: their delays in microseconds."""

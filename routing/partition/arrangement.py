@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from routing.partition.evaluation import Evaluation
-from routing.partition.gate import Gate
 from routing.partition.predicate_index import index_of
 from routing.partition.predicates import Predicate
+from routing.partition.pull_buffer import PullBuffer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,13 +26,13 @@ class Leaving:
 
 @dataclass(slots=True, eq=False)
 class Users:
-    """The users of a predicate: whether its events pass by themselves, the gates that keep them
+    """The users of a predicate: whether its events pass by themselves, the buffers that keep them
     until they are asked for, and the evaluations that look at them, each with the predicate's
     place there.
     """
 
     passes: bool = False
-    gates: list[Gate] = field(default_factory=list)
+    buffers: list[PullBuffer] = field(default_factory=list)
     looking: list[tuple[Evaluation, int]] = field(default_factory=list)
 
 
@@ -54,7 +54,7 @@ class Arrangement:
             for name in fragment.forwards & binds:
                 self.binding[name] = self.binding.get(name, binds) | binds
         self.bound = {name for one in running for name in one.binds}
-        self.gates = [one.gate for one in in_force.values() if one.gate is not None]
+        self.buffers = [one.buffer for one in in_force.values() if one.buffer is not None]
         self.stored = self.bound.union(*(one.fragment.kept for one in in_force.values()))
         self.reach: dict[frozenset[str], int] = {}  # by the types that fragments bind
         for evaluation in running:
@@ -76,11 +76,11 @@ class Arrangement:
 
     def _let_pass(self, evaluation: Evaluation) -> None:
         """Arrange the predicates that pass by themselves, at once or when they are asked for."""
-        kept, gate = evaluation.fragment.kept, evaluation.gate
+        kept, buffer = evaluation.fragment.kept, evaluation.buffer
         for predicate in evaluation.fragment.plain:
             users = self._users_of(predicate)
-            if gate is not None and predicate.type.name in kept:
-                users.gates.append(gate)
+            if buffer is not None and predicate.type.name in kept:
+                users.buffers.append(buffer)
             else:
                 users.passes = True
 

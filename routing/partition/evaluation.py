@@ -22,10 +22,10 @@ from typing import Any
 from matcher.model import TIME_MAX, TIME_MIN, Int64s
 from routing.partition.assignments import Assignments, Attributes, KeyOf
 from routing.partition.fragment import Chosen, Fragment, Joined, Near
-from routing.partition.gate import Gate
 from routing.partition.history import Stored
 from routing.partition.joins import IntervalJoin, Occurrences, Seen, Timeline
 from routing.partition.predicates import Predicate
+from routing.partition.pull_buffer import PullBuffer
 from routing.partition.values import values_of
 from rules.pattern import Policy
 
@@ -45,7 +45,7 @@ class Evaluation:
         self.binds = fragment.binds
         self.mark = TIME_MIN
         pull, kept = fragment.pull, fragment.kept
-        self.gate = Gate(pull, kept) if pull is not None and kept else None
+        self.buffer = PullBuffer(pull, kept) if pull is not None and kept else None
         self._places = {predicate: place for place, predicate in enumerate(fragment.bound)}
         self._predicates = fragment.bound
         self._pending: list[tuple[int, int, int, tuple[Any, ...]]] = []  # a heap

@@ -126,7 +126,7 @@ class Forwarder:
     @property
     def is_asked(self) -> bool:
         """Whether something here waits until it is asked for."""
-        return bool(self._arrangement.gates)
+        return bool(self._arrangement.buffers)
 
     def binding(self, name: str) -> frozenset[str]:
         """The types with which events of a type are looked at together before they go up."""
@@ -166,8 +166,8 @@ class Forwarder:
             if unseen:
                 passing = Evaluation(fragment.whole(None, unseen), since)
                 self._leaving.append(Leaving(name, passing, until))
-            if old.gate is not None:
-                self._history.touch(old.gate.release(old.fragment.kept - fragment.kept))
+            if old.buffer is not None:
+                self._history.touch(old.buffer.release(old.fragment.kept - fragment.kept))
         self._evaluations[name] = new
         alone = Arrangement({name: new})
         for stored in self._history:
@@ -203,8 +203,8 @@ class Forwarder:
         that keeps nothing here is none of this node's business.
         """
         evaluation = self._evaluations.get(name)
-        if evaluation is not None and evaluation.gate is not None:
-            self._history.touch(evaluation.gate.ask(spans, horizon))
+        if evaluation is not None and evaluation.buffer is not None:
+            self._history.touch(evaluation.buffer.ask(spans, horizon))
 
     def answers(self, here: Callable[[str], int], below: Callable[[str], int]) -> Answers:
         """Answers to give behind all that ``advance`` has given.
@@ -213,34 +213,34 @@ class Forwarder:
         TIME_MAX where nothing more is to come;
         ``below``: up to where those below have answered what a rule has asked for.
         """
-        if not self._arrangement.gates:
+        if not self._arrangement.buffers:
             return ()
         found = []
         for name, one in self._evaluations.items():
-            if one.gate is not None and one.gate.is_open:
-                answer = one.gate.answer(min(below(name), *map(here, one.fragment.kept)))
+            if one.buffer is not None and one.buffer.is_open:
+                answer = one.buffer.answer(min(below(name), *map(here, one.fragment.kept)))
                 if answer is not None:
                     found.append((name, *answer))
         return tuple(found)
 
     def ends(self, now: int, since: int, below: Callable[[str], int]) -> Answers:
-        """The same where events have the times at which they come (Gate.end): a question is
+        """The same where events have the times at which they come (PullBuffer.end): a question is
         answered for good, once those below have answered it.
         """
-        if not self._arrangement.gates:
+        if not self._arrangement.buffers:
             return ()
         return tuple(
             (name, number, TIME_MAX)
             for name, one in self._evaluations.items()
-            if one.gate is not None
+            if one.buffer is not None
             and below(name) == TIME_MAX
-            and (number := one.gate.end(now, since)) is not None
+            and (number := one.buffer.end(now, since)) is not None
         )
 
     def close(self) -> None:
         """Forget what was asked for: it will be asked for again, as far as it is needed."""
-        for gate in self._arrangement.gates:
-            gate.close()
+        for buffer in self._arrangement.buffers:
+            buffer.close()
 
     # --- events ------------------------------------------------------------------------------
 
@@ -302,8 +302,8 @@ class Forwarder:
         for predicate, places in arrangement.indices[name].sift(stored.batch):
             if users[predicate].passes:
                 stored.passing[places] = True
-            for gate in users[predicate].gates:
-                gate.take(stored, places)
+            for buffer in users[predicate].buffers:
+                buffer.take(stored, places)
             for evaluation, place in users[predicate].looking:
                 evaluation.take(place, stored, places)
                 self._waiting[evaluation] = None
@@ -358,8 +358,8 @@ class Forwarder:
             horizon = self._marks.least_of(binds) - reach
             for name in binds:
                 horizons[name] = min(horizons.get(name, horizon), horizon)
-        for gate in self._arrangement.gates:
-            gate.forget()
-            for name, horizon in gate.horizons.items():
+        for buffer in self._arrangement.buffers:
+            buffer.forget()
+            for name, horizon in buffer.horizons.items():
                 horizons[name] = min(horizons.get(name, horizon), horizon)
         self._history.forget(horizons)

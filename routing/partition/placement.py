@@ -10,7 +10,7 @@ sources nor rules that come and go can move them; and so do the rules above them
 
 Law 3: all of this is a function of the tree, of what is advertised where, and of the rules in the
 order of their deployment. Who follows one partition after another does something about what differs
-between them, and about nothing else (stations.station, forwarder).
+between them, and about nothing else (tree_evaluator, forwarder).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 
 class Missing:
-    """The types that are missing at one station."""
+    """The types that are missing at one evaluator."""
 
     def __init__(self, waiting_events_max: int) -> None:
         self._waiting_events_max = waiting_events_max

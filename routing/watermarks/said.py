@@ -2,7 +2,7 @@
 
 What a child is expected to forward and has not spoken of yet stands at the beginning. CLOSED:
 nobody brings anything of it any more. Of types that wait below until they are asked for it is also
-bounded by what was answered (station, Law 1).
+bounded by what was answered (tree_evaluator, Law 1).
 
 What is given is what looking at everything would give, but only types of which somebody has said
 something else are looked at. Marks come with nearly every message, and a broker near the root of a

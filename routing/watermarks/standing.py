@@ -82,7 +82,7 @@ class TypeProgress:
         self.begun = TIME_MIN
         """The front when the plan that there is was begun with."""
         self.looked_at_from = TIME_MIN
-        """The front from which on it is worth a look (lagging)."""
+        """The front from which on it is worth a look (skew)."""
 
     def forget(self) -> None:
         """Forget how far it has come."""
@@ -111,7 +111,7 @@ class Evaluated:
         self.name = name
         self.defined = defined
         self.mark = UNSAID
-        """Up to where it was evaluated when the station was last advanced."""
+        """Up to where it was evaluated when the evaluator was last advanced."""
         self._opening = opening
         defined.defining.append(self)
         for one in opening:
@@ -139,7 +139,7 @@ class Sayer:
 
 
 class Standings:
-    """The types of one station, by name."""
+    """The types of one evaluator, by name."""
 
     def __init__(self) -> None:
         self._found: dict[str, TypeProgress] = {}

@@ -12,19 +12,19 @@ from routing.errors import WireError
 from routing.messages import (
     ENTRIES_MAX,
     TYPES_MAX,
-    Amended,
     Awaited,
     Awakening,
-    Claimed,
+    Catalog,
+    CatalogDelta,
     Committed,
     Flow,
     Forward,
     Hold,
-    Known,
     LinkAck,
     LinkHello,
     LinkStates,
     Name,
+    NameContested,
     Need,
     Number,
     Opened,
@@ -34,11 +34,11 @@ from routing.messages import (
     Report,
     RuleFacts,
     Shared,
+    SubscriptionAck,
+    SubscriptionUpdate,
     Survey,
     Text,
     Time,
-    Want,
-    Wanted,
 )
 from routing.messages import (
     Sequence as SequenceNumber,
@@ -58,7 +58,7 @@ from routing.wire.headers import BatchHeader
 from routing.wire.schemas import event_type_of, flat_schema
 
 
-class _Known(msgspec.Struct, array_like=True, frozen=True):
+class _Catalog(msgspec.Struct, array_like=True, frozen=True):
     types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=2 * TYPES_MAX)]
     rules: tuple[RuleFacts, ...]
     ended: tuple[tuple[Name, SequenceNumber], ...]
@@ -78,7 +78,7 @@ class _Report(msgspec.Struct, array_like=True, frozen=True):
     rules: tuple[tuple[Name, Time], ...]
     due: tuple[tuple[Name, Time], ...]
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
-    known: Annotated[tuple[_Known, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
+    known: Annotated[tuple[_Catalog, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     wants: tuple[tuple[Name, tuple[Text, ...]], ...]
     front: Time
     ended: tuple[tuple[Name, Time], ...] = ()
@@ -109,61 +109,61 @@ class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
     pulled: tuple[tuple[Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...]
 
 
-_KNOWN, _FLOW, _REPORT, _FORWARD, _SHARED = 55, 57, 61, 63, 70
+_CATALOG, _FLOW, _REPORT, _FORWARD, _SHARED = 55, 57, 61, 63, 70
 _FLOW_PREFIX, _FORWARD_PREFIX, _SHARED_PREFIX = prefix(_FLOW), prefix(_FORWARD), prefix(_SHARED)
-_unpack_known = msgspec.msgpack.Decoder(_Known).decode
+_unpack_catalog = msgspec.msgpack.Decoder(_Catalog).decode
 _unpack_report = msgspec.msgpack.Decoder(_Report).decode
 _unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
 _unpack_forwarded = msgspec.msgpack.Decoder(_Forwarded).decode
 _unpack_shared = msgspec.msgpack.Decoder(_Shared).decode
 
 
-def _encode_known(message: Known) -> Frames:
-    return [_known_bytes(message)]
+def _encode_catalog(message: Catalog) -> Frames:
+    return [_catalog_bytes(message)]
 
 
-def _decode_known(data: Buffer, body: Buffer | None) -> Known:
+def _decode_catalog(data: Buffer, body: Buffer | None) -> Catalog:
     no_body(body)
-    return _known_from(bytes(data))
+    return _catalog_from(bytes(data))
 
 
 # What is known is told on as it is, to all, whenever anything of it changes.
 @lru_cache(maxsize=16)
-def _known_bytes(message: Known) -> bytes:
-    return prefix(_KNOWN) + pack(_flat_known(message))
+def _catalog_bytes(message: Catalog) -> bytes:
+    return prefix(_CATALOG) + pack(_flat_catalog(message))
 
 
 @lru_cache(maxsize=16)
-def _known_from(data: bytes) -> Known:
-    return _known_of(_unpack_known(data))
+def _catalog_from(data: bytes) -> Catalog:
+    return _catalog_of(_unpack_catalog(data))
 
 
-def _flat_known(known: Known) -> _Known:
-    types = tuple(tuple(flat_schema(event_type)) for event_type in known.types)
-    return _Known(types, known.rules, known.ended, known.homes, known.closed)
+def _flat_catalog(catalog: Catalog) -> _Catalog:
+    types = tuple(tuple(flat_schema(event_type)) for event_type in catalog.types)
+    return _Catalog(types, catalog.rules, catalog.ended, catalog.homes, catalog.closed)
 
 
-def _known_of(plain: _Known) -> Known:
+def _catalog_of(plain: _Catalog) -> Catalog:
     types = tuple(map(event_type_of, plain.types))
-    return Known(types, plain.rules, plain.ended, plain.homes, plain.closed)
+    return Catalog(types, plain.rules, plain.ended, plain.homes, plain.closed)
 
 
-_AMENDED = plain_codec(72, Amended)
+_CATALOG_DELTA = plain_codec(72, CatalogDelta)
 
 
-def _decode_amended(data: Buffer, body: Buffer | None) -> Amended:
+def _decode_delta(data: Buffer, body: Buffer | None) -> CatalogDelta:
     no_body(body)
-    return _amended_from(bytes(data))
+    return _delta_from(bytes(data))
 
 
 @lru_cache(maxsize=16)
-def _amended_from(data: bytes) -> Amended:
-    return cast(Amended, _AMENDED.decode(data, None))
+def _delta_from(data: bytes) -> CatalogDelta:
+    return cast(CatalogDelta, _CATALOG_DELTA.decode(data, None))
 
 
 def _encode_report(message: Report) -> Frames:
     values = {field.name: getattr(message, field.name) for field in fields(message)}
-    plain = _Report(**{**values, "known": tuple(map(_flat_known, message.known))})
+    plain = _Report(**{**values, "known": tuple(map(_flat_catalog, message.known))})
     return [prefix(_REPORT) + pack(plain)]
 
 
@@ -171,7 +171,7 @@ def _decode_report(data: Buffer, body: Buffer | None) -> Report:
     no_body(body)
     plain = _unpack_report(data)
     values = msgspec.structs.asdict(plain)
-    return Report(**{**values, "known": tuple(map(_known_of, plain.known))})
+    return Report(**{**values, "known": tuple(map(_catalog_of, plain.known))})
 
 
 def _encode_flow(message: Flow) -> Frames:
@@ -230,19 +230,19 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(48, LinkHello),
     plain_codec(50, LinkAck),
     plain_codec(51, LinkStates),
-    Codec(_KNOWN, Known, _encode_known, _decode_known),
-    Codec(_AMENDED.kind, Amended, _AMENDED.encode, _decode_amended),
-    plain_codec(56, Want),
+    Codec(_CATALOG, Catalog, _encode_catalog, _decode_catalog),
+    Codec(_CATALOG_DELTA.kind, CatalogDelta, _CATALOG_DELTA.encode, _decode_delta),
+    plain_codec(56, SubscriptionUpdate),
     Codec(_FLOW, Flow, _encode_flow, _decode_flow),
     plain_codec(60, Pause),
     Codec(_REPORT, Report, _encode_report, _decode_report),
     plain_codec(62, Plan),
-    plain_codec(68, Wanted),
+    plain_codec(68, SubscriptionAck),
     Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
     plain_codec(71, Awakening),
     plain_codec(73, Awaited),
     plain_codec(74, Hold),
-    plain_codec(75, Claimed),
+    plain_codec(75, NameContested),
     plain_codec(64, Need),
     plain_codec(65, Survey),
     plain_codec(67, Committed),

@@ -260,19 +260,19 @@ def test_a_filter_that_can_never_work_is_refused_before_its_type_is_known(endpoi
 
 
 def test_values_follow_the_type_that_the_broker_knows(endpoint):
-    known = EventType.of("Known", code="string", level="float")
+    known = EventType.of("Catalog", code="string", level="float")
     with (
         Publisher(endpoint, name="knows", types=[known]),
-        Subscriber(endpoint, "Known()") as subscriber,
+        Subscriber(endpoint, "Catalog()") as subscriber,
     ):
-        done = rexmq("pub", "Known", "code=17", "level=3", endpoint=endpoint)
+        done = rexmq("pub", "Catalog", "code=17", "level=3", endpoint=endpoint)
         assert done.returncode == 0, done.stderr
         assert subscriber.receive(timeout_s=10).data == {"code": "17", "level": 3.0}
-        bad = rexmq("pub", "Known", "code=17", "level=high", endpoint=endpoint)
+        bad = rexmq("pub", "Catalog", "code=17", "level=high", endpoint=endpoint)
         assert bad.returncode == 1
         assert "attribute level: expected float, found string" in bad.stderr
-        assert "Known(code: string, level: float)" in bad.stderr
-        missing = rexmq("pub", "Known", "code=17", endpoint=endpoint)
+        assert "Catalog(code: string, level: float)" in bad.stderr
+        missing = rexmq("pub", "Catalog", "code=17", endpoint=endpoint)
         assert missing.returncode == 1
         assert "attribute level is missing" in missing.stderr
 

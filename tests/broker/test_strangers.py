@@ -35,14 +35,14 @@ def assert_serves_others(broker, name):
 
 def test_a_peer_with_the_name_that_libzmq_gives_next_unless_seeded_ends_no_broker(broker):
     """Its first random number without a seed, and those that follow."""
-    claimed = [
+    contested = [
         zmtp.greeted(broker.endpoint, b"\0" + (0x6B8B4567 + k).to_bytes(4, "big"))
         for k in range(20)
     ]
     time.sleep(0.2)
     for number in range(20):
         assert_serves_others(broker, f"stranger {number}")
-    for peer in claimed:
+    for peer in contested:
         peer.close()
 
 

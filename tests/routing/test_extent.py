@@ -8,7 +8,7 @@ from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Row, Single
 from routing.config import SessionConfig
 from routing.errors import SessionError
-from routing.messages import Flow, Forward, Publish, Want
+from routing.messages import Flow, Forward, Publish, SubscriptionUpdate
 from routing.network.tables.branch import Branch
 from routing.network.tables.outbox import Outbox, message_sized
 from routing.outgoing import Outgoing
@@ -60,7 +60,7 @@ def numbers(messages: list[Flow] | list[Forward]) -> list[int]:
 def test_what_is_found_at_once_goes_to_a_neighbour_in_messages_that_fit(found: EventBatch) -> None:
     """A batch of 235,828 composite events ended the broker that was to send it."""
     branch = Branch("n")
-    branch.hear(Want(("Smoke()",), 1))
+    branch.hear(SubscriptionUpdate(("Smoke()",), 1))
     branch.index({"Smoke": SMOKE}, {})
     branch.offer_detected((found,), None, {})
     branch.add_marks((("r", 7),))

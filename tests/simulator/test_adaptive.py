@@ -11,7 +11,7 @@ import pytest
 from networks import apart, faulty, local, run, sharp, usable, write
 
 from routing.network.brokers import measuring
-from routing.network.recovery import ledger
+from routing.network.recovery import replay_buffer
 from routing.network.strategy import Choice
 from simulator.checkers import check
 from simulator.experiment import Outcome
@@ -41,7 +41,7 @@ def by_chance(monkeypatch: pytest.MonkeyPatch, seed: int) -> Chance:
     monkeypatch.setattr(measuring, "preferred", chance.prefer)
     monkeypatch.setattr(measuring, "ADAPT_AFTER_S", 0.7)
     monkeypatch.setattr(measuring, "ADAPT_EVERY_S", 1.5)
-    monkeypatch.setattr(ledger, "LEAST", 3 if seed % 2 else 4_096)
+    monkeypatch.setattr(replay_buffer, "LEAST", 3 if seed % 2 else 4_096)
     return chance
 
 

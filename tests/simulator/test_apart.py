@@ -191,7 +191,7 @@ for_s = 54.0
     (sink,) = outcome.experiment.sinks.values()
     assert sum(len(one.delivery) for one in sink.arrivals) == 2
     assert [len(one.refusals) for one in outcome.experiment.managers] == [0, 1]
-    assert len(outcome.experiment.brokers["n0"].broker.ground.deployments.in_force) == 1
+    assert len(outcome.experiment.brokers["n0"].broker.context.deployments.in_force) == 1
 
 
 @pytest.mark.parametrize(

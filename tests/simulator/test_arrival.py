@@ -1,6 +1,6 @@
 """``ordering = "arrival"``: events have the times at which they come to where a rule is evaluated.
 
-The law (routing.network.stations.arrival): the results are those of one engine for all events,
+The law (routing.network.evaluation.arrival): the results are those of one engine for all events,
 those that came at the times at which they came. Random rules made to be divided, random networks.
 """
 
@@ -13,7 +13,7 @@ from timeline import batches
 
 import rules
 from matcher.model import TIME_MAX, Event, EventBatch
-from routing.network.stations import arrival
+from routing.network.evaluation import arrival
 from rules.engine import make
 from simulator.checkers import check
 from simulator.experiment import Experiment

@@ -19,7 +19,7 @@ from networks import apart, faulty, run, sharp, usable, write
 from simulator_text import TWO, events, overlay
 
 from routing.network import strategy
-from routing.network.recovery import ledger
+from routing.network.recovery import replay_buffer
 from routing.serving.sources import SourceState
 from simulator.checkers import check
 
@@ -47,7 +47,7 @@ def test_nothing_is_lost_or_doubled_where_links_break(
 ) -> None:
     random = Random(f"faults {seed}")
     if seed % 2:  # brokers let go of what nobody needs any more
-        monkeypatch.setattr(ledger, "LEAST", 3)
+        monkeypatch.setattr(replay_buffer, "LEAST", 3)
     found = sharp(seed) if seed % 3 else usable(seed)
     if found is None:
         return
@@ -139,8 +139,8 @@ def test_a_source_that_closes_out_of_reach_is_not_known_for_ever(written) -> Non
     outcome = run(written(text, **files))
     assert check(outcome) == []
     root = outcome.experiment.brokers["b2"].broker
-    assert root.ground.router.is_root
-    assert all(one.standing is SourceState.CLOSED for one in root.ground.sources)
+    assert root.context.router.is_root
+    assert all(one.standing is SourceState.CLOSED for one in root.context.sources)
 
 
 @pytest.mark.parametrize("name", strategy.names())

@@ -1,5 +1,5 @@
 """What brokers do when rules, sources and sinks come and go: what changed is deployed, and only
-that (station.follow; planning, Law 2; trees, Law 1).
+that (tree_evaluator.follow; planning, Law 2; trees, Law 1).
 
 A line of five brokers, n0 to n4; n2 is the centre. Three rules stand from the beginning; then,
 every four seconds, something comes or goes. ``testdata/redeployment.txt`` has for each strategy
@@ -22,8 +22,8 @@ from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.network import strategy
 from routing.network.brokers import measuring
-from routing.network.stations import station
-from routing.network.stations.station import Station
+from routing.network.evaluation import tree_evaluator
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.strategy import WHOLE, Choice
 from routing.partition.forwarder import Forwarder
 from routing.partition.fragment import Fragment
@@ -195,9 +195,9 @@ class Notes:
         found: dict[str, dict[str, tuple[NotingEngine, NotingForwarder]]] = defaultdict(dict)
         for name, host in self._experiment.brokers.items():
             detection = host.broker._divided
-            stations: dict[str, Station] = {"": detection.station}
-            stations |= {root: tree.station for root, tree in detection.trees.items()}
-            for root, one in stations.items():
+            evaluators: dict[str, TreeEvaluator] = {"": detection.evaluator}
+            evaluators |= {root: tree.evaluator for root, tree in detection.trees.items()}
+            for root, one in evaluators.items():
                 engine = one._engine._engine  # within its intervals
                 found[root][name] = engine, one._forwarder  # type: ignore[assignment]
         return found
@@ -238,7 +238,7 @@ def noted(folder: Path, name: str, *, chosen: bool) -> tuple[Outcome, list[str]]
     make = rules.engine.make
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rules.engine, "make", lambda kind, **more: NotingEngine(make(kind, **more)))
-        patch.setattr(station, "Forwarder", NotingForwarder)
+        patch.setattr(tree_evaluator, "Forwarder", NotingForwarder)
         patch.setattr(measuring, "ADAPT_AFTER_S", 0.5 if chosen else 1e6)
         patch.setattr(measuring, "preferred", lambda costs, now: CHOSEN)
         experiment = written(folder, name)

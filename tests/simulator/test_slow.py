@@ -8,7 +8,7 @@ from networks import run
 from pairs import some_of
 
 from routing.config import NodeConfig
-from routing.network.brokers.holding import Holding
+from routing.network.brokers.back_pressure import BackPressure
 from routing.network.strategy import names
 from routing.overlay.config import OverlayConfig
 from simulator.checkers import check
@@ -41,15 +41,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether something was full, each time that a broker said something else of it."""
     found: list[bool] = []
-    tell = Holding.tell
+    tell = BackPressure.tell
 
-    def noted(holding: Holding) -> None:
-        before = holding.told
-        tell(holding)
-        if holding.told != before:
-            found.append(bool(holding.told))
+    def noted(back_pressure: BackPressure) -> None:
+        before = back_pressure.told
+        tell(back_pressure)
+        if back_pressure.told != before:
+            found.append(bool(back_pressure.told))
 
-    monkeypatch.setattr(Holding, "tell", noted)
+    monkeypatch.setattr(BackPressure, "tell", noted)
     return found
 
 
@@ -78,5 +78,5 @@ def test_networks_with_slow_links_detect_what_one_engine_does(
         assert outcome.settled, text
         assert check(outcome) == [], text
         for host in outcome.experiment.brokers.values():
-            assert not host.broker.holding.told
+            assert not host.broker.back_pressure.told
     assert any(told)

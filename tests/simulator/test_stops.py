@@ -68,9 +68,9 @@ def test_what_was_asked_in_an_earlier_tree_is_not_done_when_a_link_is_back(
     files = {"s0.jsonl": lines("s0", "B", 0, 90), "s1.jsonl": lines("s1", "A", 1, 21)}
     outcome = run(written(text, RULES, **files))
     assert check(outcome) == []
-    root = outcome.experiment.brokers["b0"].broker.ground
+    root = outcome.experiment.brokers["b0"].broker.context
     assert root.router.is_root
-    assert "s1" not in root.visitors
+    assert "s1" not in root.remote_sources
 
 
 @pytest.mark.parametrize(("kind", "fires"), [("stop", 1), ("crash", 0)])

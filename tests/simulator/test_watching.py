@@ -69,7 +69,7 @@ def test_what_is_right_is_found_to_be_so_at_rest(written, name: str) -> None:
     part, watch = part_of(experiment), watch_of(experiment)
     assert part.is_at_rest
     assert [*check_tables(part), *check_trees(part)] == []
-    assert {len(one.ground.advertisements.schemas) for one in part.brokers.values()} == {3}
+    assert {len(one.context.advertisements.schemas) for one in part.brokers.values()} == {3}
     assert watch.looks > 0
     assert watch.rests > 2
     watch.look()
@@ -80,30 +80,30 @@ def test_what_is_right_is_found_to_be_so_at_rest(written, name: str) -> None:
 
 
 def lower_a_type(experiment: Experiment) -> None:
-    standings = broker_of(experiment, "b2").ground.detection.station._progress._standings
+    standings = broker_of(experiment, "b2").context.detection.evaluator._progress._standings
     standings.of("Smoke").given -= 1
 
 
 def lower_what_went_up(experiment: Experiment) -> None:
-    station = broker_of(experiment, "b1").ground.detection.station
-    station._forwarder._marks._forwarded[0].up -= 1
+    evaluator = broker_of(experiment, "b1").context.detection.evaluator
+    evaluator._forwarder._marks._forwarded[0].up -= 1
 
 
 def lower_an_outlook(experiment: Experiment) -> None:
-    station = broker_of(experiment, "b2").ground.detection.station
-    station._progress._outlook._rules["fire"].outlook -= 1_000_000_000
+    evaluator = broker_of(experiment, "b2").context.detection.evaluator
+    evaluator._progress._outlook._rules["fire"].outlook -= 1_000_000_000
 
 
 def lower_what_a_sink_has(experiment: Experiment) -> None:
-    broker_of(experiment, "b3").ground.router.marks["fire"] -= 1
+    broker_of(experiment, "b3").context.router.marks["fire"] -= 1
 
 
 def lower_a_mark_at_the_root(experiment: Experiment) -> None:
-    broker_of(experiment, "b2").ground.detection.type_marks["Smoke"] = -1
+    broker_of(experiment, "b2").context.detection.type_marks["Smoke"] = -1
 
 
 def lower_a_promise(experiment: Experiment) -> None:
-    (source,) = [one for one in broker_of(experiment, "b1").ground.sources if one.is_open]
+    (source,) = [one for one in broker_of(experiment, "b1").context.sources if one.is_open]
     source.promise -= 1
 
 
@@ -120,7 +120,7 @@ def lower_a_promise(experiment: Experiment) -> None:
 )
 def test_a_mark_that_goes_back_is_found(written, tamper: Tamper, told: str) -> None:
     experiment = midway(written, "distributed-st")
-    broker_of(experiment, "b2").ground.detection.type_marks["Smoke"] = 5
+    broker_of(experiment, "b2").context.detection.type_marks["Smoke"] = 5
     watch = watch_of(experiment)
     watch.look()
     assert watch.found == {}
@@ -134,7 +134,7 @@ def test_a_mark_of_a_tree_for_sinks_that_goes_back_is_found(written) -> None:
     experiment = midway(written)
     watch, tree = watch_of(experiment), tree_of(experiment, "b2")
     watch.look()
-    tree.station._progress._standings.of("Temp").given -= 1
+    tree.evaluator._progress._standings.of("Temp").given -= 1
     watch.look()
     told = "broker b2: the mark in the tree of b3 of type Temp went back"
     assert told in watch.found["marks"]
@@ -146,7 +146,7 @@ def test_marks_that_go_back_during_a_run_are_told_by_check(written) -> None:
     standing: list[int] = []
 
     def lower() -> None:
-        marks = broker_of(experiment, "b2").ground.detection.station._progress._standings
+        marks = broker_of(experiment, "b2").context.detection.evaluator._progress._standings
         standing.append(marks.of("Smoke").given)
         marks.of("Smoke").given -= 5
         watch_of(experiment).look()
@@ -181,33 +181,33 @@ def crowd_what_is_ahead(experiment: Experiment) -> None:
 
 
 def crowd_a_sink_that_drops(experiment: Experiment) -> None:
-    (sink,) = broker_of(experiment, "b3").ground.sinks
+    (sink,) = broker_of(experiment, "b3").context.sinks
     sink.when_full = WhenFull.DROP_OLDEST
     sink._queued = sink.limit + 1
 
 
 def crowd_a_sink_that_blocks(experiment: Experiment) -> None:
-    (sink,) = broker_of(experiment, "b3").ground.sinks
+    (sink,) = broker_of(experiment, "b3").context.sinks
     sink.rules = ()
     sink._queued = sink.limit + 2 * 16_384 + 1
 
 
 def remember_too_much(experiment: Experiment) -> None:
-    broker_of(experiment, "b3")._passing._arrivals._ids._count = 3_000_000
+    broker_of(experiment, "b3")._passing._deduplicator._ids._count = 3_000_000
 
 
 def keep_too_many_events(experiment: Experiment) -> None:
-    ledger = broker_of(experiment, "b1").ground.detection.ledger
-    ledger.events_max = 1
+    replay_buffer = broker_of(experiment, "b1").context.detection.replay_buffer
+    replay_buffer.events_max = 1
 
 
 def give_too_much_credit(experiment: Experiment) -> None:
-    (source,) = [one for one in broker_of(experiment, "b1").ground.sources if one.is_open]
+    (source,) = [one for one in broker_of(experiment, "b1").context.sources if one.is_open]
     source.outstanding = 16_385
 
 
 def wait_too_long(experiment: Experiment) -> None:
-    missing = broker_of(experiment, "b2").ground.detection.station.missing
+    missing = broker_of(experiment, "b2").context.detection.evaluator.missing
     missing.absent, missing.waiting = frozenset({"Fog"}), {"Smoke": 1_000_001}
 
 
@@ -241,7 +241,7 @@ def test_what_outgrows_its_bound_is_found(written, tamper: Tamper, told: str) ->
 def test_what_still_waits_in_the_end_is_found(written) -> None:
     outcome = run(written(LINE, **FILES))
     assert check(outcome) == []
-    (sink,) = broker_of(outcome.experiment, "b3").ground.sinks
+    (sink,) = broker_of(outcome.experiment, "b3").context.sinks
     sink._queued = 2
     outcome.experiment.sources[0].session._outgoing.unacknowledged = 1
     assert check(outcome) == [
@@ -279,7 +279,7 @@ def test_a_cycle_is_found(written) -> None:
 
 
 def tree_of(experiment: Experiment, name: str):  # type: ignore[no-untyped-def]
-    detection = broker_of(experiment, name).ground.detection
+    detection = broker_of(experiment, name).context.detection
     return detection.trees["b3"]
 
 
@@ -324,8 +324,8 @@ def test_a_tree_for_sinks_that_is_none_is_found(written, tamper: Tamper, told: s
 
 def test_a_tree_that_only_some_know_is_found(written) -> None:
     experiment = midway(written)
-    detection = broker_of(experiment, "b3").ground.detection
-    detection.grove.trees = {}
+    detection = broker_of(experiment, "b3").context.detection
+    detection.tree_table.trees = {}
     (line,) = check_trees(part_of(experiment))
     assert line == "the tree for the sinks of b3 is not the same for all its brokers"
 
@@ -336,34 +336,34 @@ FOG = EventType("Fog", (Attribute("area", Kind.STRING),))
 
 
 def know_a_type(experiment: Experiment, name: str) -> None:
-    broker_of(experiment, name).ground.advertisements.exchange((), [FOG])
+    broker_of(experiment, name).context.advertisements.exchange((), [FOG])
 
 
 def forget_a_rule(experiment: Experiment, name: str) -> None:
-    deployments = broker_of(experiment, name).ground.deployments
+    deployments = broker_of(experiment, name).context.deployments
     deployments.end("fire", TIME_MIN)
     deployments.drop("fire")
 
 
 def advertise_more(experiment: Experiment, name: str) -> None:
-    ground = broker_of(experiment, name).ground
-    (source,) = [one for one in ground.sources if one.name == "s1"]
+    context = broker_of(experiment, name).context
+    (source,) = [one for one in context.sources if one.name == "s1"]
     source.floors["Fog"] = 0
 
 
 def publish_more(experiment: Experiment, name: str) -> None:
-    ground = broker_of(experiment, name).ground
-    (source,) = [one for one in ground.sources if one.name == "s1"]
-    ground.detection.publishers.add(source, ["Fog"])
+    context = broker_of(experiment, name).context
+    (source,) = [one for one in context.sources if one.name == "s1"]
+    context.detection.publishers.add(source, ["Fog"])
 
 
 def want_less(experiment: Experiment, name: str) -> None:
-    broker_of(experiment, name).ground.router.branches["b3"]._want("Temp", ())
+    broker_of(experiment, name).context.router.branches["b3"]._want("Temp", ())
 
 
 def lose_a_subscription(experiment: Experiment, name: str) -> None:
-    ground = broker_of(experiment, name).ground
-    (sink,) = ground.sinks
+    context = broker_of(experiment, name).context
+    (sink,) = context.sinks
     sink.interests.remove(2)
 
 

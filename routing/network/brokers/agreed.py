@@ -1,6 +1,6 @@
 """Agreement of the brokers of a tree, as this one was last told, and what follows from it.
 
-It is told by the root and taken over whole (knowing, planning); at the root it is what is told
+It is told by the root and taken over whole (catalog_sync, planning); at the root it is what is told
 next.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from routing.config import Ordering
-from routing.messages import Known, Plan, Report, SinkTree
+from routing.messages import Catalog, Plan, Report, SinkTree
 from routing.network.agreement.rounds import Absent
-from routing.network.stations.divided import DividedDetection
-from routing.network.stations.router import Router
+from routing.network.evaluation.divided import DividedDetection
+from routing.network.evaluation.router import Router
 from routing.network.strategy import Choice, Strategy, has_sink_trees_by
 from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
 from routing.network.ways.places import Division
@@ -20,14 +20,14 @@ from routing.network.ways.sink_trees import Kinds, kinds_of
 
 
 class Agreed:
-    """The knowledge of the network, and the plan."""
+    """The catalog of the network, and the plan."""
 
     def __init__(self, strategy: type[Strategy], ordering: Ordering, router: Router) -> None:
         self.strategy = strategy
         self._ordering = ordering
         self._router = router
-        self.known = Known((), ())
-        """The root's knowledge; at the root, as it has told it last."""
+        self.catalog = Catalog((), ())
+        """The root's catalog; at the root, as it has told it last."""
         self.plan: Plan | None = None
         self.choice = NOTHING
         """The choice that the last plan went by, or the next one will."""
@@ -87,11 +87,11 @@ class Agreed:
     def divided(self, plan: Plan) -> Division:
         """How a plan divides rules over the single tree."""
         kind, ordering, choice = self.strategy, self._ordering, choice_of(plan)
-        return divided(kind, ordering, plan.nodes, plan.absent, self.known, choice)
+        return divided(kind, ordering, plan.nodes, plan.absent, self.catalog, choice)
 
     def kinds(self, choice: Choice) -> Kinds:
         """The types that come along the trees by a choice."""
-        return kinds_of(self.known, has_sink_trees_by(self.strategy, choice))
+        return kinds_of(self.catalog, has_sink_trees_by(self.strategy, choice))
 
     def divided_for(self, tree: SinkTree, plan: Plan) -> Division:
         """How a plan divides over a tree for sinks what these want."""
@@ -103,6 +103,6 @@ class Agreed:
             plan.nodes,
             plan.links,
             plan.absent,
-            self.known,
+            self.catalog,
             choice_of(plan),
         )

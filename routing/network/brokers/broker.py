@@ -20,26 +20,17 @@ from routing.config import NodeConfig
 from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
-from routing.messages import (
-    GATHERED,
-    Asking,
-    Code,
-    Confirmed,
-    Message,
-    Need,
-    Needed,
-    WhenFull,
-)
+from routing.messages import GATHERED, Asking, Code, Confirmed, Message, Need, Needed, WhenFull
+from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
 from routing.network.agreement.terms import terms_of
-from routing.network.agreement.visitors import ELSEWHERE, Visitors
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.ground import Desk, Ground
-from routing.network.brokers.holding import Holding
+from routing.network.brokers.back_pressure import BackPressure
+from routing.network.brokers.context import BrokerContext, NodeCallbacks
 from routing.network.brokers.parts import heard_by, parts_of
-from routing.network.stations.divided import DividedDetection
-from routing.network.stations.overview import NetworkOverview, broker_facts
-from routing.network.stations.router import Router
+from routing.network.brokers.update_timer import UpdateTimer
+from routing.network.evaluation.divided import DividedDetection
+from routing.network.evaluation.overview import NetworkOverview, broker_facts
+from routing.network.evaluation.router import Router
 from routing.network.strategy import Strategy
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
@@ -76,16 +67,16 @@ class Broker(Node):
         terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
         self.overlay = Overlay(replace(overlay, terms=terms), now)
         self._strategy_name = strategy.name
-        self._visitors = Visitors()
+        self._remote_sources = RemoteSources()
         self._router = Router(overlay.name, config.matching)
         self._agreed = Agreed(type(strategy), config.ordering, self._router)
         super().__init__(config, engine, now)
-        self._agenda = Agenda(self._moment, overlay.flood_s)
-        self._ground = self._make_ground()
-        parts = parts_of(self._ground, self._agreed, self._agenda)
+        self._timer = UpdateTimer(self._moment, overlay.flood_s)
+        self._context = self._make_context()
+        parts = parts_of(self._context, self._agreed, self._timer)
         self._needs = parts.needs
-        self._wanting = parts.wanting
-        self._knowing = parts.knowing
+        self._subscription_sync = parts.subscription_sync
+        self._catalog_sync = parts.catalog_sync
         self._requests = parts.requests
         self._passing = parts.passing
         self._openings = parts.openings
@@ -93,8 +84,8 @@ class Broker(Node):
         self._surveying = parts.surveying
         self._inputs = parts.inputs
         self._timed = parts.timed
-        self._awaiting = parts.awaiting
-        self._holding = parts.holding
+        self._pulled_progress = parts.pulled_progress
+        self._back_pressure = parts.back_pressure
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
 
@@ -106,7 +97,7 @@ class Broker(Node):
         return NetworkOverview(
             self.overlay.name,
             self._agreed.division,
-            self._visitors,
+            self._remote_sources,
             self._divided,
             self._deployments,
             self._advertisements,
@@ -114,8 +105,8 @@ class Broker(Node):
             self._sinks,
         )
 
-    def _make_ground(self) -> Ground:
-        desk = Desk(
+    def _make_context(self) -> BrokerContext:
+        callbacks = NodeCallbacks(
             send=self._send,
             serve=self._serve,
             receive=self.receive,
@@ -128,15 +119,15 @@ class Broker(Node):
             settle=self._settle,
             log=self._log,
         )
-        return Ground(
+        return BrokerContext(
             name=self.overlay.name,
             config=self._config,
             moment=self._moment,
-            desk=desk,
+            callbacks=callbacks,
             overlay=self.overlay,
             router=self._router,
             detection=self._divided,
-            visitors=self._visitors,
+            remote_sources=self._remote_sources,
             links=self._links,
             sources=self._sources,
             sinks=self._sinks,
@@ -147,19 +138,15 @@ class Broker(Node):
     @property
     def rules_evaluated(self) -> int:
         """How many rules are evaluated here, in all trees together."""
-        return sum(len(station.rules) for station in self._divided.stations)
+        return sum(len(evaluator.rules) for evaluator in self._divided.evaluators)
 
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: of the network, too, and of this broker's part."""
         facts = broker_facts(
-            self.overlay,
-            self._router,
-            self._strategy_name,
-            self._divided,
-            self._agreed.division(),
+            self.overlay, self._router, self._strategy_name, self._divided, self._agreed.division()
         )
         others = {"out_of_reach": sorted(self._agreed.out_of_reach)}
-        others["closed"] = list(self._agreed.known.closed)
+        others["closed"] = list(self._agreed.catalog.closed)
         return {**super().status(now), **facts, **others}
 
     def _filters(self) -> Iterator[tuple[str, str]]:
@@ -173,9 +160,9 @@ class Broker(Node):
     # --- for who looks on, and changes nothing ---
 
     @property
-    def ground(self) -> Ground:
+    def context(self) -> BrokerContext:
         """Its tables."""
-        return self._ground
+        return self._context
 
     @property
     def agreed(self) -> Agreed:
@@ -183,9 +170,9 @@ class Broker(Node):
         return self._agreed
 
     @property
-    def holding(self) -> Holding:
+    def back_pressure(self) -> BackPressure:
         """The holds of what is full, here and elsewhere."""
-        return self._holding
+        return self._back_pressure
 
     @property
     def remembered(self) -> int:
@@ -195,7 +182,7 @@ class Broker(Node):
     @property
     def lent(self) -> frozenset[str]:
         """At the root: types that are known until the next plan, whoever speaks of them."""
-        return self._knowing.lent
+        return self._catalog_sync.lent
 
     @property
     def expects_clients(self) -> bool:
@@ -211,8 +198,8 @@ class Broker(Node):
             self._agreed.is_planned
             and self._divided.is_at_work
             and not self._divided.is_held
-            and self._agenda.tell_at is None
-            and self._wanting.is_settled
+            and self._timer.tell_at is None
+            and self._subscription_sync.is_settled
             and self.overlay.is_settled
             and not any(one.buffered or one.kept for one in self.overlay.neighbours.values())
         )
@@ -249,7 +236,7 @@ class Broker(Node):
     def handle_timer(self, now: float) -> None:
         """Do what is due, for clients and for neighbours."""
         self._awake(now)
-        agenda = self._agenda
+        timer = self._timer
         for part in self._timed:
             if part.due_at is not None and part.due_at <= now:
                 self._moment.now = now
@@ -258,7 +245,7 @@ class Broker(Node):
         if due is not None and due <= now:
             self.overlay.handle_timer(now)
             self._follow_overlay(now)
-        if agenda.tell_at is not None and agenda.tell_at <= now:
+        if timer.tell_at is not None and timer.tell_at <= now:
             self._moment.now = now
             self._tell()
         due = super().next_timer()
@@ -267,7 +254,7 @@ class Broker(Node):
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, others = super().next_timer(), [self.overlay.next_timer(), self._agenda.tell_at]
+        due, others = super().next_timer(), [self.overlay.next_timer(), self._timer.tell_at]
         for other in (*others, *[part.due_at for part in self._timed]):
             if other is not None and (due is None or other < due):
                 due = other
@@ -308,11 +295,11 @@ class Broker(Node):
             if isinstance(change, Heard):
                 self._hear(change)
             else:
-                self._holding.note(change)
+                self._back_pressure.note(change)
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
         if is_anew or (self._router.has_untold and not self._divided.is_held):
-            self._agenda.look_again()
+            self._timer.look_again()
             self._settle_input()
         elif changes:  # else acknowledgements, mostly
             self._settle_input()
@@ -326,17 +313,17 @@ class Broker(Node):
             self._change_root()
         is_anew = router.epoch != epoch
         if is_anew:
-            self._wanting.start_anew()
+            self._subscription_sync.start_anew()
         for neighbour in sorted(neighbours - router.branches.keys()):
-            self._wanting.leave(neighbour)
-        self._holding.follow_tree()
+            self._subscription_sync.leave(neighbour)
+        self._back_pressure.follow_tree()
         return is_anew
 
     def _change_root(self) -> None:
         """The tree is another, or this broker's place in it."""
         self._requests.lose_root()
         self._pausing.stop()
-        self._knowing.change_role()
+        self._catalog_sync.change_role()
         if not self._router.is_root:
             self._inputs.leave()
         self._requests.ask_again()
@@ -354,16 +341,16 @@ class Broker(Node):
 
     def _tell(self) -> None:
         """Tell what is wanted, what is known, and what was answered."""
-        agenda, wanting = self._agenda, self._wanting
-        agenda.tell_at = None
+        timer, subscription_sync = self._timer, self._subscription_sync
+        timer.tell_at = None
         self._divided.tell_marks()
         if not self._divided.is_held:
-            wanting.tell()
-            wanting.confirm(is_planned=self._trees.is_wanted_planned)
-        self._knowing.tell()
+            subscription_sync.tell()
+            subscription_sync.confirm(is_planned=self._trees.is_wanted_planned)
+        self._catalog_sync.tell()
         self._requests.tell_answered()
-        self._ground.send_flows()
-        self._holding.tell()
+        self._context.send_flows()
+        self._back_pressure.tell()
         if self._router.is_root and self._pausing.has_work:
             self._pausing.begin()
 
@@ -382,14 +369,14 @@ class Broker(Node):
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         is_planned = self._trees.is_wanted_planned
-        self._wanting.confirm_subscription(link, answer, is_planned=is_planned)
+        self._subscription_sync.confirm_subscription(link, answer, is_planned=is_planned)
 
     def _deliver(self, sink: Sink) -> None:
         """A sink that blocks holds up the sources of other brokers, too, but these hear of it
         later, and are many: what they fill its queue with has a bound of its own.
         """
         super()._deliver(sink)
-        self._holding.note_sink(sink)
+        self._back_pressure.note_sink(sink)
         most = self._config.queue_events_max
         if sink.when_full is WhenFull.BLOCK and sink.excess > most and self.overlay.neighbours:
             reason = f"{most} events of sources at other brokers wait beyond the queue"
@@ -399,16 +386,16 @@ class Broker(Node):
 
     def _settle(self) -> None:
         super()._settle()
-        self._holding.look_at_sinks()
-        if self._divided.lags.has_news:
-            self._divided.lags.has_news = False
-            self._holding.look_at_lags()
-            self._awaiting.tell_kept()
-        agenda, sinks, detection = self._agenda, self._sinks, self._divided
-        if agenda.seen != sinks.version and self._router.has_tree:
-            agenda.seen = sinks.version
+        self._back_pressure.look_at_sinks()
+        if self._divided.skew_limit.has_news:
+            self._divided.skew_limit.has_news = False
+            self._back_pressure.look_at_lags()
+            self._pulled_progress.tell_kept()
+        timer, sinks, detection = self._timer, self._sinks, self._divided
+        if timer.seen != sinks.version and self._router.has_tree:
+            timer.seen = sinks.version
             self._know()
-        self._ground.send_flows()
+        self._context.send_flows()
         is_at_work = detection.is_at_work
         if is_at_work:
             self._openings.ask_below()
@@ -418,15 +405,16 @@ class Broker(Node):
                 self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
         if is_at_work:
-            self._surveying.look_at_ledger()
-        if detection.grove.trees:
+            self._surveying.look_at_replay_buffer()
+        if detection.tree_table.trees:
             self._openings.settle()
 
     def _know(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
-        self._wanting.index()  # what the root knows is told with all that comes at about this time
+        self._subscription_sync.index()
+        # What the root knows is told with all that comes at about this time.
         self._trees.ask_for_own()
-        self._agenda.tell_soon()
+        self._timer.tell_soon()
 
     def _end(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
@@ -435,7 +423,7 @@ class Broker(Node):
         self._needs.say(Need(Needed.END, (overrun.rule,)))
 
     def _is_held(self) -> bool:
-        self._holding.look_at_links()
+        self._back_pressure.look_at_links()
         return self._divided.is_held
 
     def _send(self, peer: Peer, message: Message) -> None:

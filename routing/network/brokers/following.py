@@ -12,13 +12,13 @@ from __future__ import annotations
 from matcher.identity import RULE_SOURCE
 from routing.messages import Plan
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.ground import Ground
-from routing.network.brokers.knowing import Knowing
+from routing.network.brokers.catalog_sync import CatalogSync
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.passing import Passing
+from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
-from routing.network.brokers.wanting import Wanting
 from routing.network.recovery.dues import Times
 
 REOPENED = "inputs that had been closed are open again"
@@ -30,19 +30,19 @@ class Following:
 
     def __init__(
         self,
-        ground: Ground,
+        context: BrokerContext,
         agreed: Agreed,
-        wanting: Wanting,
-        knowing: Knowing,
+        subscription_sync: SubscriptionSync,
+        catalog_sync: CatalogSync,
         passing: Passing,
         surveying: Surveying,
         trees: SinkTrees,
         measuring: Measuring | None,
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._agreed = agreed
-        self._wanting = wanting
-        self._knowing = knowing
+        self._subscription_sync = subscription_sync
+        self._catalog_sync = catalog_sync
         self._passing = passing
         self._surveying = surveying
         self._trees = trees
@@ -53,7 +53,7 @@ class Following:
         """Go by this plan. ``is_lost``: what was under way before it may be."""
         self._surveying.begin_anew()
         self._agreed.follow(plan)
-        self._reopen(dict(plan.reopened).get(self._ground.name, ()))
+        self._reopen(dict(plan.reopened).get(self._context.name, ()))
         self._take_over(plan)
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
@@ -65,19 +65,19 @@ class Following:
     def _reopen(self, begins: Times) -> None:
         """Begin where the plan says (planning, Law 4). ``begins``: by type, where it begins."""
         if begins:
-            self._ground.desk.log("warning", REOPENED, begin=dict(begins))
-            self._ground.detection.begin_at(dict(begins))
+            self._context.callbacks.log("warning", REOPENED, begin=dict(begins))
+            self._context.detection.begin_at(dict(begins))
 
     def _take_over(self, plan: Plan) -> None:
         """Know what the plan says that this broker publishes."""
-        own = self._ground.name
+        own = self._context.name
         (types,) = (types for name, _, types in plan.nodes if name == own)
-        self._ground.detection.publishers.follow(types, dict(plan.absent).get(own, ()))
+        self._context.detection.publishers.follow(types, dict(plan.absent).get(own, ()))
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""
-        ground, router = self._ground, self._ground.router
-        partners = {name for name, father, _ in plan.nodes if father == ground.name}
+        context, router = self._context, self._context.router
+        partners = {name for name, father, _ in plan.nodes if father == context.name}
         children = sorted(partners & router.branches.keys())
         if router.father is not None:
             partners.add(router.father)
@@ -87,15 +87,15 @@ class Following:
         return children
 
     def _tell(self, children: list[str], plan: Plan) -> None:
-        self._knowing.pass_on()
-        self._wanting.index()
-        self._wanting.tell(children)
+        self._catalog_sync.pass_on()
+        self._subscription_sync.index()
+        self._subscription_sync.tell(children)
         for child in children:
-            self._ground.send(child, plan)
+            self._context.send(child, plan)
 
     def _divide(self, plan: Plan, *, is_lost: bool) -> dict[str, int]:
         """Do as the plan says; gives, by source, from when on composite events come again."""
-        detection = self._ground.detection
+        detection = self._context.detection
         division = self._agreed.divided(plan)
         again = dict(self._trees.follow(plan, division))
         if plan.anew:
@@ -109,18 +109,18 @@ class Following:
 
     def _withdraw(self, again: dict[str, int]) -> None:
         """Drop what sinks hold and will get again; ``again``: by source, from when on it comes."""
-        ground = self._ground
-        for one in ground.deployments.rules:
+        context = self._context
+        for one in context.deployments.rules:
             source = RULE_SOURCE + one.rule.name
             if source in again:
                 again[source] = max(again[source], one.begin)
-        for sink in ground.sinks:
+        for sink in context.sinks:
             sink.withdraw(again)
-            ground.sinks.touch(sink)
+            context.sinks.touch(sink)
 
     def _warn_of_what_was_given_up(self) -> None:
-        events = self._ground.detection.ledger.given_up
+        events = self._context.detection.replay_buffer.given_up
         if events > self._told_given_up:
             self._told_given_up = events
             text = "the network changed; what was under way of events given up may be lost"
-            self._ground.desk.log("warning", text, events=events)
+            self._context.callbacks.log("warning", text, events=events)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from routing.messages import Pause, Report, Survey
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 
 Conclude = Callable[[list[Report]], None]
 """Does what follows once all children have reported."""
@@ -19,8 +19,8 @@ Conclude = Callable[[list[Report]], None]
 class Gathering:
     """The question that is under way at this broker."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
         self.question: Pause | Survey | None = None
         """The question that children have yet to answer."""
         self._awaited: set[str] = set()
@@ -29,16 +29,16 @@ class Gathering:
 
     def ask(self, question: Pause | Survey, conclude: Conclude) -> None:
         """Ask all children; ``conclude`` is called at once where there are none."""
-        children = [branch.neighbour for branch in self._ground.router.children]
+        children = [branch.neighbour for branch in self._context.router.children]
         self.question, self._conclude = question, conclude
         self._awaited, self._reports = set(children), []
         for child in children:
-            self._ground.send(child, question)
+            self._context.send(child, question)
         self._look()
 
     def hear_report(self, neighbour: str, report: Report) -> None:
         """A child answers, for all below it."""
-        question, epoch = self.question, self._ground.router.epoch
+        question, epoch = self.question, self._context.router.epoch
         said = report.root, report.epoch, report.number
         if question is not None and epoch is not None and said == (*epoch, question.number):
             self._reports.append(report)

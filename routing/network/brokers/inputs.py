@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from routing.messages import Need
-from routing.network.brokers.agenda import Agenda
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.update_timer import UpdateTimer
 
 
 class Inputs:
     """At the root: the brokers with such inputs, and the types that are to be closed."""
 
-    def __init__(self, ground: Ground, agenda: Agenda) -> None:
-        self._ground = ground
-        self._agenda = agenda
-        self._forget_s = ground.overlay.config.forget_s
+    def __init__(self, context: BrokerContext, timer: UpdateTimer) -> None:
+        self._context = context
+        self._timer = timer
+        self._forget_s = context.overlay.config.forget_s
         self._since: dict[str, float] = {}
         self._unpublished: set[str] = set()
         self._is_due = False
@@ -40,12 +40,12 @@ class Inputs:
     def handle_timer(self) -> None:
         """Let the tree pause, since inputs are to be closed."""
         self._is_due = True
-        self._agenda.tell_soon()
+        self._timer.tell_soon()
 
     def meet(self, need: Need) -> None:
         """Close types with the next plan that rules have waited for in vain."""
         self._unpublished.update(need.names)
-        self._agenda.tell_soon()
+        self._timer.tell_soon()
 
     def take_unpublished(self) -> set[str]:
         """Such types, since this was last asked."""
@@ -54,12 +54,12 @@ class Inputs:
 
     def overdue(self, brokers: Collection[str]) -> list[str]:
         """Give those of these brokers whose inputs nobody has spoken for for too long."""
-        since, now = self._since, self._ground.moment.now
+        since, now = self._since, self._context.moment.now
         return [one for one in brokers if one in since and since[one] + self._forget_s <= now]
 
     def keep(self, brokers: Collection[str]) -> None:
         """Note that nobody speaks for inputs of these brokers, and of no others."""
-        now = self._ground.moment.now
+        now = self._context.moment.now
         self._since = {one: self._since.get(one, now) for one in brokers}
         self._is_due = False
 

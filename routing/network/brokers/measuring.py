@@ -28,11 +28,11 @@ from typing import TypeAlias
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS
 from routing.messages import Need, Needed, Plan, Report
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.trees import SinkTrees
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import RATES_S, Choice, chosen_by, has_sink_trees_by
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
@@ -57,11 +57,16 @@ class Measuring:
     """Measures at the root what is published, and chooses by that."""
 
     def __init__(
-        self, ground: Ground, agreed: Agreed, agenda: Agenda, needs: Needs, trees: SinkTrees
+        self,
+        context: BrokerContext,
+        agreed: Agreed,
+        timer: UpdateTimer,
+        needs: Needs,
+        trees: SinkTrees,
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._agreed = agreed
-        self._agenda = agenda
+        self._timer = timer
         self._needs = needs
         self._trees = trees
         self._candidates = chosen_by(agreed.strategy)
@@ -81,21 +86,21 @@ class Measuring:
 
     def handle_timer(self) -> None:
         """Survey, at the root, and where there is something to measure."""
-        ground = self._ground
-        self.due_at = ground.moment.now + self._after_s
-        if ground.router.is_root and ground.detection.is_at_work and len(ground.deployments):
+        context = self._context
+        self.due_at = context.moment.now + self._after_s
+        if context.router.is_root and context.detection.is_at_work and len(context.deployments):
             self._needs.say(Need(Needed.SURVEY))
 
     def follow(self) -> None:
         """There is another plan: rules may be elsewhere, and all is measured anew."""
         self._before = None
-        for station in self._ground.detection.stations:
-            station.found.clear()
-        if not self._ground.router.is_root:
+        for evaluator in self._context.detection.evaluators:
+            evaluator.found.clear()
+        if not self._context.router.is_root:
             self.due_at = None
         elif self.due_at is None:
             self._after_s = ADAPT_AFTER_S
-            self.due_at = self._ground.moment.now + ADAPT_AFTER_S
+            self.due_at = self._context.moment.now + ADAPT_AFTER_S
 
     def begin_plan(self) -> None:
         """At the root: a plan is made."""
@@ -106,8 +111,8 @@ class Measuring:
 
     def added_to(self, own: Report) -> Report:
         """Add to a survey what was published and found here, and what sinks here want."""
-        ground, detection = self._ground, self._ground.detection
-        published = [ground.advertisements.find(name) for name in detection.publishers.types]
+        context, detection = self._context, self._context.detection
+        published = [context.advertisements.find(name) for name in detection.publishers.types]
         counts = [
             (one.schema.name, one.events, one.front)
             for one in published
@@ -115,11 +120,11 @@ class Measuring:
         ]
         found = [
             (source, *counts)
-            for station in detection.stations
-            for source, counts in station.found.items()
+            for evaluator in detection.evaluators
+            for source, counts in evaluator.found.items()
         ]
-        wanted = maximal(ground.filters, ground.advertisements.schemas)
-        wants = ((ground.name, wanted),) if wanted else ()
+        wanted = maximal(context.filters, context.advertisements.schemas)
+        wants = ((context.name, wanted),) if wanted else ()
         return replace(own, counts=tuple(counts), found=tuple(found), wants=wants)
 
     def weigh(self, report: Report) -> None:
@@ -156,19 +161,19 @@ class Measuring:
         model = CostModel(
             measured,
             {name: frozenset(types) for name, _, types in plan.nodes},
-            self._ground.advertisements.schemas,
-            [one.rule for one in self._ground.deployments.in_force],
+            self._context.advertisements.schemas,
+            [one.rule for one in self._context.deployments.in_force],
         )
         costs = {one: self._cost(model, plan, one, wants) for one in (now, *choices)}
         chosen = preferred(costs, now)
         self._chosen = None if chosen == now else chosen
         if self.has_work:
-            self._agenda.tell_soon()
+            self._timer.tell_soon()
 
     def _cost(self, model: CostModel, plan: Plan, choice: Choice, wants: Wants) -> float:
         """The cost of a choice in the network of the present plan, with what sinks want by now."""
         agreed, kinds = self._agreed, self._agreed.kinds(choice)
-        schemas = self._ground.advertisements.schemas
+        schemas = self._context.advertisements.schemas
         trees = tuple(trees_wanted(wants, kinds, schemas, plan.number))
         links = self._trees.standing_links(plan)
         plan = replace(

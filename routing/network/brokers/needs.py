@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from routing.messages import Need, Needed
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 
 Meet = Callable[[Need], None]
 """Does, at the root, what somebody needs."""
@@ -18,9 +18,9 @@ Meet = Callable[[Need], None]
 class Needs:
     """The way to the root."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._router = ground.router
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._router = context.router
         self._meets: Mapping[Needed, Meet] = {}
 
     def are_met_by(self, meets: Mapping[Needed, Meet]) -> None:
@@ -32,7 +32,7 @@ class Needs:
         if self._router.is_root:
             self._meets[need.what](need)
         elif self._router.father is not None:
-            self._ground.send(self._router.father, need)
+            self._context.send(self._router.father, need)
 
     def hear(self, neighbour: str, need: Need) -> None:
         """Somebody below needs something."""

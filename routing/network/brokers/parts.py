@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.messages import (
-    Amended,
     Answered,
     Asked,
     Awaited,
     Awakening,
-    Claimed,
+    Catalog,
+    CatalogDelta,
     Committed,
     Flow,
     Forward,
     Hold,
-    Known,
+    NameContested,
     Need,
     Needed,
     Opened,
@@ -29,30 +29,30 @@ from routing.messages import (
     Plan,
     Report,
     Shared,
+    SubscriptionAck,
+    SubscriptionUpdate,
     Survey,
-    Want,
-    Wanted,
 )
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.asking import Requests
-from routing.network.brokers.awaiting import Awaiting
+from routing.network.brokers.back_pressure import BackPressure
+from routing.network.brokers.catalog_sync import CatalogSync
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.following import Following
 from routing.network.brokers.gathering import Gathering
-from routing.network.brokers.ground import Ground
-from routing.network.brokers.holding import Holding
 from routing.network.brokers.inputs import Inputs
-from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.passing import Passing
 from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
+from routing.network.brokers.pulled_progress import PulledProgress
+from routing.network.brokers.registry import SourceRegistry
+from routing.network.brokers.requests import Requests
+from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
-from routing.network.brokers.visiting import Visiting
-from routing.network.brokers.wanting import Wanting
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import chosen_by
 
 Hear = Callable[[str, Any], None]
@@ -64,9 +64,9 @@ class Parts:
     """One broker's; ``measuring`` is None where the strategy needs none."""
 
     needs: Needs
-    visiting: Visiting
-    wanting: Wanting
-    knowing: Knowing
+    registry: SourceRegistry
+    subscription_sync: SubscriptionSync
+    catalog_sync: CatalogSync
     requests: Requests
     passing: Passing
     openings: Openings
@@ -75,8 +75,8 @@ class Parts:
     measuring: Measuring | None
     surveying: Surveying
     inputs: Inputs
-    awaiting: Awaiting
-    holding: Holding
+    pulled_progress: PulledProgress
+    back_pressure: BackPressure
     pausing: Pausing
 
     @property
@@ -86,30 +86,32 @@ class Parts:
         return (self.surveying, self.inputs, *measuring)
 
 
-def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
+def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
     """The parts of a broker with this strategy."""
-    needs, visiting = Needs(ground), Visiting(ground)
-    wanting = Wanting(ground, agenda)
-    knowing = Knowing(ground, agreed, agenda, visiting)
-    requests = Requests(ground, agenda, visiting)
-    passing = Passing(ground, agreed, visiting)
-    openings = Openings(ground)
-    trees = SinkTrees(ground, agreed, agenda, needs, wanting, openings)
+    needs, registry = Needs(context), SourceRegistry(context)
+    subscription_sync = SubscriptionSync(context, timer)
+    catalog_sync = CatalogSync(context, agreed, timer, registry)
+    requests = Requests(context, timer, registry)
+    passing = Passing(context, agreed, registry)
+    openings = Openings(context)
+    trees = SinkTrees(context, agreed, timer, needs, subscription_sync, openings)
     measures = bool(chosen_by(agreed.strategy))
-    measuring = Measuring(ground, agreed, agenda, needs, trees) if measures else None
-    gathering = Gathering(ground)
-    surveying = Surveying(ground, agreed, agenda, needs, gathering, measuring)
-    inputs = Inputs(ground, agenda)
-    planning = Planning(ground, agreed, inputs, visiting, knowing, requests, trees, measuring)
-    following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
+    measuring = Measuring(context, agreed, timer, needs, trees) if measures else None
+    gathering = Gathering(context)
+    surveying = Surveying(context, agreed, timer, needs, gathering, measuring)
+    inputs = Inputs(context, timer)
+    planning = Planning(context, agreed, inputs, registry, catalog_sync, requests, trees, measuring)
+    following = Following(
+        context, agreed, subscription_sync, catalog_sync, passing, surveying, trees, measuring
+    )
     reasons = (requests, surveying, inputs, trees, *(() if measuring is None else (measuring,)))
     pausing = Pausing(
-        ground,
+        context,
         agreed,
-        agenda,
+        timer,
         needs,
         gathering,
-        wanting,
+        subscription_sync,
         surveying,
         planning,
         following,
@@ -127,9 +129,9 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
     )
     return Parts(
         needs=needs,
-        visiting=visiting,
-        wanting=wanting,
-        knowing=knowing,
+        registry=registry,
+        subscription_sync=subscription_sync,
+        catalog_sync=catalog_sync,
         requests=requests,
         passing=passing,
         openings=openings,
@@ -138,8 +140,8 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
         measuring=measuring,
         surveying=surveying,
         inputs=inputs,
-        awaiting=Awaiting(ground),
-        holding=Holding(ground, agenda, openings),
+        pulled_progress=PulledProgress(context),
+        back_pressure=BackPressure(context, timer, openings),
         pausing=pausing,
     )
 
@@ -147,12 +149,12 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda) -> Parts:
 def heard_by(parts: Parts) -> Mapping[type, Hear]:
     """Messages of neighbours, and the part that hears each."""
     return {
-        Want: parts.wanting.hear_want,
-        Wanted: parts.wanting.hear_wanted,
+        SubscriptionUpdate: parts.subscription_sync.hear_update,
+        SubscriptionAck: parts.subscription_sync.hear_ack,
         Asked: parts.requests.hear_asked,
         Answered: parts.requests.hear_answered,
-        Known: parts.knowing.hear_known,
-        Amended: parts.knowing.hear_amended,
+        Catalog: parts.catalog_sync.hear_catalog,
+        CatalogDelta: parts.catalog_sync.hear_delta,
         Flow: parts.passing.hear_flow,
         Forward: parts.passing.hear_forward,
         Awakening: parts.openings.hear_awakening,
@@ -163,8 +165,8 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Plan: parts.pausing.hear_plan,
         Survey: parts.surveying.hear_survey,
         Committed: parts.surveying.hear_committed,
-        Awaited: parts.awaiting.hear_awaited,
-        Hold: parts.holding.hear,
-        Claimed: parts.visiting.hear_claimed,
+        Awaited: parts.pulled_progress.hear_awaited,
+        Hold: parts.back_pressure.hear,
+        NameContested: parts.registry.hear_name_contested,
         Need: parts.needs.hear,
     }

@@ -2,8 +2,8 @@
 
 Law 1: a published event crosses a link once: upwards as a Forward, for those above that want it and
 for rules alike, downwards as a Flow, for those below that want it. Each broker offers what it has
-not seen to its own sinks (arrivals). A Temp of b1 goes to b2 once, though a rule at b2 and a sink
-at b3 beyond want it.
+not seen to its own sinks (deduplicator). A Temp of b1 goes to b2 once, though a rule at b2 and a
+sink at b3 beyond want it.
 
 Law 2: what a father has sent before it answered a pause may come to a child that has answered it.
 It passes at once: every broker has it before the plan, and whatever rules may end with that. b3 has
@@ -18,53 +18,48 @@ from __future__ import annotations
 from matcher.model import EventBatch
 from routing.messages import Flow, Forward
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.ground import Ground
-from routing.network.brokers.visiting import Visiting
-from routing.network.recovery.arrivals import Arrivals
+from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.registry import SourceRegistry
+from routing.network.recovery.deduplicator import Deduplicator
 from routing.order import in_sequence
 
 
 class Passing:
     """The way of events and marks through this broker."""
 
-    def __init__(
-        self,
-        ground: Ground,
-        agreed: Agreed,
-        visiting: Visiting,
-    ) -> None:
-        self._ground = ground
-        self._moment = ground.moment
-        self._router = ground.router
-        self._detection = ground.detection
+    def __init__(self, context: BrokerContext, agreed: Agreed, registry: SourceRegistry) -> None:
+        self._context = context
+        self._moment = context.moment
+        self._router = context.router
+        self._detection = context.detection
         self._agreed = agreed
-        self._visiting = visiting
-        self._arrivals = Arrivals(ground.config.repeat_ids_max, ground.config.sources_max)
+        self._registry = registry
+        self._deduplicator = Deduplicator(context.config.repeat_ids_max, context.config.sources_max)
 
     def configure(self, repeat_ids_max: int) -> None:
         """Remember so many ids from now on."""
-        self._arrivals.ids_max = repeat_ids_max
+        self._deduplicator.ids_max = repeat_ids_max
 
     @property
     def remembered(self) -> int:
         """How many ids of events are remembered."""
-        return self._arrivals.remembered
+        return self._deduplicator.remembered
 
     # --- what comes ---
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         """Events that this broker has not seen before."""
-        return self._arrivals.news(batches)
+        return self._deduplicator.news(batches)
 
     def hear_flow(self, neighbour: str, flow: Flow) -> None:
         """Events, ends of sources and marks have come along the tree."""
         if neighbour not in self._router.branches:
             return  # of a tree that is no more
         for name, last_sequence in flow.closed:
-            self._visiting.hear_closed(name, last_sequence)
+            self._registry.hear_closed(name, last_sequence)
         if not self._agreed.is_planned or neighbour not in self._router.partners:
             return
-        self._ground.check_schemas(flow.batches)
+        self._context.check_schemas(flow.batches)
         if any(batch.is_composite for batch in flow.batches):
             self._router.pass_detected(flow.batches, flow.order, neighbour)
         elif flow.batches:
@@ -75,23 +70,23 @@ class Passing:
     def hear_forward(self, neighbour: str, message: Forward) -> None:
         """Events have come from below, for rules here or further up."""
         if self._works_with(neighbour):
-            self._ground.check_schemas(message.batches)
+            self._context.check_schemas(message.batches)
             if message.fresh:
                 self._pass_published(message.batches[: message.fresh], neighbour)
-            self._detection.station.take(neighbour, message, self._moment.now)
+            self._detection.evaluator.take(neighbour, message, self._moment.now)
 
     def _works_with(self, neighbour: str) -> bool:
         """Law 3."""
         return self._detection.is_at_work and neighbour in self._router.partners
 
     def _pass_published(self, batches: tuple[EventBatch, ...], sender: str) -> None:
-        order, news = in_sequence(batches), self._arrivals.news(batches)
-        self._ground.sinks.offer(news, order if news is batches else in_sequence(news))
+        order, news = in_sequence(batches), self._deduplicator.news(batches)
+        self._context.sinks.offer(news, order if news is batches else in_sequence(news))
         self._router.route_down(batches, order, sender)
 
     def begin_anew(self) -> None:
         """All that brokers keep is sent once more."""
-        self._arrivals.begin_anew()
+        self._deduplicator.begin_anew()
 
     # --- what goes ---
 
@@ -99,4 +94,4 @@ class Passing:
         """Tell the root which local sources have closed, behind the last of their events."""
         for source in self._detection.take_leaving():
             self._router.tell_closed(source.name, source.last_sequence)
-        self._ground.send_flows()
+        self._context.send_flows()

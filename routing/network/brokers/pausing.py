@@ -2,9 +2,9 @@
 
 Law 1: before the root changes what the division of the rules follows from it lets the whole tree
 pause: all brokers hold their local sources, and say how far they are once all that came before has
-gone up. Then it tells Known and Plan, and every broker works out the same division. From its answer
-to the plan a broker does nothing, so nothing is under way when the division changes. A rule is
-deployed: b1 to b3 hold their Temps for two round trips, then send them by the plan.
+gone up. Then it tells Catalog and Plan, and every broker works out the same division. From its
+answer to the plan a broker does nothing, so nothing is under way when the division changes. A rule
+is deployed: b1 to b3 hold their Temps for two round trips, then send them by the plan.
 
 Law 2: while there is no plan for the tree as it is a broker evaluates, sends and believes nothing.
 The link from b2 to b3 breaks: b3 holds its Temps until b2 or another has planned.
@@ -20,19 +20,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from routing.messages import Known, Need, Needed, Pause, Plan, Report
-from routing.network.agreement.knowledge import digest_of
+from routing.messages import Catalog, Need, Needed, Pause, Plan, Report
+from routing.network.agreement.catalog import digest_of
 from routing.network.agreement.rounds import combined, raise_all
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.following import Following
 from routing.network.brokers.gathering import Gathering
-from routing.network.brokers.ground import Ground
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.planning import Planning
+from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
-from routing.network.brokers.wanting import Wanting
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.ahead import horizon_of
 
 
@@ -50,26 +50,26 @@ class Pausing:
 
     def __init__(
         self,
-        ground: Ground,
+        context: BrokerContext,
         agreed: Agreed,
-        agenda: Agenda,
+        timer: UpdateTimer,
         needs: Needs,
         gathering: Gathering,
-        wanting: Wanting,
+        subscription_sync: SubscriptionSync,
         surveying: Surveying,
         planning: Planning,
         following: Following,
         trees: SinkTrees,
         reasons: Sequence[Reason],
     ) -> None:
-        self._ground = ground
-        self._router = ground.router
-        self._detection = ground.detection
+        self._context = context
+        self._router = context.router
+        self._detection = context.detection
         self._agreed = agreed
-        self._agenda = agenda
+        self._timer = timer
         self._needs = needs
         self._gathering = gathering
-        self._wanting = wanting
+        self._subscription_sync = subscription_sync
         self._surveying = surveying
         self._planning = planning
         self._following = following
@@ -102,7 +102,7 @@ class Pausing:
         """At the root: somebody needs a plan, or says in a pause which rule has ended by itself."""
         self._is_asked = True
         self._needs_plan |= need.what is not Needed.END
-        self._agenda.tell_soon()
+        self._timer.tell_soon()
 
     def meet_survey(self, need: Need) -> None:
         """At the root: somebody needs a survey, for which there is no time now, if any is asked."""
@@ -122,13 +122,13 @@ class Pausing:
         router = self._router
         if router.epoch is not None and router.is_back and not router.is_root:
             self._to_pause.clear()
-            self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
+            self._needs.say(Need(Needed.PLAN, (self._context.name,)))
 
     def look(self) -> None:
         """Something has come from neighbours: see whether it is time to pause."""
         router, agreed = self._router, self._agreed
         if router.is_root:
-            if not agreed.is_planned or (self._agenda.tell_at is None and self.has_work):
+            if not agreed.is_planned or (self._timer.tell_at is None and self.has_work):
                 self.begin()
         elif router.father is not None:
             pause = self._to_pause.get(router.father)
@@ -162,18 +162,18 @@ class Pausing:
             introduce = self._needs_plan or not self._agreed.is_planned
             self._needs_plan = self._is_asked = False
             self._trees.begin_round()
-            number, digest = self._agreed.next_number(), digest_of(self._agreed.known)
+            number, digest = self._agreed.next_number(), digest_of(self._agreed.catalog)
             self._pause(Pause(*epoch, number, digest, introduce))
-            self._ground.desk.settle()
+            self._context.callbacks.settle()
 
     def _pause(self, pause: Pause) -> None:
         self._may_have_lost = pause.introduce
         self._detection.hold()
         if pause.introduce:
             for branch in self._router.branches.values():
-                branch.told = branch.known = None  # it may have been told before it listened
+                branch.told = branch.catalog = None  # it may have been told before it listened
                 branch.has_joined = False  # and may know what the root does not
-        self._ground.tell_all_marks()  # so that the dues in the answers are not older than need be
+        self._context.tell_all_marks()  # so that the dues in the answers are not older than need be
         self._gathering.ask(pause, lambda reports: self._conclude(pause, reports))
 
     def hear_pause(self, neighbour: str, message: Pause) -> None:
@@ -182,30 +182,30 @@ class Pausing:
 
     def _conclude(self, pause: Pause, reports: list[Report]) -> None:
         """All below pause."""
-        ground, father = self._ground, self._router.father
-        ground.desk.settle()  # all that has come goes up before the answer
-        is_far = self._detection.forget_far(horizon_of(ground.config, ground.moment.now))
+        context, father = self._context, self._router.father
+        context.callbacks.settle()  # all that has come goes up before the answer
+        is_far = self._detection.forget_far(horizon_of(context.config, context.moment.now))
         report = combined(self._report(pause), reports)
         if self._router.is_root:
             plan = self._planning.plan(report, introduce=pause.introduce, anew=is_far)
             self._following.follow(plan, is_lost=self._may_have_lost)
-            self._agenda.look_again()  # the answers follow
+            self._timer.look_again()  # the answers follow
         elif father is not None:
-            self._wanting.index()
-            self._wanting.tell((father,))
-            ground.send(father, report)
+            self._subscription_sync.index()
+            self._subscription_sync.tell((father,))
+            context.send(father, report)
             self._detection.is_at_work = False
 
     def _report(self, pause: Pause) -> Report:
         """Say how far this broker is, and what it has to do with."""
-        ground, detection, name = self._ground, self._detection, self._ground.name
+        context, detection, name = self._context, self._detection, self._context.name
         published = detection.publishers.types
-        fronts = ((one, ground.advertisements.front(one)) for one in published)
+        fronts = ((one, context.advertisements.front(one)) for one in published)
         marks: dict[str, int] = {}
         rules: dict[str, int] = {}
-        for station in detection.stations:
-            raise_all(marks, station.type_marks.items())
-            raise_all(rules, ((rule, station.mark(rule)) for rule in station.rules))
+        for evaluator in detection.evaluators:
+            raise_all(marks, evaluator.type_marks.items())
+            raise_all(rules, ((rule, evaluator.mark(rule)) for rule in evaluator.rules))
         raise_all(detection.evaluated, rules.items())
         report = Report(
             pause.root,
@@ -215,7 +215,7 @@ class Pausing:
             fronts=tuple((one, front) for one, front in fronts if front is not None),
             marks=tuple(marks.items()),
             rules=tuple(rules.items()),
-            due=tuple(detection.due_of(ground.wanted_rules).items()),
+            due=tuple(detection.due_of(context.wanted_rules).items()),
             wants=self._trees.answer(),
             front=detection.front,
             ended=tuple(detection.ended.items()),
@@ -231,25 +231,27 @@ class Pausing:
             known=self._else_known(pause),
         )
 
-    def _else_known(self, pause: Pause) -> tuple[Known, ...]:
+    def _else_known(self, pause: Pause) -> tuple[Catalog, ...]:
         """Knowledge of this broker that the root has not; also who is out of reach, of whom the
         root may never have heard, and the types of events that are kept and will be sent again:
         perhaps published no more, and mentioned by no rule, or by one that ends with this pause.
         """
-        own, part = self._agreed.known, self._ground.overlay.part
+        own, part = self._agreed.catalog, self._context.overlay.part
         known = () if digest_of(own) == pause.known else (own,)
         homes = () if known else tuple(one for one in own.homes if one[0] not in part.nodes)
         kept = {
-            batch.type.name: batch.type for batches in self._detection.ledger for batch in batches
+            batch.type.name: batch.type
+            for batches in self._detection.replay_buffer
+            for batch in batches
         }
-        also = Known(tuple(kept[name] for name in sorted(kept)), (), homes=homes)
+        also = Catalog(tuple(kept[name] for name in sorted(kept)), (), homes=homes)
         return (*known, also) if kept or homes else known
 
     # --- plans ---
 
     def hear_plan(self, neighbour: str, plan: Plan) -> None:
         """The root's plan, which ends the pause."""
-        own = self._ground.name
+        own = self._context.name
         is_in_it = any((name, father) == (own, neighbour) for name, father, _ in plan.nodes)
         if is_in_it and self._is_meant(neighbour, plan):
             self._gathering.stop()

@@ -44,13 +44,13 @@ from matcher.model import TIME_MIN
 from routing.messages import ENTRIES_MAX, Plan, Report
 from routing.network.agreement.rounds import Absent, raise_all
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.asking import Requests
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.catalog_sync import CatalogSync
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.inputs import Inputs
-from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.measuring import Measuring
+from routing.network.brokers.registry import SourceRegistry
+from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
-from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.dues import Times, least, over
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
@@ -67,20 +67,20 @@ class Planning:
 
     def __init__(
         self,
-        ground: Ground,
+        context: BrokerContext,
         agreed: Agreed,
         inputs: Inputs,
-        visiting: Visiting,
-        knowing: Knowing,
+        registry: SourceRegistry,
+        catalog_sync: CatalogSync,
         requests: Requests,
         trees: SinkTrees,
         measuring: Measuring | None,
     ) -> None:
-        self._ground = ground
-        self._detection = ground.detection
+        self._context = context
+        self._detection = context.detection
         self._agreed = agreed
-        self._visiting = visiting
-        self._knowing = knowing
+        self._registry = registry
+        self._catalog_sync = catalog_sync
         self._requests = requests
         self._trees = trees
         self._measuring = measuring
@@ -91,7 +91,7 @@ class Planning:
         ``introduce`` as in Pause; ``anew``: rules are to begin anew, whatever else there is.
         """
         agreed, before = self._agreed, self._agreed.division()
-        known = {facts.id for facts in agreed.known.rules}
+        known = {facts.id for facts in agreed.catalog.rules}
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
         waited_for = self._waited_for(found, homes)
         self._learn(found, homes, waited_for, introduce=introduce)
@@ -109,9 +109,9 @@ class Planning:
         self._detection.out_of_reach = away
         self._do_what_was_asked(homes)
         self._drop_over(due, away)
-        due = {name: time for name, time in due.items() if self._ground.deployments.find(name)}
+        due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
         reopened, closed = self._closed_in(found, homes, overdue)
-        self._knowing.conclude({**homes, **away}, closed)
+        self._catalog_sync.conclude({**homes, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
@@ -141,25 +141,25 @@ class Planning:
         """Learn what others know, who publishes there, and how far all are; what may still be
         published somewhere is added to ``homes``.
         """
-        detection, knowing = self._detection, self._knowing
+        detection, catalog_sync = self._detection, self._catalog_sync
         raise_all(detection.fronts, found.fronts)
         raise_all(detection.type_marks, found.marks)
-        lent = knowing.take_lent()
+        lent = catalog_sync.take_lent()
         forgotten = {name: types for name, types in waited_for.items() if name in homes}
-        self._visiting.lose(forgotten)
+        self._registry.lose(forgotten)
         if introduce:
-            knowing.learn(found.known)
+            catalog_sync.learn(found.known)
             present = {(name, home) for name, home, _ in found.sources}
-            self._visiting.part_with(present, homes.keys())
+            self._registry.part_with(present, homes.keys())
             for name, home, types in found.sources:
-                schemas = self._ground.advertisements.schemas
+                schemas = self._context.advertisements.schemas
                 known = tuple(schemas[one] for one in types if one in schemas)
-                self._visiting.introduce(name, home, known)
+                self._registry.introduce(name, home, known)
         for name, gone in forgotten.items():
             homes[name] |= gone
         raise_all(detection.rule_marks, found.rules)
-        knowing.lend(detection.held_types)
-        self._ground.advertisements.exchange(lent, ())
+        catalog_sync.lend(detection.held_types)
+        self._context.advertisements.exchange(lent, ())
 
     def _raise_closed(self, found: Report, homes: Homes, waited_for: Homes) -> None:
         """Law 5. Inputs may be open that nobody speaks for (Law 4)."""
@@ -169,7 +169,7 @@ class Planning:
         may_come.update(one for types in waited_for.values() for one in types)
         may_come.update(one for _, _, types in found.sources for one in types)
         for name in sorted(said - may_come):
-            for group in self._ground.deployments.groups(name):
+            for group in self._context.deployments.groups(name):
                 bounds = [marks.get(one, TIME_MIN) for one in group if one in may_come]
                 come = [fronts[one] + 1 for one in group if one in fronts]
                 bound = min(bounds) if bounds else max(come, default=TIME_MIN)
@@ -180,7 +180,7 @@ class Planning:
         knows and that are not in the tree, and those that brokers of the tree have forgotten.
         """
         waited_for: Homes = {}
-        knew = (self._agreed.known, *found.known)
+        knew = (self._agreed.catalog, *found.known)
         closed = {name for known in knew for name in known.closed}
         for known in knew:
             for name, types in known.homes:
@@ -196,9 +196,9 @@ class Planning:
         """The plan's word of these: somebody may be back by now, or may have closed."""
         absent = dict(away)
         for name in waited_for.keys() & homes.keys():
-            if types := self._visiting.may_be_lost(name, waited_for[name]):
+            if types := self._registry.may_be_lost(name, waited_for[name]):
                 absent[name] = types
-        self._visiting.forget_closed()
+        self._registry.forget_closed()
         self._inputs.keep(absent)
         return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
 
@@ -216,21 +216,21 @@ class Planning:
         ):
             types = {one for name in names for one in waited_for.pop(name)}
             for name in names:
-                self._visiting.close_all(name, lost_alone=name in homes)
+                self._registry.close_all(name, lost_alone=name in homes)
             self._tell_closed(why, names, types, due)
             closed |= types
         others = (*homes.values(), *waited_for.values())
-        homes[self._ground.name] |= closed.difference(*others)
+        homes[self._context.name] |= closed.difference(*others)
 
     def _tell_closed(
         self, why: str, brokers: Sequence[str], types: Collection[str], due: Mapping[str, int]
     ) -> None:
         if self._agreed.by_arrival or not (brokers or types):
             return
-        needs = self._ground.deployments.needs
-        rules = [one.rule.name for one in self._ground.deployments.rules]
+        needs = self._context.deployments.needs
+        rules = [one.rule.name for one in self._context.deployments.rules]
         since = [due.get(one, TIME_MIN) for one in rules if not needs(one).isdisjoint(types)]
-        self._ground.desk.log(
+        self._context.callbacks.log(
             "warning",
             INPUTS_CLOSED,
             why=why,
@@ -246,7 +246,7 @@ class Planning:
         parts have closed one another it is the root's that goes on; one that was away itself, and
         has closed nobody, is told by the others.
         """
-        own = {*self._agreed.known.closed}
+        own = {*self._agreed.catalog.closed}
         others = {name for known in found.known for name in known.closed}
         back = own.intersection(homes) or others.intersection(homes)
         closed = own.union(others, overdue).difference(homes)
@@ -261,12 +261,12 @@ class Planning:
     def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
         """Law 6, before anything is done that was asked, and where that has ended some."""
         if not absent:
-            self._detection.changes.drop(over(self._ground.deployments.rules, due))
+            self._detection.changes.drop(over(self._context.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
-        before = self._visiting.published
-        self._requests.do_due(homes)
-        self._trees.joined = frozenset(name for _, _, name in self._visiting.published - before)
+        before = self._registry.published
+        self._requests.do_queued(homes)
+        self._trees.joined = frozenset(name for _, _, name in self._registry.published - before)
         if self._measuring is not None:
             self._measuring.begin_plan()
 
@@ -276,8 +276,8 @@ class Planning:
         """
         due, detection, committed = {}, self._detection, dict(found.committed)
         apart = set[str]().union(*away.values())
-        said = self._agreed.dues(detection, found, apart, self._ground.moment.now)
-        for one in self._ground.deployments.rules:
+        said = self._agreed.dues(detection, found, apart, self._context.moment.now)
+        for one in self._context.deployments.rules:
             name = one.rule.name
             tables = said, detection.committed, committed
             bounds = [table[name] for table in tables if name in table]
@@ -292,20 +292,17 @@ class Planning:
         the root does.
         """
         present, dues = {name for name, _, _ in found.nodes}, [found.due]
-        for known in (self._agreed.known, *found.known):
+        for known in (self._agreed.catalog, *found.known):
             if any(name in present for name, _ in known.homes):
                 had = {facts.id for facts in known.rules}
-                rules = self._ground.deployments.rules
+                rules = self._context.deployments.rules
                 new = [one for one in rules if one.rule.name not in had]
                 dues.append(tuple((one.rule.name, one.begin) for one in new))
         return replace(found, due=tuple(least(dues).items()))
 
 
 def has_moved(
-    known: Collection[str],
-    before: Division | None,
-    after: Division,
-    rerouted: Collection[str] = (),
+    known: Collection[str], before: Division | None, after: Division, rerouted: Collection[str] = ()
 ) -> bool:
     """Whether a rule that was known before is evaluated elsewhere; or has been so for sinks: those
     of the types that are ``rerouted`` had them from trees of their own, wherever else they were

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from routing.messages import Committed, Need, Needed, Report, Survey
 from routing.network.agreement.rounds import combined
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.gathering import Gathering
-from routing.network.brokers.ground import Ground
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.recovery.dues import over
 
 ENDING_S, ENDING_MAX_S = 1.0, 60.0
@@ -35,18 +35,18 @@ class Surveying:
 
     def __init__(
         self,
-        ground: Ground,
+        context: BrokerContext,
         agreed: Agreed,
-        agenda: Agenda,
+        timer: UpdateTimer,
         needs: Needs,
         gathering: Gathering,
         measuring: Measuring | None,
     ) -> None:
-        self._ground = ground
-        self._router = ground.router
-        self._detection = ground.detection
+        self._context = context
+        self._router = context.router
+        self._detection = context.detection
         self._agreed = agreed
-        self._agenda = agenda
+        self._timer = timer
         self._needs = needs
         self._gathering = gathering
         self._measuring = measuring
@@ -62,13 +62,13 @@ class Surveying:
         """There is another plan."""
         self._has_asked = False
         self.has_work, self._after_s, self.due_at = False, ENDING_S, None
-        if self._router.is_root and self._ground.deployments.ending:
-            self.due_at = self._ground.moment.now + self._after_s
+        if self._router.is_root and self._context.deployments.ending:
+            self.due_at = self._context.moment.now + self._after_s
 
     def handle_timer(self) -> None:
         """Look at rules that end."""
         self._after_s = min(2 * self._after_s, ENDING_MAX_S)
-        self.due_at = self._ground.moment.now + self._after_s
+        self.due_at = self._context.moment.now + self._after_s
         if self._router.is_root and self._detection.is_at_work:
             self.begin()
 
@@ -87,10 +87,10 @@ class Surveying:
         epoch = self._router.epoch
         if epoch is None or not self._router.partners <= self._router.branches.keys():
             return
-        ground, detection = self._ground, self._detection
-        detection.ledger.survey()
-        ground.tell_all_marks()
-        due, promises = detection.due_of(ground.wanted_rules), detection.promises
+        context, detection = self._context, self._detection
+        detection.replay_buffer.survey()
+        context.tell_all_marks()
+        due, promises = detection.due_of(context.wanted_rules), detection.promises
         own = Report(
             *epoch, survey.number, due=tuple(due.items()), promises=tuple(promises.items())
         )
@@ -101,15 +101,15 @@ class Surveying:
     def _conclude(self, report: Report) -> None:
         """All below have answered."""
         if self._router.is_root:
-            due = self._agreed.dues(self._detection, report, (), self._ground.moment.now)
+            due = self._agreed.dues(self._detection, report, (), self._context.moment.now)
             self._commit(Committed(report.number, tuple(sorted(due.items()))))
-            if over(self._ground.deployments.rules, self._detection.committed):
+            if over(self._context.deployments.rules, self._detection.committed):
                 self.has_work = True
-                self._agenda.tell_soon()
+                self._timer.tell_soon()
             if self._measuring is not None:
                 self._measuring.weigh(report)
         elif self._router.father is not None:
-            self._ground.send(self._router.father, report)
+            self._context.send(self._router.father, report)
 
     def hear_committed(self, neighbour: str, message: Committed) -> None:
         """The root tells what was found."""
@@ -120,14 +120,14 @@ class Surveying:
         self._has_asked = False
         self._detection.commit(dict(message.due))
         for branch in self._router.children:
-            self._ground.send(branch.neighbour, message)
+            self._context.send(branch.neighbour, message)
 
-    def look_at_ledger(self) -> None:
-        """Ask for what the station and the ledger need of the root, while there is a plan."""
+    def look_at_replay_buffer(self) -> None:
+        """Ask the root for what the evaluator and the buffer need, while there is a plan."""
         detection = self._detection
         unpublished = detection.take_unpublished()
         if unpublished:
             self._needs.say(Need(Needed.RELEASE, unpublished))
-        if detection.ledger.is_full and not self._has_asked:
+        if detection.replay_buffer.is_full and not self._has_asked:
             self._has_asked = True
             self._needs.say(Need(Needed.SURVEY))

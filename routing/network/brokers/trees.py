@@ -35,12 +35,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from routing.messages import Need, Needed, Plan, Report, SinkTree
-from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.ground import Ground
+from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
-from routing.network.brokers.wanting import Wanting
+from routing.network.brokers.subscription_sync import SubscriptionSync
+from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
@@ -54,21 +54,21 @@ class SinkTrees:
 
     def __init__(
         self,
-        ground: Ground,
+        context: BrokerContext,
         agreed: Agreed,
-        agenda: Agenda,
+        timer: UpdateTimer,
         needs: Needs,
-        wanting: Wanting,
+        subscription_sync: SubscriptionSync,
         openings: Openings,
     ) -> None:
-        self._ground = ground
-        self._router = ground.router
+        self._context = context
+        self._router = context.router
         self._agreed = agreed
-        self._agenda = agenda
+        self._timer = timer
         self._needs = needs
-        self._wanting = wanting
+        self._subscription_sync = subscription_sync
         self._openings = openings
-        self._detection = ground.detection
+        self._detection = context.detection
         self.has_work = False
         """At the root: whether somebody has asked for a plan because of trees."""
         self._lost: set[frozenset[str]] = set()
@@ -89,8 +89,8 @@ class SinkTrees:
     @property
     def _wanted(self) -> tuple[str, ...]:
         """The filters of this broker's sinks for its own tree."""
-        ground = self._ground
-        return self._kinds.own_filters(ground.filters, ground.advertisements.schemas)
+        context = self._context
+        return self._kinds.own_filters(context.filters, context.advertisements.schemas)
 
     @property
     def is_wanted_planned(self) -> bool:
@@ -119,12 +119,12 @@ class SinkTrees:
         self.has_work = True
         if need.names:
             self._lost.add(frozenset(need.names))
-        self._agenda.tell_soon()
+        self._timer.tell_soon()
 
     def note_link(self, neighbour: str) -> None:
         """A link is up, or down: nothing goes on over what may have lost something."""
         self._openings.forget(neighbour)
-        own = self._ground.name
+        own = self._context.name
         trees = [one for one in self._detection.trees.values() if one.has_link(own, neighbour)]
         for tree in trees:
             tree.close(neighbour)
@@ -133,7 +133,7 @@ class SinkTrees:
 
     def look_at_links(self) -> None:
         """At the root: see whether the network still has the links of the plan."""
-        part = self._ground.overlay.part
+        part = self._context.overlay.part
         if self._router.is_root and self._looked_at is not part:
             self._looked_at, plan = part, self._agreed.plan
             if plan is not None and not _pairs(plan.links) <= _pairs(self.standing_links(plan)):
@@ -144,7 +144,7 @@ class SinkTrees:
         names = {name for name, _, _ in plan.nodes}
         single = [(name, father) for name, father, _ in plan.nodes if father]
         found = {frozenset(pair): (*sorted(pair), _UNKNOWN_US) for pair in single}
-        for one, other, delay in self._ground.overlay.part.edges:
+        for one, other, delay in self._context.overlay.part.edges:
             pair = frozenset((one, other))
             if pair <= names and (pair in found or pair not in self._lost):
                 found[pair] = (one, other, delay)
@@ -162,8 +162,8 @@ class SinkTrees:
         """
         if not has_sink_trees(self._agreed.strategy):
             return ()
-        wanted = maximal(self._ground.filters, self._ground.advertisements.schemas)
-        return ((self._ground.name, wanted),) if wanted else ()
+        wanted = maximal(self._context.filters, self._context.advertisements.schemas)
+        return ((self._context.name, wanted),) if wanted else ()
 
     @property
     def rerouted(self) -> frozenset[str]:
@@ -188,7 +188,7 @@ class SinkTrees:
         if before is not None and _pairs(links) == _pairs(before.links):
             links = before.links  # delays that are measured a little otherwise move no tree
         plan = replace(plan, links=links, due=due)
-        schemas, trees = self._ground.advertisements.schemas, []
+        schemas, trees = self._context.advertisements.schemas, []
         for tree in trees_wanted(found.wants, self._kinds, schemas, plan.number):
             if before is not None and self._goes_on(tree, plan):
                 number = self._detection.trees[tree.root].generation.number
@@ -220,7 +220,7 @@ class SinkTrees:
         again = detection.follow_trees(plan, divisions, self._kinds, division)
         self._openings.open(before)
         self._asked_for = None
-        self._agenda.look_again()  # what is wanted may be another than this plan has
+        self._timer.look_again()  # what is wanted may be another than this plan has
         return again
 
 

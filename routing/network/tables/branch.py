@@ -9,7 +9,7 @@ from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, EventType, Int64s
 from routing.delivery.parcel import Parcel, in_messages
 from routing.delivery.subscriptions import parcel_of
-from routing.messages import Flow, Known, Want
+from routing.messages import Catalog, Flow, SubscriptionUpdate
 from routing.network.tables.demand import Demand
 from routing.network.tables.filters import TypeFilters, filters_of, type_of
 from routing.network.tables.owed import Owed, RuleWatermarks
@@ -31,9 +31,9 @@ class Branch:
         """The types of which it may have to be told something else."""
         self.has_joined = False
         """Whether it is in the plan, and nobody has been asked since what else is known."""
-        self.known: Known | None = None
-        """The root's knowledge as it was told."""
-        self.has_told_known = False
+        self.catalog: Catalog | None = None
+        """The root's catalog as it was told."""
+        self.has_told_catalog = False
         """Whether it has told that to this broker, whole, so that it may amend it."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
@@ -67,23 +67,23 @@ class Branch:
         found = self._filters.get(name)
         return () if found is None else found.texts
 
-    def hear(self, want: Want) -> set[str] | None:
+    def hear(self, update: SubscriptionUpdate) -> set[str] | None:
         """The neighbour has told what it wants, or what else; gives the types of which that is
         news. None when this changes something else than what is known here: it is void.
         """
-        if want.after and want.after != self._heard_number:
+        if update.after and update.after != self._heard_number:
             return None
-        self._heard_number = want.number
+        self._heard_number = update.number
         changed: dict[str, set[str]] = {}
-        if not want.after:
+        if not update.after:
             changed = {name: set() for name in self._filters}
-        for text in (*want.gone, *want.filters):
+        for text in (*update.gone, *update.filters):
             name = type_of(text)
             if name not in changed:
                 changed[name] = set(self.texts(name))
-        for text in want.gone:
+        for text in update.gone:
             changed[type_of(text)].discard(text)
-        for text in want.filters:
+        for text in update.filters:
             changed[type_of(text)].add(text)
         news = set()
         for name, texts in changed.items():

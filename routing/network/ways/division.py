@@ -9,16 +9,10 @@ from functools import lru_cache, partial
 
 from matcher.model import EventType
 from routing.config import Ordering
-from routing.messages import Known, Plan
-from routing.network.agreement.knowledge import rules_of
+from routing.messages import Catalog, Plan
+from routing.network.agreement.catalog import rules_of
 from routing.network.agreement.rounds import Absent, ReportedNode
-from routing.network.strategy import (
-    Choice,
-    Choosing,
-    Strategy,
-    has_sink_trees,
-    has_sink_trees_by,
-)
+from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees, has_sink_trees_by
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import below, kinds_of, rules_for
 from routing.overlay.graph import Edge, fathers_of
@@ -38,7 +32,7 @@ def divided(
     ordering: Ordering,
     nodes: tuple[ReportedNode, ...],
     absent: Absent,
-    known: Known,
+    known: Catalog,
     choice: Choice = NOTHING,
 ) -> Division:
     """The division of the rules on the single tree; one value for all brokers.
@@ -67,7 +61,7 @@ def divided_for_sinks(
     nodes: tuple[ReportedNode, ...],
     links: tuple[Edge, ...],
     absent: Absent,
-    known: Known,
+    known: Catalog,
     choice: Choice = NOTHING,
 ) -> Division:
     """The division of what the sinks of a broker want over the tree of which it is the root.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from matcher.model import EventType
-from routing.messages import Known, SinkTree
-from routing.network.agreement.knowledge import rules_of
+from routing.messages import Catalog, SinkTree
+from routing.network.agreement.catalog import rules_of
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
 from routing.partition.placement import is_unbounded
@@ -38,7 +38,7 @@ class Kinds:
 
 
 @lru_cache(maxsize=64)
-def kinds_of(known: Known, sink_trees: bool = True) -> Kinds:
+def kinds_of(known: Catalog, sink_trees: bool = True) -> Kinds:
     """Divide the types into routed and own ones. ``sink_trees``: whether such trees stand."""
     rules = arrange([one.rule for one in rules_of(known)]).rules
     published = {name for _, types in known.homes for name in types}
@@ -83,7 +83,7 @@ def trees_wanted(
             yield SinkTree(root, number, filters, mixed)
 
 
-def rules_for(filters: Iterable[str], known: Known) -> tuple[Deployed, ...]:
+def rules_for(filters: Iterable[str], known: Catalog) -> tuple[Deployed, ...]:
     """The rules of the tree for sinks that want this, in their order.
 
     Texts that are no filters want nothing.

@@ -17,13 +17,13 @@ from routing.config import NodeConfig, Ordering
 from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.effects import Log
 from routing.messages import (
-    Amended,
     Answered,
     Asked,
     Awaited,
+    Catalog,
+    CatalogDelta,
     Confirmed,
     Flow,
-    Known,
     ListRules,
     Need,
     Needed,
@@ -31,7 +31,7 @@ from routing.messages import (
     Part,
     RuleFacts,
     Shared,
-    Want,
+    SubscriptionUpdate,
 )
 from routing.network.brokers.broker import Broker
 from routing.network.brokers.planning import INPUTS_CLOSED
@@ -203,9 +203,9 @@ def test_what_a_source_asked_before_it_closed_is_not_done_when_it_is_back() -> N
     del network.clients["t"]
     network.connect("t", "b1", lasts_s=0.001).advertise([TEMP])
     network.run(0.5)
-    visitor = network.brokers["b2"].ground.visitors.find("t")
-    assert visitor is not None
-    assert set(visitor.floors) == {"Temp"}
+    source = network.brokers["b2"].context.remote_sources.find("t")
+    assert source is not None
+    assert set(source.floors) == {"Temp"}
 
 
 def test_a_source_elsewhere_keeps_none_of_the_root_from_publishing() -> None:
@@ -749,16 +749,16 @@ def amiss() -> list[object]:
         Flow(tuple(strange)),
         Flow(tuple(foreign)),
         Flow((), None, (("nobody", 5),), (("nothing", 5),)),
-        Known((), (RuleFacts("x", "define X( from", None, 0),)),
-        Known((), (RuleFacts("x", "event D(x: int)", None, 0),)),  # which is no rule
-        Known((TEMP, SMOKE), (RuleFacts("x", f"~ {'0' * 16} 1 Smoke Temp <", None, 0),)),
+        Catalog((), (RuleFacts("x", "define X( from", None, 0),)),
+        Catalog((), (RuleFacts("x", "event D(x: int)", None, 0),)),  # which is no rule
+        Catalog((TEMP, SMOKE), (RuleFacts("x", f"~ {'0' * 16} 1 Smoke Temp <", None, 0),)),
         Asked((), 1, "c", ListRules(1)),
         Asked(("b1", "b7"), 1, "c", ListRules(1)),
         Answered((), 99, Confirmed(1)),
         Answered(("b8",), 99, Confirmed(1)),
-        Want(("define", "Temp(depth > 1)", "Temp", "Smoke", "Fire")),
-        Want(("Temp",), 2**62, (), 2**62 - 1),  # a change of what was never told
-        Amended(((99,), ()), *[((), ())] * 4),
+        SubscriptionUpdate(("define", "Temp(depth > 1)", "Temp", "Smoke", "Fire")),
+        SubscriptionUpdate(("Temp",), 2**62, (), 2**62 - 1),  # a change of what was never told
+        CatalogDelta(((99,), ()), *[((), ())] * 4),
         Awaited((("Temp", 2**62), ("nothing", 0))),
         # of trees for sinks that there are not
         Opened("b1", 1, (("b2", 1),), 1),

@@ -9,7 +9,7 @@ from conversation import schema_of
 from matcher.rows import batch_of
 from routing.delivery.subscriber_index import MANY
 from routing.delivery.subscriptions import PER_TYPE_MAX
-from routing.messages import Want
+from routing.messages import SubscriptionUpdate
 from routing.network.tables.branch import Branch
 from rules.subscription import parse_subscription
 
@@ -42,7 +42,7 @@ def test_filters_that_come_and_go_want_together_what_each_wants_alone(seed: int)
             told.remove(random.choice(sorted(told)))
         while len(told) < size:
             told.add(random_filter(random))
-        branch.hear(Want(tuple(told)))
+        branch.hear(SubscriptionUpdate(tuple(told)))
         branch.index(SCHEMAS, {})
         filters = [parse_subscription(text, SCHEMAS) for text in told]
         for count in (1, 5, 60):
@@ -64,7 +64,7 @@ def test_filters_that_come_and_go_want_together_what_each_wants_alone(seed: int)
 
 def test_one_filter_without_conditions_wants_all() -> None:
     branch = Branch("b")
-    branch.hear(Want(("Temp", *(f"Temp(n = {number})" for number in range(MANY)))))
+    branch.hear(SubscriptionUpdate(("Temp", *(f"Temp(n = {number})" for number in range(MANY)))))
     branch.index(SCHEMAS, {})
     rows = [{"room": "a", "value": 1.0, "n": -1}] * 3
     parcel = branch.offer([batch_of(TEMP, rows, source="s", times=[1, 2, 3])], None)

@@ -50,12 +50,12 @@ def test_inputs_that_had_been_closed_begin_beyond_all_marks_under_a_new_root_too
     start(network, "a0", "b2")
     start(network, "a1", "a0")
     network.run(20)
-    assert network.brokers["b2"].ground.router.root == "a0"
+    assert network.brokers["b2"].context.router.root == "a0"
     for wire in wires:
         wire.cut = False
     network.run(5)
-    assert network.brokers["b1"].ground.router.root == "a0"
-    (source,) = [one for one in network.brokers["b1"].ground.sources if not one.home]
+    assert network.brokers["b1"].context.router.root == "a0"
+    (source,) = [one for one in network.brokers["b1"].context.sources if not one.home]
     assert source.mark("Temp") == 20_000_000
 
 

@@ -27,7 +27,7 @@ def cut(network: Network, one: str, other: str, *, is_cut: bool = True) -> None:
 
 @pytest.mark.parametrize("broker", ["b2", "b3"], ids=["the root", "another"])
 def test_who_was_refused_a_name_does_not_close_its_owner(broker: str) -> None:
-    """By its Goodbye it did, and the root let its own clients have the names of visitors."""
+    """By its Goodbye it did, and the root let its own clients have the names of remote sources."""
     network = Network(3)
     network.connect("t", "b1").advertise([TEMP])
     network.connect("k", "b3").subscribe("Temp()")
@@ -146,8 +146,8 @@ def test_a_source_that_is_back_at_once_is_not_taken_for_gone() -> None:
         network.mesh.settle()
         network.connect("t", "b1", lasts_s=0.0).advertise([TEMP])
         network.run(0.5)
-        (visitor,) = (one for one in network.brokers["b2"].ground.visitors if one.name == "t")
-        assert list(visitor.floors) == ["Temp"], f"after {milliseconds} ms"
+        (source,) = (one for one in network.brokers["b2"].context.remote_sources if one.name == "t")
+        assert list(source.floors) == ["Temp"], f"after {milliseconds} ms"
         network.take_lines()
         network.connect("k", "b3").subscribe("Temp()")
         network.run(0.5)
@@ -222,7 +222,7 @@ def test_who_goes_before_it_is_answered_may_do_so_twice() -> None:
         network.mesh.settle()
         ghost.close(network.mesh.now)
         network.run(1)
-        source = network.brokers["b1"].ground.sources.find("t")
+        source = network.brokers["b1"].context.sources.find("t")
         assert source is not None
         assert not source.floors
     network.connect("k", "b1").subscribe("Temp()")
@@ -275,5 +275,5 @@ def test_a_sink_that_blocks_is_sent_away_before_it_fills_the_memory() -> None:
         if found:
             assert found[0].code is Code.QUEUE_FULL
             break
-    assert not list(network.brokers["b3"].ground.sinks)
+    assert not list(network.brokers["b3"].context.sinks)
     assert network.clients["t"].unacknowledged == 0

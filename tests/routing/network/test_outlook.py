@@ -14,9 +14,9 @@ from networks import run, sharp, write
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN
-from routing.messages import Known, RuleFacts
-from routing.network.agreement.knowledge import rules_of
-from routing.network.stations.station import Station
+from routing.messages import Catalog, RuleFacts
+from routing.network.agreement.catalog import rules_of
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.tables import outlook
 from routing.network.tables.outlook import Outlook
 from routing.serving.deployment import Deployed
@@ -34,7 +34,7 @@ RULES = (
 @cache
 def deployed() -> Mapping[str, Deployed]:
     facts = tuple(RuleFacts(name, text, None, 0) for name, text in RULES)
-    found = rules_of(Known(tuple(SCHEMAS.values()), facts))
+    found = rules_of(Catalog(tuple(SCHEMAS.values()), facts))
     return {one.rule.name: one for one in found}
 
 
@@ -126,20 +126,20 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_found_before_an_outlook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
-    advance, looked, ahead = Station.advance, [0], [0]
+    advance, looked, ahead = TreeEvaluator.advance, [0], [0]
 
-    def watched(station: Station, own: Mapping[str, int], *rest: Any) -> Detections | None:
-        before = {rule: station.outlook(rule) for rule in station.rules}
-        found = advance(station, own, *rest)
+    def watched(evaluator: TreeEvaluator, own: Mapping[str, int], *rest: Any) -> Detections | None:
+        before = {rule: evaluator.outlook(rule) for rule in evaluator.rules}
+        found = advance(evaluator, own, *rest)
         for batch in found.batches if found is not None else ():
             sources = batch.ids.source.tolist()
             for source, time in zip(sources, batch.time.tolist(), strict=True):
                 looked[0] += 1
                 assert time >= before[source.removeprefix(RULE_SOURCE)], (seed, source)
-        ahead[0] += sum(station.outlook(rule) > station.mark(rule) for rule in station.rules)
+        ahead[0] += sum(evaluator.outlook(rule) > evaluator.mark(rule) for rule in evaluator.rules)
         return found
 
-    monkeypatch.setattr(Station, "advance", watched)
+    monkeypatch.setattr(TreeEvaluator, "advance", watched)
     for seed in range(8):
         if (case := sharp(seed)) is not None:
             run(write(tmp_path, seed, *case, strategy))

@@ -1,4 +1,4 @@
-"""What is still needed of the past (routing.network.recovery.dues, ledger, arrivals)."""
+"""What is still needed of the past (routing.network.recovery.dues, replay_buffer, deduplicator)."""
 
 from dataclasses import replace
 from random import Random
@@ -18,10 +18,10 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from routing.network.recovery import ledger as ledgers
-from routing.network.recovery.arrivals import Arrivals
+from routing.network.recovery import replay_buffer as buffers
+from routing.network.recovery.deduplicator import Deduplicator
 from routing.network.recovery.dues import from_due_on, horizons
-from routing.network.recovery.ledger import Ledger
+from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.serving.deployment import Deployed
 from rules.engine import make
 
@@ -75,62 +75,62 @@ def test_a_rule_that_nobody_has_anything_of_needs_everything() -> None:
 def test_events_are_kept_until_they_have_arrived_and_are_past(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ledgers, "LEAST", 2)
-    ledger = Ledger(100)
-    ledger.add(batches_of("A@1(1)", KNOWN))
-    assert not ledger.is_full
-    ledger.add(batches_of("B@9(1)", KNOWN))
-    assert ledger.is_full
-    ledger.survey()
-    ledger.add(batches_of("A@2(2)", KNOWN))
-    ledger.commit({"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS})
-    assert len(ledger) == 3, "that all have heard of this survey is not known yet"
-    ledger.survey()
-    ledger.commit({"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS})
+    monkeypatch.setattr(buffers, "LEAST", 2)
+    replay_buffer = ReplayBuffer(100)
+    replay_buffer.add(batches_of("A@1(1)", KNOWN))
+    assert not replay_buffer.is_full
+    replay_buffer.add(batches_of("B@9(1)", KNOWN))
+    assert replay_buffer.is_full
+    replay_buffer.survey()
+    replay_buffer.add(batches_of("A@2(2)", KNOWN))
+    replay_buffer.commit({"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS})
+    assert len(replay_buffer) == 3, "that all have heard of this survey is not known yet"
+    replay_buffer.survey()
+    replay_buffer.commit({"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS})
     # A@2 came after the first survey, and B@9 is not past.
-    assert [batch.type.name for own in ledger for batch in own] == ["B", "A"]
-    ledger.survey()
-    ledger.begin_anew()
-    ledger.commit({})
+    assert [batch.type.name for own in replay_buffer for batch in own] == ["B", "A"]
+    replay_buffer.survey()
+    replay_buffer.begin_anew()
+    replay_buffer.commit({})
     # A survey of another tree says nothing of A@2; and no rule uses B any more.
-    assert [batch.type.name for own in ledger for batch in own] == ["A"]
+    assert [batch.type.name for own in replay_buffer for batch in own] == ["A"]
 
 
-def test_a_ledger_is_bounded_and_says_what_it_gave_up() -> None:
-    ledger = Ledger(3)
+def test_a_replay_buffer_is_bounded_and_says_what_it_gave_up() -> None:
+    replay_buffer = ReplayBuffer(3)
     for number in range(3):
-        ledger.add(batches_of(f"A@{number}(1)", KNOWN))
-    assert ledger.given_up == 0
-    ledger.add(batches_of("A@9(1)", KNOWN))
-    assert (len(ledger), ledger.given_up) == (3, 1)
+        replay_buffer.add(batches_of(f"A@{number}(1)", KNOWN))
+    assert replay_buffer.given_up == 0
+    replay_buffer.add(batches_of("A@9(1)", KNOWN))
+    assert (len(replay_buffer), replay_buffer.given_up) == (3, 1)
 
 
 def test_published_events_come_once() -> None:
-    arrivals = Arrivals(10, 5)
+    deduplicator = Deduplicator(10, 5)
     first = tuple(batches_of("A@1(1) A@2(2)", KNOWN))
     second = tuple(batches_of("A@1(1) A@2(2) A@3(3)", KNOWN))
-    assert sum(map(len, arrivals.news(first))) == 2
-    assert sum(map(len, arrivals.news(first))) == 2, "nothing is sent again yet"
-    arrivals.begin_anew()
-    (news,) = arrivals.news(second)
+    assert sum(map(len, deduplicator.news(first))) == 2
+    assert sum(map(len, deduplicator.news(first))) == 2, "nothing is sent again yet"
+    deduplicator.begin_anew()
+    (news,) = deduplicator.news(second)
     assert news.ids.sequence.tolist() == [3]
-    assert arrivals.news(first) == ()
+    assert deduplicator.news(first) == ()
 
 
 def test_numbers_are_remembered_of_the_last_sources() -> None:
     """They were of all that there ever were."""
-    arrivals = Arrivals(10, 5)
+    deduplicator = Deduplicator(10, 5)
 
     def sent(source: str, number: int) -> int:
         ids = EventIds(StringColumn.from_strings([source]), np.array([number]), None)
         (batch,) = batches_of("A@1(1)", KNOWN)
-        return sum(map(len, arrivals.news((replace(batch, ids=ids),))))
+        return sum(map(len, deduplicator.news((replace(batch, ids=ids),))))
 
     for place in range(100):
         assert sent(f"s{place}", 7) == 1
         assert sent("always", place) == 1
-        assert arrivals.sources <= 10
-    arrivals.begin_anew()
+        assert deduplicator.sources <= 10
+    deduplicator.begin_anew()
     assert sent("always", 99) == 0
     assert [sent(f"s{place}", 7) for place in (99, 98, 97, 96)] == [0, 0, 0, 0]
     assert sent("s0", 7) == 1
@@ -141,7 +141,7 @@ def test_events_with_ids_come_once_whoever_brings_them() -> None:
     """Against a plain set, within the window in which ids are known."""
     for seed in range(40):
         random = Random(seed)
-        arrivals, seen = Arrivals(600, 5), set[tuple[str, str]]()
+        deduplicator, seen = Deduplicator(600, 5), set[tuple[str, str]]()
         for _ in range(25):
             sent = []
             for _ in range(random.randint(1, 3)):
@@ -152,16 +152,16 @@ def test_events_with_ids_come_once_whoever_brings_them() -> None:
             pairs = [pair for one in sent for pair in pairs_of(one)]
             expected = [pair for pair in dict.fromkeys(pairs) if pair not in seen]
             seen.update(pairs)
-            news = arrivals.news(tuple(sent))
+            news = deduplicator.news(tuple(sent))
             assert all(map(len, news)), f"seed {seed}"
             assert [pair for one in news for pair in pairs_of(one)] == expected, f"seed {seed}"
 
 
 def test_the_window_of_ids_has_a_bound() -> None:
-    arrivals = Arrivals(10, 5)
+    deduplicator = Deduplicator(10, 5)
     for first in range(0, 100, 5):
-        arrivals.news((named(["f"] * 5, [f"e{number}" for number in range(first, first + 5)]),))
-    (news,) = arrivals.news((named(["f"] * 3, ["e90", "e99", "e0"]),))
+        deduplicator.news((named(["f"] * 5, [f"e{number}" for number in range(first, first + 5)]),))
+    (news,) = deduplicator.news((named(["f"] * 3, ["e90", "e99", "e0"]),))
     assert pairs_of(news) == [("f", "e0")]
 
 

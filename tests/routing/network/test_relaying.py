@@ -1,4 +1,4 @@
-"""Composite events and marks on their way through a tree (routing.network.stations.router)."""
+"""Composite events and marks on their way through a tree (routing.network.evaluation.router)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from conversation import batches_of, schema_of
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
-from routing.messages import Flow, Known, RuleFacts, Want
-from routing.network.agreement.knowledge import rules_of
-from routing.network.stations.router import Router
+from routing.messages import Catalog, Flow, RuleFacts, SubscriptionUpdate
+from routing.network.agreement.catalog import rules_of
+from routing.network.evaluation.router import Router
 from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
 from routing.partition.placement import Partition
@@ -22,7 +22,7 @@ from rules.engine.engine import NOTHING, Detections
 RULES = 4
 TYPES = (schema_of("A(n: int)"),)
 DEPLOYED = rules_of(
-    Known(
+    Catalog(
         TYPES,
         tuple(
             RuleFacts(f"C{n}", f"define C{n}(n: int) from A() as a where n = a.n", None, 0)
@@ -58,7 +58,7 @@ class Net:
         for neighbour in made.branches:
             beyond = [one for one in self.wants if self.division.side(name, one) == neighbour]
             texts = set().union(*(self.wants[one] for one in beyond))
-            made.want(neighbour, Want(tuple(sorted(texts))))
+            made.hear_update(neighbour, SubscriptionUpdate(tuple(sorted(texts))))
         made.index(SCHEMAS, DEFINING)
         made.follow_division(self.division)
         return made
@@ -195,7 +195,7 @@ def test_who_wants_something_later_is_told_what_does_not_move_any_more(ends: boo
     b1 = net.routers["b1"]
     for router in net.routers.values():
         router.follow_division(net.division)
-    b1.want("b2", Want(("C0", "C1")))
+    b1.hear_update("b2", SubscriptionUpdate(("C0", "C1")))
     b1.index(SCHEMAS, DEFINING)
     b1.repeat_marks()
     net._take("b1")

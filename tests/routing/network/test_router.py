@@ -1,4 +1,4 @@
-"""Tables of the tree: what is told, and what is left out (routing.network.stations.router)."""
+"""Tables of the tree: what is told, and what is left out (routing.network.evaluation.router)."""
 
 from dataclasses import replace
 from random import Random
@@ -8,9 +8,9 @@ from conversation import batches_of, schema_of
 
 from matcher.model import TIME_MAX
 from routing.delivery.subscriptions import PER_TYPE_MAX
-from routing.messages import Known, RuleFacts, Want
-from routing.network.agreement.knowledge import rules_of
-from routing.network.stations.router import Router
+from routing.messages import Catalog, RuleFacts, SubscriptionUpdate
+from routing.network.agreement.catalog import rules_of
+from routing.network.evaluation.router import Router
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal
 from routing.overlay.trees import LocalTree
@@ -26,31 +26,33 @@ def router(father: str | None, *children: str) -> Router:
     return made
 
 
-def told(made: Router, own: list[str]) -> dict[str, Want]:
+def told(made: Router, own: list[str]) -> dict[str, SubscriptionUpdate]:
     """What neighbours are told now, numbered as a broker would."""
     found = {}
-    for branch, want in made.wants(own):
+    for branch, update in made.updates(own):
         branch.told_number += 1
-        found[branch.neighbour] = replace(want, number=branch.told_number)
+        found[branch.neighbour] = replace(update, number=branch.told_number)
     return found
 
 
 def test_each_neighbour_is_told_what_the_others_want() -> None:
     made = router("f", "c", "d")
-    made.want("c", Want(("Temp(value > 5)",), 1))
-    made.want("f", Want(("Smoke",)))
+    made.hear_update("c", SubscriptionUpdate(("Temp(value > 5)",), 1))
+    made.hear_update("f", SubscriptionUpdate(("Smoke",)))
     made.index({"Temp": TEMP}, {})
     assert told(made, ["Own"]) == {
-        "c": Want(("Own", "Smoke"), 1),
-        "d": Want(("Own", "Smoke", "Temp(value > 5)"), 1),
-        "f": Want(("Own", "Temp(value > 5)"), 1),
+        "c": SubscriptionUpdate(("Own", "Smoke"), 1),
+        "d": SubscriptionUpdate(("Own", "Smoke", "Temp(value > 5)"), 1),
+        "f": SubscriptionUpdate(("Own", "Temp(value > 5)"), 1),
     }
     assert told(made, ["Own"]) == {}, "it is no news any more"
-    made.want("c", Want(("Other",), 2, ("Temp(value > 5)",), 1))
-    change = Want(("Other",), 2, ("Temp(value > 5)",), 1)
+    made.hear_update("c", SubscriptionUpdate(("Other",), 2, ("Temp(value > 5)",), 1))
+    change = SubscriptionUpdate(("Other",), 2, ("Temp(value > 5)",), 1)
     assert told(made, ["Own"]) == {"d": change, "f": change}
-    assert not made.want("c", Want(("Temp",), 4, (), 3)), "a change of what has not come"
-    assert not made.want("x", Want(("Temp",))), "not a neighbour in the tree"
+    assert not made.hear_update("c", SubscriptionUpdate(("Temp",), 4, (), 3)), (
+        "a change of what has not come"
+    )
+    assert not made.hear_update("x", SubscriptionUpdate(("Temp",))), "not a neighbour in the tree"
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -65,7 +67,7 @@ def test_who_is_told_what_differs_knows_what_he_would_if_told_the_whole(seed: in
     for number in range(1, 30):
         name = random.choice(["c", "d", "f"])
         said[name] = random.sample(texts, random.randrange(5))
-        assert made.want(name, Want(tuple(said[name]), number))
+        assert made.hear_update(name, SubscriptionUpdate(tuple(said[name]), number))
         known = {name: one for name, one in types.items() if random.random() < 0.8}
         made.index(known, {})
         if random.random() < 0.2:  # a neighbour has to be told everything anew
@@ -99,9 +101,9 @@ def test_who_is_told_what_differs_knows_what_he_would_if_told_the_whole(seed: in
 
 def test_events_go_to_who_wants_them_but_not_back() -> None:
     made = router("f", "c", "d")
-    made.want("c", Want(("Temp(value > 5)",)))
-    made.want("d", Want(("Temp",)))
-    made.want("f", Want(("Temp",)))  # who gets it as a Forward
+    made.hear_update("c", SubscriptionUpdate(("Temp(value > 5)",)))
+    made.hear_update("d", SubscriptionUpdate(("Temp",)))
+    made.hear_update("f", SubscriptionUpdate(("Temp",)))  # who gets it as a Forward
     made.index({"Temp": TEMP}, {})
     batches = batches_of('Temp@1("a", 4) Temp@2("a", 6)', {"Temp": TEMP})
     made.route_down(batches, None, "d")
@@ -129,7 +131,10 @@ def test_events_go_to_who_wants_them_now(seed: int) -> None:
         for child in sorted(children):
             if random.random() < 0.3:
                 wanted[child] = random.choice(sorted(schemas)), random.randrange(5)
-                made.want(child, Want(("{}(n > {})".format(*wanted[child]),), number=step + 1))
+                made.hear_update(
+                    child,
+                    SubscriptionUpdate(("{}(n > {})".format(*wanted[child]),), number=step + 1),
+                )
         made.index(schemas, {})
         name, value = random.choice(sorted(schemas)), random.randrange(6)
         sender = random.choice(("c", "d", "e", None))
@@ -154,10 +159,10 @@ def test_ends_of_sources_go_to_the_father_in_one_message() -> None:
 
 def test_a_new_epoch_forgets_what_was_told() -> None:
     made = router("f")
-    assert told(made, ["Own"]) == {"f": Want(("Own",), 1)}
+    assert told(made, ["Own"]) == {"f": SubscriptionUpdate(("Own",), 1)}
     assert not made.follow(LocalTree("r", 1, "f"))
     assert made.follow(LocalTree("r", 2, "f")), "what was under way in the old one may be lost"
-    assert told(made, ["Own"]) == {"f": Want(("Own",), 1)}
+    assert told(made, ["Own"]) == {"f": SubscriptionUpdate(("Own",), 1)}
     assert made.follow(LocalTree("r", 2, "g"))
     assert made.follow(None)
     assert not made.has_tree
@@ -179,18 +184,18 @@ def test_who_has_been_away_knows_that_it_is_back() -> None:
 def test_very_many_filters_of_a_type_are_asked_of_sources_together() -> None:
     branch = Branch("b")
     texts = tuple(f"Temp(value = {n})" for n in range(PER_TYPE_MAX + 1))
-    branch.hear(Want(texts, 1))
+    branch.hear(SubscriptionUpdate(texts, 1))
     branch.index({"Temp": TEMP}, {})
     assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None
     assert branch.offer(batches_of('Temp@3("a", 5)', {"Temp": TEMP}), None) is not None
-    branch.hear(Want((), 2, texts[:1], 1))
+    branch.hear(SubscriptionUpdate((), 2, texts[:1], 1))
     branch.index({"Temp": TEMP}, {})
     assert branch.offer(batches_of('Temp@3("a", 0)', {"Temp": TEMP}), None) is None
 
 
 def test_a_filter_that_fits_no_known_type_matches_nothing_yet() -> None:
     branch = Branch("b")
-    branch.hear(Want(("Temp(depth > 3)", "Other()")))
+    branch.hear(SubscriptionUpdate(("Temp(depth > 3)", "Other()")))
     branch.index({"Temp": TEMP}, {})
     assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None
 
@@ -201,7 +206,7 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
     schemas = {name: schema_of(f"{name}(n: int)") for name in ("A", "B", "C")}
     others = {"A": schema_of("A(m: int)")}
     texts = [f"{name}(n > {limit})" for name in schemas for limit in range(3)] + ["A", "A(m = 1)"]
-    rules = rules_of(Known(tuple(schemas.values()), (RuleFacts("r", RULE, None, 0),)))
+    rules = rules_of(Catalog(tuple(schemas.values()), (RuleFacts("r", RULE, None, 0),)))
     batches = batches_of("A@1(1) B@2(2) C@3(9)", schemas)
     branch = Branch("b")
     told_before, number = set[str](), 0
@@ -209,14 +214,14 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
         if random.random() < 0.7:
             wanted = set(random.sample(texts, random.randrange(len(texts))))
             new, gone = wanted - told_before, told_before - wanted
-            branch.hear(Want(tuple(new), step + 1, tuple(gone), number))
+            branch.hear(SubscriptionUpdate(tuple(new), step + 1, tuple(gone), number))
             told_before, number = wanted, step + 1
         known = {name: one for name, one in schemas.items() if random.random() < 0.7}
         if random.random() < 0.2:
             known |= others
         defining = {"C": rules} if random.random() < 0.5 else {}
         anew = Branch("b")
-        anew.hear(Want(tuple(told_before)))
+        anew.hear(SubscriptionUpdate(tuple(told_before)))
         for one in (branch, anew):
             one.index(known, defining)
         assert branch.demands.keys() == anew.demands.keys()
@@ -229,8 +234,8 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
 def test_the_mark_of_a_rule_that_has_ended_is_not_told() -> None:
     """It moves with those of other rules, and would say that the rule has not ended after all."""
     made = Branch("n")
-    rules = rules_of(Known((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 0),)))
-    made.hear(Want(("C",)))
+    rules = rules_of(Catalog((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 0),)))
+    made.hear(SubscriptionUpdate(("C",)))
     made.index({"C": rules[0].rule.defines}, {"C": rules})
     told = []
     for mark, ended in ((5, ()), (6, ("C",)), (9, ("C",)), (9, ())):

@@ -5,7 +5,7 @@ from random import Random
 import networkx as nx
 import pytest
 
-from routing.messages import Known, RuleFacts
+from routing.messages import Catalog, RuleFacts
 from routing.network.ways.sink_trees import below, kinds_of
 from routing.overlay.graph import fathers_of
 from routing.serving.deployment import Deployed
@@ -22,11 +22,11 @@ RULES = {
 }
 
 
-def known(*names: str, homes: dict[str, tuple[str, ...]] | None = None) -> Known:
+def known(*names: str, homes: dict[str, tuple[str, ...]] | None = None) -> Catalog:
     found = load(HEAD + "\n".join(f"rule {name}: {RULES[name]}" for name in names))
     facts = tuple(RuleFacts(rule.name, rule.text, None, 0) for rule in found.rules)
     types = tuple(found.schemas[name] for name in sorted(found.schemas))
-    return Known(types, facts, homes=tuple((homes or {}).items()))
+    return Catalog(types, facts, homes=tuple((homes or {}).items()))
 
 
 def test_what_consumes_or_uses_itself_is_routed_and_so_is_what_uses_that() -> None:

@@ -35,7 +35,7 @@ TEMP = EventType.of("Temp", value="float")
 
 
 class Pair:
-    """Two ends, what each has received in this pair of lives, and the wires between them."""
+    """Two ends, what each has received in this pair of incarnations, and the wires between them."""
 
     def __init__(self, random: Random, **wire: float) -> None:
         self.mesh = Mesh(random)
@@ -53,8 +53,8 @@ class Pair:
             )
             self.mesh.wires[name, peer] = Wire(deliver, **wire)
 
-    def start(self, name: str, peer: bytes, life: int) -> None:
-        config = OverlayConfig(name, life, **self.options)  # type: ignore[arg-type]
+    def start(self, name: str, peer: bytes, incarnation: int) -> None:
+        config = OverlayConfig(name, incarnation, **self.options)  # type: ignore[arg-type]
         self.ends[name] = Channel(peer, config, self.mesh.now)
         self.mesh.parties[name] = self.ends[name]
 
@@ -116,12 +116,12 @@ def test_everything_arrives_once_and_in_order(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_lives_are_not_mixed(seed: int) -> None:
-    """Restarts in between: of each pair of lives what arrives is a beginning of what was sent,
-    and with the last pair, once the network has healed, it is everything.
+    """Restarts in between: of each pair of incarnations what arrives is a beginning of what was
+    sent, and with the last pair, once the network has healed, it is everything.
     """
     random = Random(f"lives {seed}")
     pair = Pair(random, delay_s=0.05, jitter_s=1.5, loss=0.1, repeats=0.2)
-    lives = {"a": 1, "b": 1}
+    incarnations = {"a": 1, "b": 1}
     for _ in range(40):
         pair.mesh.run(pair.mesh.now + random.choice([0.01, 0.5, 3.0]))
         for name in "ab":
@@ -129,8 +129,8 @@ def test_lives_are_not_mixed(seed: int) -> None:
             assert got == list(range(got[0], got[0] + len(got))) if got else True, f"seed {seed}"
         if random.random() < 0.2:
             name = random.choice("ab")
-            lives[name] += random.randint(1, 3)
-            pair.start(name, B if name == "a" else A, lives[name])
+            incarnations[name] += random.randint(1, 3)
+            pair.start(name, B if name == "a" else A, incarnations[name])
             pair.got[name] = []
         elif pair.ends["a"].room and pair.ends["b"].room:
             pair.send(random.choice("ab"))
@@ -318,8 +318,8 @@ def test_goodbye_takes_a_link_down_at_once() -> None:
     assert pair.ends["b"].next_timer() is None
 
 
-def hello(life: int, knows: int = 0) -> LinkHello:
-    return LinkHello(VERSION, "b", life, knows, 0, 0, 1.0)
+def hello(incarnation: int, knows: int = 0) -> LinkHello:
+    return LinkHello(VERSION, "b", incarnation, knows, 0, 0, 1.0)
 
 
 def test_a_broker_whose_clock_went_back_takes_a_life_of_its_own() -> None:
@@ -330,7 +330,7 @@ def test_a_broker_whose_clock_went_back_takes_a_life_of_its_own() -> None:
         for one in end.take_effects()
         if isinstance(one, Send) and isinstance(one.message, LinkHello)
     ]
-    assert greetings[-1].life > 9
+    assert greetings[-1].incarnation > 9
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def test_a_leaving_broker_is_gone_at_once() -> None:
     made.nodes["b2"].close("enough", made.mesh.now)
     made.mesh.settle()
     made.run(0.1)
-    assert [one for one, _ in made.nodes["b1"]._surroundings.floods.own.neighbours] == ["b0"]
+    assert [one for one, _ in made.nodes["b1"]._topology.database.own.neighbours] == ["b0"]
 
 
 def test_the_network_is_quiet_when_nothing_happens() -> None:
@@ -326,9 +326,9 @@ def test_who_was_kept_from_its_work_for_long_knows_it_whatever_comes_first() -> 
     made = line(["b0", "b1"])
     made.run(3)
     node = made.nodes["b0"]
-    version = node._surroundings.floods.own.version
+    version = node._topology.database.own.version
     node.receive_frames(b"x", [b"GET / HTTP/1.1"], made.mesh.now + 3_600)
-    assert node._surroundings.floods.own.version == version + 1
+    assert node._topology.database.own.version == version + 1
 
 
 def test_names_are_brokers_own() -> None:
@@ -382,9 +382,7 @@ def test_a_restarted_broker_speaks_above_its_former_versions() -> None:
 
 def test_link_states_beyond_the_bound_are_dropped_and_counted() -> None:
     node = Overlay(OverlayConfig("b0", nodes_max=2), 0.0)
-    node._surroundings.floods.take(
-        "b1", [LinkState("b1", 1), LinkState("b2", 1), LinkState("b1", 2)]
-    )
+    node._topology.database.take("b1", [LinkState("b1", 1), LinkState("b2", 1), LinkState("b1", 2)])
     assert [one.origin for one in node.states] == ["b0", "b1"]
-    assert node._surroundings.floods.refused == 1
+    assert node._topology.database.refused == 1
     assert not any(isinstance(one, Log) and one.level == "error" for one in node.take_effects())

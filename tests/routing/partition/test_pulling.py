@@ -36,7 +36,7 @@ from routing.partition.asking import (
 )
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
-from routing.partition.gate import DROPPED_MIN, Windows, WindowsByKey
+from routing.partition.pull_buffer import DROPPED_MIN, Windows, WindowsByKey
 from routing.partition.pulling import Around, masters_of, pull_of
 from routing.partition.pulls import PullRole, Pulls, roles_at
 from rules.pattern import Rule

@@ -1,0 +1,324 @@
+"""Requests of clients to the whole network: to the root with them, and back with the answers.
+
+Law 1: what concerns the whole network is decided at the root: which types are known, which rules
+are in force since when. A client's request goes there and its answer comes back the same way; while
+there is no way to the root, requests wait. So do those of a source that was here before and of
+which the root has yet to hear that it has closed. A client of b3 deploys fire: b3 asks b2, b2 asks
+the root b1.
+
+Law 2: what changes the division of the rules is done while the tree pauses (pausing). So a rule
+holds from an instant beyond all that has been evaluated anywhere, and a source that joins begins
+beyond all marks. An answer is sent once the root has told what it is true of. All have come to 40 s
+or less: fire, deployed now, holds from 40 s on.
+
+Law 3: when the tree changes, what was asked may be lost: what can be asked twice is asked again,
+and so is what this broker has yet to do for its own clients. A request that waits at a link which
+is lost goes with it (routing.overlay.channel, Law 5), for the tree changes then. b2 fails while b3
+waits for an answer: Advertise is asked again, Deploy is refused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import NamedTuple
+
+from matcher.model import TIME_MIN
+from routing.effects import Peer
+from routing.errors import ProtocolError, Refusal
+from routing.messages import (
+    Advertise,
+    Answered,
+    Asked,
+    Asking,
+    Code,
+    Confirmed,
+    Deploy,
+    ListRules,
+    Message,
+    Refused,
+    Remove,
+    ShowRule,
+    Unadvertise,
+)
+from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
+from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.registry import SourceRegistry
+from routing.network.brokers.update_timer import UpdateTimer
+from routing.serving.link import Link
+from routing.serving.sources import SourceState
+from routing.serving.status import begin_facts
+
+_CHANGING = (Advertise, Unadvertise, Deploy, Remove)
+"""Requests that change what the division follows from."""
+_REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule)
+"""Requests that may be made twice."""
+
+
+class _Queued(NamedTuple):
+    """A request of a client of another broker, and how often one of its name had closed by then."""
+
+    asked: Asked
+    goodbyes: int
+
+
+class Requests:
+    """The requests of this broker's clients; at the root, of all."""
+
+    def __init__(
+        self, context: BrokerContext, timer: UpdateTimer, registry: SourceRegistry
+    ) -> None:
+        self._context = context
+        self._router = context.router
+        self._detection = context.detection
+        self._timer = timer
+        self._registry = registry
+        self._pending = PendingRequests()
+        self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
+        """At the root: requests that wait for the tree to pause."""
+        self._answers: list[Message] = []
+        """Messages to a client of another broker, whose request is being done."""
+        self._answered: list[tuple[str, Answered]] = []
+        """At the root: answers that wait until it has told what they are true of."""
+        self._behind_events: set[Peer] = set()
+        """The clients that have un-advertised types while events of theirs are held: these go
+        first, or they would be of a type that is known no more."""
+
+    @property
+    def has_work(self) -> bool:
+        """At the root: whether requests wait for the tree to pause."""
+        return bool(self._queued)
+
+    # --- from a client here ---
+
+    def ask(self, link: Link, request: Asking) -> None:
+        """A client asks what the root has to answer (Law 1)."""
+        if not self._router.is_root:
+            self._ask_root(link, request)
+        elif not isinstance(request, _CHANGING):
+            self._context.callbacks.serve(link, request)
+        else:
+            if len(self._queued) >= PENDING_REQUESTS_MAX:
+                reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
+                raise Refusal(Code.LIMIT, reason)
+            if isinstance(request, Advertise):
+                self._registry.check_name(link.name)
+                self._context.advertisements.check(request.types, link.name)
+            self._queued.append((link.peer, request))
+            self._timer.tell_soon()
+
+    def _ask_root(self, link: Link, request: Asking) -> None:
+        context, father = self._context, self._router.father
+        self._pending.check_room()
+        if father is None or self._detection.publishers.is_leaving(link.name):
+            self._pending.wait(link.peer, request)
+            return
+        if self._is_behind_events(link.peer, request):
+            self._pending.wait(link.peer, request)
+            return
+        if isinstance(request, Advertise):
+            context.advertisements.check(request.types, link.name)
+            context.callbacks.source_of(link)
+        number = self._pending.send(link.peer, request, link.name)
+        context.send(father, Asked((context.name,), number, link.name, request))
+        if link.peer and isinstance(request, Advertise):
+            self._detection.publishers.expect([schema.name for schema in request.types])
+
+    # --- from another broker ---
+
+    def hear_asked(self, neighbour: str, asked: Asked) -> None:
+        """A request has come, for the root."""
+        if not asked.path or asked.path[-1] != neighbour:
+            raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
+        if not self._router.is_root:
+            if self._router.father is not None:
+                on = replace(asked, path=(*asked.path, self._context.name))
+                self._context.send_flows()  # a source that closed, and is back, has gone before
+                self._context.send(self._router.father, on)
+            return
+        if isinstance(asked.request, _CHANGING):
+            self._queued.append((neighbour, _Queued(asked, self._registry.goodbyes(asked))))
+        else:
+            self._answered.append((neighbour, self._answer(asked)))
+        self._timer.tell_soon()
+
+    def _answer(self, asked: Asked) -> Answered:
+        return Answered(asked.path[:-1], asked.number, self._do(asked))
+
+    def _do(self, asked: Asked) -> Confirmed | Refused:
+        """Do what a client of another broker asks, as if it were a client of this one."""
+        request = asked.request
+        self._answers = []
+        try:
+            self._context.callbacks.serve(self._registry.admit(asked), request)
+        except Refusal as refusal:
+            return Refused(request.request, refusal.code, str(refusal))
+        except ProtocolError as error:
+            return Refused(request.request, error.code, str(error))
+        (answer,) = self._answers
+        assert isinstance(answer, Confirmed | Refused)
+        return answer
+
+    def note_answer(self, message: Message) -> None:
+        """Note a message to a client of another broker, as if it were one of this one."""
+        self._answers.append(message)
+
+    def tell_answered(self) -> None:
+        """At the root: what the answers are true of has been told."""
+        answered, self._answered = self._answered, []
+        for neighbour, message in answered:
+            self._context.send(neighbour, message)
+
+    # --- while the tree pauses ---
+
+    def do_queued(self, homes: dict[str, set[str]]) -> None:
+        """At the root: do what was asked (Law 2). ``homes``: by broker, what is published there;
+        what comes to it is added.
+        """
+        queued, self._queued = self._queued, deque()
+        for sender, asked in queued:
+            if isinstance(asked, _Queued):
+                assert isinstance(sender, str)
+                answered = self._do_of_other(asked)
+                if isinstance(answered.answer, Confirmed):
+                    _note_home(homes, asked.asked.path[0], asked.asked.request)
+                self._answered.append((sender, answered))
+            else:
+                assert isinstance(sender, bytes)
+                if self._do_own(sender, asked):
+                    _note_home(homes, self._context.name, asked)
+        self._registry.forget_goodbyes()
+
+    def _do_of_other(self, queued: _Queued) -> Answered:
+        """Do what a client of another broker has asked, unless it is a source that has closed since
+        and may be back, with other types.
+        """
+        asked, number = queued.asked, queued.asked.request.request
+        if self._registry.goodbyes(asked) == queued.goodbyes:
+            return self._answer(asked)
+        answer: Confirmed | Refused = Refused(number, Code.SILENT, "closed meanwhile")
+        if isinstance(asked.request, Unadvertise):
+            answer = Confirmed(number)  # with that it is done
+        return Answered(asked.path[:-1], asked.number, answer)
+
+    def _do_own(self, peer: Peer, request: Asking) -> bool:
+        """Do what an own client has asked; whether it was done."""
+        callbacks, link = self._context.callbacks, self._context.links.find(peer)
+        if link is None:
+            return False
+        try:
+            if isinstance(request, Advertise):
+                self._registry.check_name(link.name)
+            callbacks.serve(link, request)
+        except Refusal as refusal:
+            callbacks.send(peer, Refused(request.request, refusal.code, str(refusal)))
+        except ProtocolError as error:
+            callbacks.expel(peer, error.code, str(error))
+        else:
+            self._note_own(link, request)
+            return True
+        return False
+
+    def _note_own(self, link: Link, request: Asking) -> None:
+        """The root has taken over what this broker's client asked."""
+        if isinstance(request, Advertise) and link.source is not None:
+            self._detection.add_own(link.source, [schema.name for schema in request.types])
+
+    # --- answers ---
+
+    def hear_answered(self, neighbour: str, answered: Answered) -> None:
+        """An answer has come, for a client here or for a broker below."""
+        context = self._context
+        if answered.path:
+            context.send(answered.path[-1], replace(answered, path=answered.path[:-1]))
+            return
+        pending = self._pending.answer(answered.number)
+        if pending is None:
+            return
+        (peer, request, name), answer = pending, answered.answer
+        if peer and isinstance(request, Advertise):
+            self._detection.publishers.expect_no_more([schema.name for schema in request.types])
+        link = context.links.find(peer)
+        if isinstance(answer, Confirmed):
+            if link is not None:
+                answer = self._carry_out(link, request, answer)
+            elif isinstance(request, Advertise):
+                self._be_left(name, request)
+        context.answer(peer, replace(answer, request=request.request))
+
+    def _be_left(self, name: str, request: Advertise) -> None:
+        """A source was taken in whose client has gone meanwhile: it waits for that to come back, or
+        has closed, which the root has yet to hear.
+        """
+        source = self._context.sources.find(name)
+        if source is None or source.standing is SourceState.LIVE:
+            return  # the client is back, and advertises again
+        is_closed = source.standing is SourceState.CLOSED
+        for schema in request.types:
+            self._context.advertisements.advertise(source, schema, TIME_MIN)
+        self._detection.add_own(source, [schema.name for schema in request.types])
+        if is_closed:
+            self._context.callbacks.close_source(source)
+
+    def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> Confirmed:
+        """Do here, too, what the root has confirmed. Gives what to tell the client."""
+        context = self._context
+        if isinstance(request, Advertise):
+            source, floors = context.callbacks.source_of(link), answer.detail.get("from", {})
+            for schema in request.types:
+                floor = floors.get(schema.name)
+                context.advertisements.advertise(
+                    source, schema, TIME_MIN if floor is None else floor
+                )
+            context.callbacks.check_interests()
+            self._note_own(link, request)
+            told, known = answer.detail.get("last_sequence", 0), source.last_sequence
+            source.last_sequence = max(told, known)
+            detail = begin_facts(source, request.types)
+            if told > known:
+                detail = {**detail, "last_sequence": told}
+            return replace(answer, detail=detail)
+        if isinstance(request, Unadvertise) and link.source is not None:
+            names = [name for name in request.types if name in link.source.floors]
+            self._detection.withdraw(link.source, names)
+        return answer
+
+    # --- another tree (Law 3) ---
+
+    def lose_root(self) -> None:
+        """The way to the root is another, or there is none."""
+        self._detection.publishers.expect_nothing()
+        for peer, request, _ in self._pending.take_lost():
+            if isinstance(request, _REPEATABLE):
+                self._pending.wait(peer, request)
+            else:
+                reason = "the network changed before the answer came; see in the list of rules"
+                self._context.answer(peer, Refused(request.request, Code.SILENT, reason))
+        queued, self._queued = self._queued, deque()
+        for sender, asked in queued:
+            if not isinstance(asked, _Queued):  # by an own client, and nothing of it has been done
+                assert isinstance(sender, bytes)
+                self._pending.wait(sender, asked)
+
+    def _is_behind_events(self, peer: Peer, request: Asking) -> bool:
+        if isinstance(request, Unadvertise) and self._detection.is_held:
+            self._behind_events.add(peer)
+        return peer in self._behind_events
+
+    def ask_behind_events(self) -> None:
+        """Ask: what was held has gone."""
+        if self._behind_events:
+            self._behind_events.clear()
+            self.ask_again()
+
+    def ask_again(self) -> None:
+        """Ask what has waited; it waits on, if it still has to."""
+        context = self._context
+        for peer, request, _ in self._pending.take_waiting():
+            if context.links.find(peer) is not None:
+                context.callbacks.receive(peer, request, context.moment.now)
+
+
+def _note_home(homes: dict[str, set[str]], home: str, request: Asking) -> None:
+    if isinstance(request, Advertise):
+        homes.setdefault(home, set()).update(schema.name for schema in request.types)

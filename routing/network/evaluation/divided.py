@@ -1,0 +1,673 @@
+"""Rules and events of a broker that evaluates its part of the rules, on the single tree and on each
+tree for sinks (7.3.2, 7.3.5, 7.3.6).
+
+Law 1: what comes from local sources is kept in the replay buffer, and goes to each tree whose rules
+use it and to those below that want it. While there is no plan for the tree as it is, it waits; so
+do the sources' promises. A tree that begins is sent all that is kept and may still matter to it,
+one that goes on what was held: both have all that matters, and nothing twice. A Temp comes while
+the tree pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
+
+Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
+others from the single one. So of rules of own types this broker has what its own tree has given,
+however far the single one, which may evaluate them for the sake of others, has come. When such a
+type is routed they are to be found once more from there on (brokers.trees, Law 5). b3 has Fires of
+its own tree up to 40 s, the single one is at 50 s: b3 has them up to 40 s.
+
+Law 3: a rule of which nobody says up to where he has it is evaluated nowhere. It is due from where
+the sources of what it needs have promised to be: who subscribes later gets its composite events
+from there on. Where all of them have closed that is beyond their last event, and the beginning
+while it waits for a type that nobody publishes or has published; by the clock alone, now. What
+those out of reach have promised nobody knows, and they may have the rule in some tree: until they
+are back it stays due from where it last was. Nobody has subscribed to fire, and Temp and Smoke are
+promised up to 40 s and 45 s: who subscribes now gets the Fires from 40 s on.
+
+Law 4: where somebody is out of reach who publishes what a rule needs, or what those above it need,
+nobody here can say how far that has been evaluated there, so neither from which instant on the rule
+would hold nor up to which it does: it is neither deployed nor removed. By arrival there is no such
+instant, and nothing is refused; a rule ends as soon as it is removed. b3 has published Temp, and is
+out of reach: fire over Temp cannot be removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from matcher.identity import RULE_SOURCE
+from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
+from matcher.single import packed
+from routing.config import NodeConfig, Ordering
+from routing.delivery.joining import joined
+from routing.errors import Refusal
+from routing.messages import Code, Plan
+from routing.network.evaluation.arrival import ArrivalEvaluator
+from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
+from routing.network.evaluation.publishers import Publishers
+from routing.network.evaluation.router import Router
+from routing.network.evaluation.skew import SkewLimit
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
+from routing.network.evaluation.tree_part import TreePart
+from routing.network.evaluation.tree_table import TreeTable
+from routing.network.recovery.dues import chosen, horizons
+from routing.network.recovery.replay_buffer import ReplayBuffer
+from routing.network.tables.branch import Branch
+from routing.network.tables.outbox import message_sized
+from routing.network.ways.places import Division
+from routing.network.ways.sink_trees import Kinds
+from routing.order import in_sequence
+from routing.serving.changes import Basis
+from routing.serving.deployment import Deployed
+from routing.serving.evaluator import Evaluator
+from routing.serving.sources import Source, SourceState
+from routing.watermarks.ends import CLOSED
+from routing.wire.extent import fitting
+from rules.engine.conflict import Conflict
+from rules.engine.engine import Detections, Placement
+from rules.engine.intervals import Intervals
+from rules.pattern import TIMER, RuleSet
+
+OUT_OF_REACH = "is out of reach"
+"""Words of a refusal by Law 4 for a broker; nothing has been done then."""
+PACKED_MAX = 8_192
+"""Batches that are packed together when they are sent again, so that sources keep their order."""
+
+
+class DividedDetection(Evaluator):
+    """Evaluates the rules that its broker has on the single tree, and on those for sinks."""
+
+    def __init__(self, name: str, router: Router, basis: Basis) -> None:
+        super().__init__(basis)
+        self._name = name
+        self._by_arrival = self._config.ordering is Ordering.ARRIVAL
+        self.out_of_reach: Mapping[str, Collection[str]] = {}
+        """At the root: the brokers that are out of reach, and what is published there."""
+        self._router = router
+        self.skew_limit = SkewLimit(self._config.lead_max_us)
+        """The types that lag here, in all trees."""
+        self.ended: dict[str, int] = {}
+        """The rules that have ended by themselves in some tree here, and up to when they hold."""
+        self.part = TreePart(self._new_station(), router)
+        """The broker's part in the single tree."""
+        self.replay_buffer = ReplayBuffer(self._config.retained_events_max)
+        self.publishers = Publishers()
+        self._held: list[Sequence[EventBatch]] | None = []
+        """Batches that wait for the rules to be divided; None while they are."""
+        self.is_at_work = False
+        """Whether there is a plan for the tree as it is, and no other one is under way."""
+        self.fronts: dict[str, int] = {}
+        self.type_marks: dict[str, int] = {}
+        self.rule_marks: dict[str, int] = {}
+        """At the root, what was last found in the whole network: see messages.Report."""
+        self.evaluated: dict[str, int] = {}
+        """By rule, how far it has ever been evaluated here, when it was last asked: it may have
+        begun anew since, and the root may be another."""
+        self.committed: dict[str, int] = {}
+        """By rule, up to where composite events have arrived everywhere (surveying)."""
+        self.tree_table = TreeTable()
+        """The trees for sinks, and which of them have news."""
+        self._clock: int | None = None
+        """The mark of Timer when these were last told it."""
+        self._begun: frozenset[str] = frozenset()
+        """The roots of the trees that have begun with the last plan."""
+        self.kinds = Kinds(frozenset(), frozenset())
+        """The types that rules define, by the trees that they come along."""
+        self._single: frozenset[str] = frozenset()
+        """The rules that are evaluated on the single tree."""
+        self._routed: frozenset[str] = frozenset()
+        """Rules of them whose composite events come along it."""
+        self._mixed: tuple[str, ...] = ()
+        """The roots of trees for sinks whose sinks get composite events of the single one, too."""
+        self._published_types: frozenset[str] = frozenset()
+        """The types that somebody publishes or has published, Timer too."""
+
+    def _new_station(self) -> TreeEvaluator:
+        kind = ArrivalEvaluator if self._by_arrival else TreeEvaluator
+        engine, most = self._engine.fresh(), self._config.waiting_events_max
+        return kind(self._name, engine, most, self.skew_limit)
+
+    @property
+    def evaluator(self) -> TreeEvaluator:
+        """The evaluator of the single tree."""
+        return self.part.evaluator
+
+    @property
+    def branches(self) -> Mapping[str, Branch]:
+        """The branch beyond each neighbour in the single tree."""
+        return self._router.branches
+
+    @property
+    def trees(self) -> Mapping[str, ProcessingTree]:
+        """The trees for sinks that stand, by root."""
+        return self.tree_table.trees
+
+    @property
+    def own(self) -> ProcessingTree | None:
+        """The tree of this broker's own sinks."""
+        return self.trees.get(self._name)
+
+    @property
+    def evaluators(self) -> Sequence[TreeEvaluator]:
+        """The broker's part in each tree."""
+        return (self.evaluator, *[tree.evaluator for tree in self.trees.values()])
+
+    @property
+    def _fed(self) -> Sequence[TreeEvaluator]:
+        """The evaluators that something may have come for with this input."""
+        trees = self.tree_table.news
+        return (self.evaluator, *[tree.evaluator for tree in trees]) if trees else (self.evaluator,)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether local sources are held (Law 1)."""
+        return self._held is not None
+
+    @property
+    def held_types(self) -> Iterable[EventType]:
+        """The types of the events that are held, each once."""
+        return {batch.type.name: batch.type for one in self._held or () for batch in one}.values()
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """The marks of types here, in the single tree."""
+        return self.evaluator.type_marks
+
+    def placement(self, name: str) -> Placement | None:
+        """Where the single tree's engine evaluates a rule, if it knows several places."""
+        return self.evaluator.placement(name)
+
+    @property
+    def engines(self) -> Sequence[Intervals]:
+        """Engines of all trees."""
+        return [evaluator.engine for evaluator in self.evaluators]
+
+    def take_conflict(self) -> Conflict | None:
+        """The first event, since the last call, that one dropped since its id is another's."""
+        found = [evaluator.take_conflict() for evaluator in self._fed]
+        return next((one for one in found if one is not None), None)
+
+    def due_mark(self, deployed: Deployed) -> int:
+        """Up to where a rule's composite events have come, and are complete (Law 2)."""
+        if self._by_arrival:
+            return CLOSED  # nothing waits
+        return self._part_of(deployed.rule.name).due_mark(deployed.rule.name)
+
+    def reached(self, rule: str) -> int:
+        """Up to where this broker has a rule's composite events."""
+        return self._part_of(rule).mark_of(rule)
+
+    def _part_of(self, name: str) -> TreePart:
+        """The part in the tree from which this broker's sinks get a rule's composite events."""
+        tree = self.tree_table.trees.get(self._name)
+        if tree is None:
+            return self.part
+        deployed = self._deployments.find(name)
+        if deployed is None or deployed.rule.defines.name not in self.kinds.own:
+            return self.part
+        found = tree.rules.get(name)  # mostly the same object, which compares in no time
+        return tree.part if found is deployed or found == deployed else self.part
+
+    def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
+        """Up to where this broker has the composite events of rules that are evaluated or wanted
+        here; of those that it was told something about, and that may still give some.
+        """
+        wanted = set(wanted)
+        found = self.part.dues(wanted & self._routed)
+        for name, mark in self._dues_of_trees(wanted):
+            found[name] = min(mark, found.get(name, CLOSED))
+        return found
+
+    def _dues_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
+        for tree in self.trees.values():
+            for name in tree.evaluator.rules:
+                yield name, tree.evaluator.outlook(name)
+        own = self.own
+        if own is not None:
+            for name in sorted(wanted & own.wanted):
+                if not own.part.has_ended(name):
+                    yield name, own.part.mark_of(name)
+
+    @property
+    def promises(self) -> dict[str, int]:
+        """The promises of local sources, by type, but for types that they have closed."""
+        marks = self.publishers.marks
+        found = {name: marks.get(name, TIME_MIN) for name in self.publishers.types}
+        return {name: mark for name, mark in found.items() if mark != CLOSED}
+
+    def with_unsaid(
+        self,
+        said: Mapping[str, int],
+        promises: Mapping[str, int],
+        apart: Collection[str],
+        planned: Mapping[str, int],
+        now: float,
+    ) -> dict[str, int]:
+        """At the root: the dues that were said, and those by Law 3. ``promises``: the least that
+        there are of types; ``apart``: the types that are published out of reach; ``planned``: the
+        dues of the last plan.
+        """
+        found = dict(said)
+        for one in self._deployments.rules:
+            name, needs = one.rule.name, self._deployments.needs(one.rule.name)
+            if name in said:
+                continue
+            if not needs.isdisjoint(apart):
+                found[name] = max(table.get(name, TIME_MIN) for table in (planned, self.committed))
+            elif not needs <= self._published_types.union(promises):
+                found[name] = TIME_MIN
+            elif (due := self._promised(needs, promises, now)) is not None:
+                found[name] = due
+        return found
+
+    def _promised(
+        self, needs: Collection[str], promises: Mapping[str, int], now: float
+    ) -> int | None:
+        if needs == {TIMER.name}:
+            return self.time(now)
+        still_open = [promises[name] for name in needs if name in promises]
+        return min(still_open) if still_open else self.changes.beyond(needs)
+
+    def count_on(self, names: Iterable[str]) -> None:
+        """Count on these rules' composite events, from where they have come to."""
+        self._router.count_on(names, self.committed)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Forget rules that are gone: nothing that was said or found of them counts."""
+        for name in names:
+            self.part.forget(name)
+            for known in (self.rule_marks, self.evaluated, self.committed, self.ended):
+                known.pop(name, None)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limits of what waits and of what is kept."""
+        super().configure(config)
+        self.replay_buffer.events_max = config.retained_events_max
+        self.skew_limit.configure(config.lead_max_us)
+        for evaluator in self.evaluators:
+            evaluator.missing.configure(config.waiting_events_max)
+            evaluator.skew.look_again()
+
+    # --- local sources ---
+
+    def floors(self, names: Iterable[str]) -> Mapping[str, int]:
+        """At the root: as was last found in the whole network. Of rules no more is known here than
+        their outlooks, and what comes before one may still be evaluated (evaluation.progress).
+        """
+        return {
+            name: max(self.type_marks.get(name, TIME_MIN), self._gone_on_to(name)) for name in names
+        }
+
+    def _gone_on_to(self, name: str) -> int:
+        """At the root: how far rules have been evaluated without a type whose sources have closed,
+        be it for rules above those that use it, which may be evaluated elsewhere.
+        """
+        known = self._advertisements.find(name)
+        if self._by_arrival or (known is not None and known.advertisers):
+            return TIME_MIN
+        rules = self._deployments.resting_on(name)
+        marks = ((begin, self.rule_marks.get(rule, TIME_MIN)) for begin, rule in rules)
+        evaluated = (mark for begin, mark in marks if mark > begin)
+        return max((mark for mark in evaluated if mark < CLOSED), default=TIME_MIN)
+
+    def add_own(self, source: Source, names: Sequence[str]) -> None:
+        """A local source publishes these types: its events lie beyond the marks given here. From
+        now on its promise counts.
+        """
+        self.publishers.add(source, names)
+        for name in names:
+            source.begin_at(name, self.evaluator.type_marks.get(name, TIME_MIN))
+        source.goes_on = True
+
+    def begin_at(self, begins: Mapping[str, int]) -> None:
+        """Nothing that local sources publish from now on counts if it is before these times."""
+        for source in self.publishers.all:
+            for name in source.floors.keys() & begins:
+                source.floors[name] = max(source.floors[name], begins[name])
+        self.publishers.touch()
+
+    def resume(self, source: Source) -> None:
+        """A source is back, perhaps at another broker."""
+        if source.home:
+            self.publishers.drop(source)
+        super().resume(source)
+
+    def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
+        """Events of local sources."""
+        for batch in batches:
+            self._advertisements[batch.type.name].take(batch, horizon)
+        if not self._by_arrival:
+            self.replay_buffer.add(batches)
+        if self._held is None:
+            self._emit(batches)
+        else:
+            self._held.append(batches)
+        return []
+
+    def _emit(self, batches: Sequence[EventBatch]) -> None:
+        self._send_along(batches)
+        if self.tree_table.trees:
+            self.tree_table.touch_users([batch.type.name for batch in batches])
+            for tree in self.tree_table.news:
+                tree.push(batches)
+
+    def _send_along(self, batches: Sequence[EventBatch]) -> None:
+        """Send events of local sources along the single tree."""
+        self._router.route_down(batches, in_sequence(batches), None)
+        self.evaluator.push(batches)
+
+    def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
+        """A source promises."""
+        if source.keep_promise(mark, now):
+            self.publishers.touch()
+
+    def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
+        """Events that are kept elsewhere wait for these types, up to these times."""
+        for evaluator in self.evaluators:
+            evaluator.hear_awaited(types)
+        self.tree_table.touch_users([name for name, _ in types])
+
+    def forget_far(self, horizon: int) -> bool:
+        """Forget what a replay has brought from beyond the horizon, far ahead of the clock: it
+        binds nothing any more once no rule names its types, and nobody replays them
+        (routing.serving.advertisements, Law 4). Gives whether something has been forgotten here:
+        then all must begin anew, for others were told of it.
+        """
+
+        def is_far(name: str, time: int) -> bool:
+            is_free = not (are_over(name) or self._advertisements.is_replayed(name))
+            return horizon < time < CLOSED and is_free
+
+        are_over = self._deployments.are_over
+        self._advertisements.forget_far(are_over)
+        self.replay_buffer.drop(is_far)
+        for known in self._advertisements:
+            name = known.schema.name
+            for source in known.advertisers.values():
+                if is_far(name, source.floors[name]):
+                    source.floors[name] = TIME_MIN
+                    self.publishers.touch()
+        forgotten = [evaluator.forget_far(is_far) for evaluator in self.evaluators]
+        for table in (self.fronts, self.type_marks):
+            far = [name for name, time in table.items() if is_far(name, time)]
+            forgotten.append(bool(far))
+            for name in far:
+                del table[name]
+        return any(forgotten)
+
+    def withdraw(self, source: Source, names: Sequence[str]) -> None:
+        """A source publishes these types no more; one that has closed, nothing at all."""
+        super().withdraw(source, names)
+        self.publishers.touch()
+        if source.standing is SourceState.CLOSED:
+            if self._router.is_root:
+                self.publishers.drop(source)
+            else:
+                self.publishers.leave(source)
+
+    def take_leaving(self) -> list[Source]:
+        """The local sources that have closed and of which nothing is held; the root has to hear it
+        after the last of their events.
+        """
+        return self.publishers.take_leaving() if self._held is None else []
+
+    def touch(self, names: Iterable[str]) -> None:
+        """A source may say something else than before."""
+        self.publishers.touch()
+
+    # --- division ---
+
+    def hold(self) -> None:
+        """Hold local sources."""
+        if self._held is None:
+            self._held = []
+
+    def follow_trees(
+        self, plan: Plan, divisions: Sequence[Division], kinds: Kinds, division: Division
+    ) -> Mapping[str, int]:
+        """Set the trees for sinks that stand from now on, with their divisions, beside the single
+        one with its own.
+
+        ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
+        events come again that this broker's sinks want.
+        """
+        before, reached = self.trees, self._reached()
+        standing: dict[str, ProcessingTree] = {}
+        for planned, divided in zip(plan.trees, divisions, strict=True):
+            tree = before.get(planned.root)
+            if tree is None or tree.generation != generation_of(planned, plan):
+                evaluator, matching = self._station_of(tree), self._router.matching
+                tree = ProcessingTree(self._name, plan, planned, divided, evaluator, matching)
+            standing[planned.root] = tree
+        self.tree_table.replace(standing)
+        self._begun = frozenset(
+            root for root, tree in self.trees.items() if before.get(root) is not tree
+        )
+        self.kinds = kinds
+        self._mixed = tuple(tree.root for tree in plan.trees if tree.mixed)
+        self._single = frozenset(one.rule.name for one in division.rules)
+        self._routed = frozenset(
+            one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
+        )
+        self._published_types = frozenset({TIMER.name}).union(*division.published.values())
+        for name in self._routed.intersection(reached):
+            self._router.reach(name, reached[name])
+        self._router.aside = self._single - self._routed
+        own = self.own
+        return own.resume(reached) if own is not None and self._name in self._begun else {}
+
+    def _station_of(self, old: ProcessingTree | None) -> TreeEvaluator:
+        """An evaluator for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
+        if self._by_arrival and old is not None:
+            return old.evaluator
+        evaluator = self._new_station()
+        if old is not None:
+            evaluator.skew = old.evaluator.skew
+        return evaluator
+
+    def _reached(self) -> Mapping[str, int]:
+        """How far this broker has the composite events of the rules that its sinks want."""
+        rules = self._deployments.rules
+        marks = {one.rule.name: self.reached(one.rule.name) for one in rules}
+        return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
+
+    def follow(self, division: Division) -> None:
+        """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
+        self._feed_trees()
+        self._follow(division)
+        self._release(packed_parts(self._held or ()))
+
+    def _follow(self, division: Division) -> None:
+        self.skew_limit.keep(evaluator.skew for evaluator in self.evaluators)
+        self._router.follow_division(division, self._mixed)
+        self.evaluator.follow(division)
+        self.part.settle()
+
+    def begin_anew(
+        self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
+    ) -> Mapping[str, int]:
+        """The same, but on the single tree all that is kept is sent and evaluated once more.
+
+        ``front`` as in Plan. ``is_lost``: what was under way may be; else what is sent again is
+        for rules alone, since whoever wanted it has got it. Gives, by source, from when on
+        composite events come again. By arrival, nothing does.
+        """
+        if self._by_arrival:
+            self.follow(division)
+            return {}
+        self._feed_trees()
+        self.part.due = {name: time for name, time in due.items() if name in self._single}
+        rules = [one.rule.name for one in division.rules]
+        again = self._router.begin_anew(rules, self.part.due, front)
+        self.evaluator.begin_anew()
+        self._follow(division)
+        self.replay_buffer.begin_anew()
+        kept = list(self.replay_buffer.fitting(self._advertisements.schemas))
+        held = len(self._held or ())  # the last of what is kept
+        came = 0 if is_lost else max(len(kept) - held, 0)
+        for part in packed_parts(kept[:came]):
+            self.evaluator.push(part, fresh=False)
+        self._release(packed_parts(kept[came:]))
+        routed = {RULE_SOURCE + name for name in self._routed}
+        return {source: time for source, time in again.items() if source in routed}
+
+    def _feed_trees(self) -> None:
+        """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
+        self.tree_table.touch_all()
+        begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
+        kept = (
+            packed_parts(self.replay_buffer.fitting(self._advertisements.schemas)) if begun else ()
+        )
+        held = packed_parts(self._held or ()) if self.trees else ()
+        for root, tree in self.trees.items():
+            if root in begun:
+                tree.begin(kept)
+                continue
+            for batches in held:
+                tree.push(batches)
+        self._begun = frozenset()
+
+    def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
+        self._held, self.is_at_work = None, True
+        for batches in held:
+            self._send_along(batches)
+
+    def take_unpublished(self) -> tuple[str, ...]:
+        """The types that rules here have waited for too long, each once."""
+        found: set[str] = set()
+        for evaluator in self._fed:
+            if evaluator.missing.absent:
+                found.update(evaluator.missing.take_unpublished())
+        return tuple(sorted(found)) if found else ()
+
+    def commit(self, due: Mapping[str, int]) -> None:
+        """Composite events have arrived up to these times: what nobody needs can go."""
+        self.committed = dict(due)
+        self.replay_buffer.commit(horizons(self._deployments.rules, due))
+
+    def front_of(self, name: str) -> int | None:
+        """At the root: the greatest time of a type's events, as was last found everywhere."""
+        return self.fronts.get(name)
+
+    def evaluated_to(self, name: str) -> int:
+        """At the root: the mark of a type, as was last found everywhere."""
+        return self.type_marks.get(name, TIME_MIN)
+
+    def is_done(self, one: Deployed, until: int) -> bool:
+        """How far all brokers are is known to the root with a plan alone."""
+        return until <= one.begin
+
+    def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
+        """There are other rules: some are no more; the plan that follows divides the others."""
+        self.forget(gone)
+        self.follow_types()
+
+    def mark_at_end(self, rule: str) -> int:
+        """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
+        what it needs was promised by those who publish it, who are all here (Law 4).
+        """
+        mark = self.rule_marks.get(rule, TIME_MIN)
+        if not self.out_of_reach:
+            return mark
+        needs = self._deployments.needs(rule)
+        promised = min((self.type_marks.get(one, TIME_MIN) for one in needs), default=TIME_MIN)
+        return max(mark, promised if promised != CLOSED else self.changes.beyond(needs) or TIME_MIN)
+
+    # --- who is out of reach (Law 4) ---
+
+    def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
+        """Raise Refusal where somebody is out of reach who publishes what these rules need, or what
+        one does that is to end, or who evaluates that, too, since it goes by the clock alone.
+        """
+        if self._by_arrival or not self.out_of_reach:
+            return
+        before = [self._deployments.needs(one.rule.name) for one in ending]
+        every = self._needs_with_reach(rules).union(*before)
+        for broker, published in self.out_of_reach.items():
+            missed = sorted(every.intersection(published))
+            if missed:
+                reason = f"broker {broker} {OUT_OF_REACH}, which has published {', '.join(missed)}"
+                raise Refusal(Code.SILENT, reason)
+            if any(one <= {TIMER.name} for one in before):
+                reason = f"broker {broker} {OUT_OF_REACH}, where the rule goes by the clock, too"
+                raise Refusal(Code.SILENT, reason)
+
+    def _needs_with_reach(self, rules: RuleSet) -> frozenset[str]:
+        """The types that new rules need, and those above them, by all that is published."""
+        published = {*self._advertisements.published}.union(*self.out_of_reach.values())
+        needs = self._deployments.needs_of_new(rules, published).values()
+        above = self._deployments.needs_above({one.defines.name for one in rules.rules})
+        return above.union(*needs)
+
+    # --- evaluation ---
+
+    def advance(self, now: float) -> Detections | None:
+        """Advance; gives detections for this broker's sinks, from here and elsewhere (Law 2)."""
+        if not self.is_at_work:
+            found = self.part.take_relayed()
+        else:
+            if self._held is None:
+                self._hear_publishers()
+            own = self.publishers.marks
+            found = self.part.advance(own, self.time(now), round(now * MICROSECONDS))
+        if self.tree_table.trees:
+            if self.kinds.own:
+                found = [self._only_routed(one) for one in found]
+            found += self._advance_trees(now)
+        if len(found) < 2:  # common
+            return found[0] if found else None
+        return joined(found)
+
+    def _advance_trees(self, now: float) -> Iterator[Detections]:
+        before, self._clock = self._clock, self.time(now)
+        if self._clock is not None or before is not None:
+            self.tree_table.touch_all()
+        for tree in self.tree_table.news:
+            if self.is_at_work:
+                own = self.publishers.marks
+                yield from tree.advance(own, self._clock, round(now * MICROSECONDS))
+            else:
+                yield from tree.take_relayed()
+
+    def _only_routed(self, detections: Detections) -> Detections:
+        own = self.kinds.own
+        return chosen(detections, lambda batch: batch.type.name not in own)
+
+    def _hear_publishers(self) -> None:
+        """Local sources may say something else by now."""
+        before, marks = self.publishers.marks, self.publishers.say()
+        if marks is not None and self.tree_table.trees:
+            names = marks.keys() | before.keys()
+            self.tree_table.touch_users([one for one in names if marks.get(one) != before.get(one)])
+
+    @property
+    def front(self) -> int:
+        """The greatest mark of a rule that is evaluated, or was told of, here."""
+        evaluated = (one.outlook(name) for one in self.evaluators for name in one.rules)
+        own = self.own
+        told = [] if own is None else [own.part.mark_of(name) for name in own.wanted]
+        front: int = max([TIME_MIN, *evaluated, *self._router.marks.values(), *told])
+        return front
+
+    def tell_all_marks(self) -> None:
+        """Tell all marks, whether anybody waits for them or not."""
+        self._router.tell_all()
+        for tree in self.trees.values():
+            tree.part.router.tell_all()
+        self.tree_table.touch_all()
+
+    def tell_marks(self) -> None:
+        """Somebody may want marks who has not heard them."""
+        if self.is_at_work and not self._by_arrival:
+            self.part.tell_marks()
+
+
+def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
+    """The events kept of several messages, in parts that fit into one; events that came one by one
+    are packed, for a second's worth of them would take as long again as they took then.
+    """
+    parts: list[tuple[EventBatch, ...]] = []
+    some: list[EventBatch] = []
+    for batches in kept:
+        some += batches
+        if len(some) >= PACKED_MAX:
+            parts += message_sized(fitting(packed(some)))
+            some = []
+    return parts + list(message_sized(fitting(packed(some))))

@@ -1,0 +1,216 @@
+"""A broker's part in the processing tree of one broker with sinks (thesis 7.3.2, 7.3.6).
+
+It is of one *generation*: of the plan that this tree began with (brokers.trees, Law 1). While that
+lasts its rules, fragments and ways stay as they are; the next generation is another Processing.
+
+Law 1: everything goes up. What fragments let pass and what rules below find for rules above is
+forwarded; what the root's sinks want of composite events follows the same way, with marks, and only
+the root offers anything to sinks. In the tree of b1 b3 sends Temps and b2 the Fires that it finds:
+b1 alone delivers.
+
+Law 2: nothing is sent before the father has opened this generation, and nothing is taken that does
+not bear the mark of this one's opening. A father that is behind in its plan so misses nothing, and
+one that is ahead believes nothing of before. b2 follows plan 7 before its father b1: what it has
+for b1's tree waits until b1 has opened 7, under mark 12; what bears 11 is void.
+
+Law 3: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
+that keep something have said a word in this generation, since one that is behind in its plan would
+not know what is meant. Who has nothing else to say says that much. b3 keeps Temps for b2 and still
+goes by plan 6: b2 asks once b3 has said a word in 7.
+
+Law 4: composite events and marks pass while the network pauses, too: nobody finds those of a rule
+again that ends with the plan. The network pauses to drop fire: a Fire on its way from b3 still
+comes to b1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from matcher.matching import Matching
+from matcher.model import EventBatch
+from routing.messages import Flow, Forward, Plan, SinkTree, SubscriptionUpdate
+from routing.network.evaluation.router import Router
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
+from routing.network.evaluation.tree_part import TreePart
+from routing.network.recovery.dues import horizons, needed
+from routing.network.tables.filters import type_named
+from routing.network.ways.places import Division
+from routing.overlay.trees import LocalTree
+from routing.partition.asking import AskedSpans
+from routing.serving.deployment import Deployed
+from rules.engine.engine import Detections
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The plan that a tree began with: of which centre, in which epoch, and its number."""
+
+    centre: str
+    epoch: int
+    number: int
+
+
+def generation_of(planned: SinkTree, plan: Plan) -> Generation:
+    """The generation of a tree of a plan, which may have begun with an earlier one."""
+    return Generation(plan.root, plan.epoch, planned.number)
+
+
+class ProcessingTree:
+    """Owner of what one broker knows and does in one tree of a plan."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        planned: SinkTree,
+        division: Division,
+        evaluator: TreeEvaluator,
+        matching: Matching,
+    ) -> None:
+        self.root, self.filters, self.mixed = planned.root, planned.filters, planned.mixed
+        self.generation = generation_of(planned, plan)
+        self.division = division
+        self.evaluator = evaluator
+        self.rules = {one.rule.name: one for one in division.rules}
+        types = {type_named(text) for text in self.filters}
+        self.wanted = frozenset(
+            one.rule.name for one in division.rules if one.rule.defines.name in types
+        )
+        """The rules whose composite events the root's sinks get; others serve these."""
+        self.father = division.fathers.get(name)
+        self.children = frozenset(
+            child for child, father in division.fathers.items() if father == name
+        )
+        self.mark = 0
+        """The mark that messages of children have to bear (Law 2)."""
+        self.opened: int | None = None
+        """The mark that the father wants to see; None before it has opened this generation."""
+        keeping = _keeping(division)
+        self._unheard = self.children & keeping
+        """The children that are not to be asked yet, and have others wait with them (Law 3)."""
+        self._owes_word = name in keeping
+        self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
+        """The types that rules of this tree use."""
+        self._own: Mapping[str, int] = {}
+        self._clock: int | None = None
+        self._own_used: Mapping[str, int] = {}
+        """Marks of local sources, as far as they concern the tree."""
+        self._front = plan.front
+        self.part = TreePart(evaluator, self._make_router(name, matching))
+        self.part.due = {name: time for name, time in plan.due if name in self.rules}
+        evaluator.follow(division)
+
+    def _make_router(self, name: str, matching: Matching) -> Router:
+        router = Router(name, matching)
+        router.follow(LocalTree(self.root, 1, self.father, children=set(self.children)))
+        router.join(router.branches)
+        router.follow_division(self.division, [self.root] if self.mixed else [])
+        router.begin_anew((), {}, self._front)
+        if self.father is not None:
+            router.hear_update(self.father, SubscriptionUpdate(self.filters))
+        defining: dict[str, list[Deployed]] = {}
+        for one in self.division.rules:
+            defining.setdefault(one.rule.defines.name, []).append(one)
+        router.index(self.division.schemas, defining)
+        return router
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the tree is for this broker's own sinks."""
+        return self.father is None
+
+    def close(self, neighbour: str) -> None:
+        """The link to a neighbour was lost, or is anew: this generation is at its end."""
+        if neighbour == self.father:
+            self.opened = None
+        self.children -= {neighbour}
+
+    def has_link(self, one: str, other: str) -> bool:
+        """Whether the tree uses the link between two brokers."""
+        fathers = self.division.fathers
+        return fathers.get(one) == other or fathers.get(other) == one
+
+    def resume(self, reached: Mapping[str, int]) -> Mapping[str, int]:
+        """Begin where the last generation was; gives, by source, what is news from when on."""
+        router = self.part.router
+        for name, mark in reached.items():
+            if name in self.rules:
+                router.reach(name, mark)
+        return router.begin_anew(self.rules.keys(), self.part.due, self._front)
+
+    # --- events ---
+
+    def push(self, batches: Sequence[EventBatch]) -> None:
+        """Events of local sources."""
+        used = [batch for batch in batches if batch.type.name in self.used]
+        if used:
+            self.evaluator.push(used)
+
+    def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
+        """Events of local sources that are kept: those that anything still due may depend on."""
+        since = horizons(self.division.rules, self.part.due)
+        for batches in kept:
+            self.push(tuple(needed(batches, since)))
+
+    def take(self, child: str, message: Forward | Flow, now: float) -> None:
+        """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
+        if self._unheard:
+            self._unheard -= {child}
+        router = self.part.router
+        if isinstance(message, Forward):
+            self.evaluator.take(child, message, now)
+            return
+        if message.batches:
+            router.pass_detected(message.batches, message.order, child)
+        if message.marks:
+            router.pass_marks(message.marks, child)
+
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
+        """Evaluate what marks allow, as TreePart.advance; at the root gives what its sinks want."""
+        is_same = own is self._own and clock is None and self._clock is None
+        if is_same and not (self.evaluator.has_news or self.part.router.has_news):
+            return []  # a broker is in many trees, and most inputs concern few of them
+        self._clock = clock
+        if own is not self._own:
+            self._own = own
+            self._own_used = {name: mark for name, mark in own.items() if name in self.used}
+        found = self.part.advance(self._own_used, clock, now)
+        return found if self.is_root else []
+
+    def take_relayed(self) -> list[Detections]:
+        """The same, where nothing is evaluated (Law 4)."""
+        found = self.part.take_relayed()
+        return found if self.is_root else []
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether there is anything to be sent to the father."""
+        return self._owes_word or bool(self.evaluator.outbox.waiting) or self.part.router.has_flows
+
+    def take_messages(self) -> Iterator[Forward | Flow]:
+        """Give the messages to the father, once it has opened this generation (Law 2)."""
+        forwards = self.evaluator.outbox.take()
+        flows = [flow for _, flow in self.part.router.take_flows()]
+        if self._owes_word and not forwards and not flows:
+            yield Forward()
+        self._owes_word = False
+        yield from forwards
+        yield from flows
+
+    def take_asked(self) -> dict[str, AskedSpans]:
+        """Give the questions to children (Law 3)."""
+        if self._unheard:
+            return {}
+        asked = self.evaluator.take_asked()
+        return {child: of for child, of in asked.items() if child in self.children}
+
+
+def _keeping(division: Division) -> frozenset[str]:
+    """The brokers that keep something until they are asked for it."""
+    return frozenset(
+        name
+        for name, fragments in division.partition.fragments.items()
+        if any(one.kept for one in fragments.values())
+    )

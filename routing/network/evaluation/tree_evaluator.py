@@ -1,0 +1,424 @@
+"""One broker's part in the evaluation of divided rules: its engine, its forwarder, its marks.
+
+How far types and rules are here follows from what sources and children say (routing.watermarks),
+and from the rules here (progress). That a type has ended is told to the father once all that is
+needed of it has gone up. Where rules begin anew, engine and forwarder are new: everything that is
+needed comes again. A type that nobody publishes or has published is given nothing, and rules that
+need it wait.
+
+Law 1: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
+for. Such a type's mark is also bounded by what was answered, and says no more than that all has
+come that the rules need which ask here. So where a child has kept events for a rule, and sends them
+all from now on, what it has said before of their type counts no more. Smoke is master: Temps of b3
+are asked for up to 40 s, and Temp's mark is 40 s.
+
+Law 2: once a rule has been evaluated up to where it ends it is *over*: as if all that it uses had
+ended, and nothing waits for it. fire ends at 26 s; once it has been evaluated up to there, Temps of
+27 s wait for no Smoke.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from matcher.model import TIME_MIN, EventBatch
+from matcher.single import packed
+from routing.messages import Forward
+from routing.network.evaluation.duties import NO_DUTIES, duties_of
+from routing.network.evaluation.progress import Progress
+from routing.network.evaluation.skew import (
+    JoinedInputs,
+    PulledInputs,
+    SkewLimit,
+    TreeSkew,
+    WaitingInputs,
+)
+from routing.network.tables.outbox import Outbox
+from routing.network.ways.places import Division as Division
+from routing.network.ways.sizes import batch_bytes
+from routing.partition.asking import Answers, AskedSpans
+from routing.partition.composites import numbered
+from routing.partition.forwarder import Demanded, Forwarder
+from routing.partition.pulls import Pulls, roles_at
+from routing.partition.telling import tell_fragment
+from routing.serving.deployment import Deployed, install
+from routing.watermarks.ends import CLOSED
+from routing.watermarks.missing import Missing
+from routing.watermarks.standing import TypeProgress
+from routing.watermarks.watermarks import Watermarks
+from rules.engine.conflict import Conflict
+from rules.engine.engine import NOTHING, Detections, Placement
+from rules.engine.intervals import Intervals
+from rules.pattern import TIMER
+
+PACKED_MIN = 8
+"""Batches that have come from which on those of one event are packed into columns."""
+
+
+class TreeEvaluator:
+    """Owner of a broker's engine and forwarder while rules are divided."""
+
+    def __init__(
+        self, name: str, engine: Intervals, waiting_events_max: int, limit: SkewLimit
+    ) -> None:
+        self._name = name
+        self._engine = engine
+        self._forwarder = Forwarder()
+        self._pulls = Pulls()
+        self.is_pulling = False
+        """Whether any rule is pulled (Law 1)."""
+        self._begins_anew = True
+        self._duties = NO_DUTIES
+        """The duties by the division of the rules."""
+        self.missing = Missing(waiting_events_max)
+        self._division: Division | None = None
+        self._fresh: list[EventBatch] = []
+        self._late: list[EventBatch] = []
+        """Events that have come, and that ``_take_come`` has yet to give to all here."""
+        self._is_fed = False
+        """Whether the engine was given events since it was last advanced."""
+        self._is_anew = True
+        """Whether everything is to be looked at, after another plan."""
+        self._watermarks = Watermarks()
+        self._progress = Progress(self._watermarks)
+        self._ending: frozenset[str] = frozenset()
+        """The rules of the tree that end: all that they may see has been published."""
+        self.skew = TreeSkew(limit)
+        """Rules that wait here while others run ahead."""
+        self.outbox = Outbox()
+        """Messages for the father."""
+        self._own: Mapping[str, int] = {}
+        self._clock: int | None = None
+        """The clock that ``advance`` was given last."""
+        self.has_news = False
+        """Whether anything has come that ``advance`` was not called for."""
+        self.found: dict[str, tuple[int, int]] = {}
+        """By source, so by rule: bytes of composite events found here since the last plan, and in
+        how many batches."""
+
+    @property
+    def engine(self) -> Intervals:
+        """The engine, until rules begin anew."""
+        return self._engine
+
+    def take_conflict(self) -> Conflict | None:
+        """The first event, since the last call, that it dropped since its id is another's."""
+        return self._engine.take_conflict()
+
+    @property
+    def kept(self) -> int:
+        """How many events fragments keep here, be it for others, or until they are asked for."""
+        return len(self._forwarder)
+
+    def placement(self, name: str) -> Placement | None:
+        """Where the engine evaluates a rule, if it does and knows several places."""
+        return self._engine.placement(name) if name in self.rules else None
+
+    @property
+    def rules(self) -> Mapping[str, Deployed]:
+        """The rules that are evaluated here."""
+        return self._duties.rules
+
+    @property
+    def forwards(self) -> Mapping[str, Sequence[str]]:
+        """In words, what the fragments here let pass, by rule."""
+        return {
+            name: list(tell_fragment(self._duties.texts.get(name), fragment))
+            for name, fragment in sorted(self._forwarder.fragments.items())
+        }
+
+    @property
+    def front(self) -> int:
+        """The greatest time of an event that is or was here; TIME_MIN for none."""
+        return self._progress.front
+
+    @property
+    def news(self) -> Sequence[str]:
+        """The rules here that have another outlook since the last ``advance``, or have ended, or
+        have not any more; all, after another plan.
+        """
+        return self._progress.news
+
+    @property
+    def type_marks(self) -> Mapping[str, int]:
+        """The marks that were given to engine and forwarder."""
+        return self._progress.types
+
+    @property
+    def forwarded(self) -> Mapping[str, int]:
+        """The marks of types that have gone up."""
+        return self._forwarder.marks
+
+    def mark(self, rule: str) -> int:
+        """Up to where a rule has been evaluated here; KeyError for one that is not."""
+        mark = self._progress.mark(rule)
+        return self._engine.mark(rule) if mark is None else mark
+
+    def outlook(self, rule: str) -> int:
+        """Up to where it is certain that no more of a rule will be found than has been."""
+        outlook = self._progress.outlook(rule)
+        return self.mark(rule) if outlook is None else outlook
+
+    def said_of(self, name: str) -> Mapping[str, int]:
+        """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
+        return {**self._pulls.awaited(name), **self._watermarks.said.by_child(name)}
+
+    def heard_at(self, child: str, name: str) -> float:
+        """When a child has last spoken of a type that it forwards; 0 for never."""
+        return self._watermarks.said.heard_at(child, name)
+
+    def has_ended(self, rule: str) -> bool:
+        """Whether nobody publishes anything any more that a rule evaluated here uses."""
+        return rule in self._watermarks.ends.rules
+
+    # --- deployment ---
+
+    def begin_anew(self) -> None:
+        """Forget rules, events and what children have said; ``follow`` must come next.
+
+        What was evaluated stays evaluated: the marks that were given are remembered.
+        """
+        self._take_come()
+        demands = self._forwarder.demands
+        self._engine = self._engine.fresh()
+        self._progress.forget()
+        self._forwarder = Forwarder()
+        self._forwarder.want(demands)
+        self._begins_anew = True
+        self._duties = NO_DUTIES
+        self.outbox.clear()
+
+    def forget_far(self, is_far: Callable[[str, int], bool]) -> bool:
+        """Forget how far types have come, by names and times; whether any had come so far."""
+        self._take_come()
+        return self._progress.forget_far(is_far)
+
+    def want(self, demands: Mapping[str, Demanded]) -> None:
+        """Change what the father wants of published events, by the names of types."""
+        self._take_come()
+        self._forwarder.want(demands)
+        self._is_anew = True
+
+    def follow(self, division: Division) -> None:
+        """Rules are divided in another way."""
+        self._take_come()
+        before, duties = self._duties.rules, duties_of(self._name, division)
+        here = duties.rules
+        for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
+            self._engine.remove(gone)
+        self._install([one for rule, one in here.items() if before.get(rule) != one], division)
+        for rule, one in here.items():
+            if one.until is not None:
+                self._engine.end(rule, one.until)
+        self._ending = frozenset(one.rule.name for one in division.rules if one.until is not None)
+        self._engine.forget_marks()  # all are named anew: it may be others who bring a type
+        self._duties = duties
+        self._division = division
+        self.missing.arrange((one.uses, division.absent_for(rule)) for rule, one in here.items())
+        since = {one.rule.name: one.since for one in division.rules if one.since is not None}
+        self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
+        published = division.published.get(self._name, frozenset())
+        self._progress.arrange(duties, published, self._together, self._engine.over)
+        self._follow_pulls(division)
+        self.skew.begin_anew()
+        self.outbox.begin_anew()
+        self.found = {}
+        self.has_news = self._is_anew = self._is_fed = True
+
+    def _install(self, rules: Sequence[Deployed], division: Division) -> None:
+        install(self._engine, rules, division.schemas)
+
+    def _follow_pulls(self, division: Division) -> None:
+        """Law 1; what has been evaluated does not depend any more on what is asked for."""
+        since = {one.rule.name: one.since for one in division.rules}
+        fragments, marks = self._forwarder.fragments, self._progress.types
+
+        def passed(rule: str) -> int:
+            if rule in self._duties.rules:
+                mark = self._engine.mark(rule)
+            else:
+                types = fragments[rule].types
+                mark = min((marks.get(name, TIME_MIN) for name in types), default=TIME_MIN)
+            begins = since[rule]
+            return mark if begins is None else max(mark, begins)
+
+        children = sorted(c for c, father in division.fathers.items() if father == self._name)
+        roles = roles_at(self._name, children, division.partition, passed)
+        self._forwarder.close()
+        self._pulls.follow(roles, self._front_of_masters)
+        self.is_pulling = bool(self._pulls)
+        self._begins_anew = False
+
+    @property
+    def _front_of_masters(self) -> int:
+        """Up to where masters may have come."""
+        return TIME_MIN if self._begins_anew else self._progress.front
+
+    # --- inputs ---
+
+    def push(self, batches: Iterable[EventBatch], *, fresh: bool = True) -> None:
+        """Take events in, of local sources or from a child; ``fresh`` as in Forward."""
+        come = [batch for batch in batches if len(batch)]
+        for batch in come:
+            self._progress.reach(batch)
+        if come:
+            (self._fresh if fresh else self._late).extend(come)
+            self.has_news = True
+
+    def _take_come(self) -> None:
+        """Give what has come to engine, fragments and pulls; many that came one by one, at once."""
+        for come, fresh in ((self._fresh, True), (self._late, False)):
+            if come:
+                for batch in packed(come) if len(come) >= PACKED_MIN else come:
+                    self._take_batch(batch, fresh)
+                come.clear()
+
+    def _take_batch(self, batch: EventBatch, fresh: bool) -> None:
+        name, missing = batch.type.name, self.missing
+        if name in self._duties.used:
+            self._engine.push(batch)
+            self._progress.see(batch)
+            self._is_fed = True
+        if name in missing.waiting:
+            missing.count(name, len(batch))
+        self._forwarder.push(batch, fresh=fresh)
+        if self.is_pulling:
+            self._pulls.see(batch)
+
+    def take(self, child: str, message: Forward, now: float) -> None:
+        """Take in what a child has sent; ``now`` in seconds."""
+        if message.batches:
+            self.push(message.batches[: message.fresh])
+            self.push(message.batches[message.fresh :], fresh=False)
+        if self._watermarks.said.take(child, message.marks, now):
+            self.has_news = True
+        if message.answers:
+            self._pulls.take(child, message.answers)
+            self.has_news = True
+
+    def awake(self, asked: AskedSpans) -> None:
+        """The father asks (Law 1)."""
+        self._take_come()
+        self._pulls.hear(asked)
+        for rule, spans, horizon in asked:
+            self._forwarder.ask(rule, spans, horizon)
+        self.has_news = True
+
+    def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
+        """Hear how far that has come which waits for masters of these types (Law 1)."""
+        for name, until in types:
+            if self._pulls.want_horizons(name):
+                self._watermarks.hear_kept(name, until)
+                self.has_news = True
+
+    # --- evaluation ---
+
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
+        """Evaluate what the marks allow; None when nothing has changed.
+
+        ``own``: the marks of the types that local sources publish, CLOSED for those that they do
+        not publish any more. ``clock``: the mark of Timer; None where the clock does not count.
+        ``now``: the host's time, in microseconds.
+        """
+        is_same = clock == self._clock and (own is self._own or own == self._own)
+        if is_same and not self.has_news:
+            return None
+        self._own, self._clock, self.has_news = own, clock, False
+        self._take_come()
+        is_anew, self._is_anew = self._is_anew, False
+        progress, watermarks = self._progress, self._watermarks
+        moved = self._hear(own, is_anew=is_anew)
+        detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
+        if self._ending and watermarks.note_over(self._engine.over):
+            is_anew, moved = True, set(watermarks.said.types)
+        if detections is not NOTHING:
+            self._take_found(detections)
+        ended = watermarks.ends.types
+        changed = watermarks.end(moved, is_timed=clock is not None)
+        progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
+        self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
+        if progress.has_gone_far or self.skew.is_due:
+            self.skew.look(self._inputs, progress, self._waits)
+        return detections
+
+    def _hear(self, own: Mapping[str, int], *, is_anew: bool) -> set[TypeProgress]:
+        """Take in what is said; gives the types that have another mark by that (Law 1)."""
+        watermarks, pulls, said = self._watermarks, self._pulls, self._watermarks.said
+        said.hear_own(own)
+        moved = said.hear()
+        if self.is_pulling:
+            pulls.learn({one.name: one.told for one in moved})
+            said.bound(pulls.take_limits(), moved)
+        if is_anew:
+            moved = set(said.types)
+        watermarks.look_beyond(moved, is_anew=is_anew)
+        if self.is_pulling:
+            pulls.keep(watermarks.beyond)
+        return moved
+
+    def _waits(self, rule: str) -> bool:
+        """Whether a rule of the tree waits for types that nobody publishes or has published."""
+        division = self._division
+        return division is not None and bool(division.absent_for(rule))
+
+    @property
+    def _inputs(self) -> Iterator[WaitingInputs]:
+        """Inputs that wait for one another here (skew), but for rules that end."""
+        for name, one in self._duties.rules.items():
+            if name not in self._ending:
+                yield JoinedInputs(name, self._duties.uses[name] - {TIMER.name}, one.begin)
+        for name, evaluation in self._forwarder.evaluations.items():
+            fragment, buffer = evaluation.fragment, evaluation.buffer
+            if name in self._ending:
+                continue
+            if evaluation.binds:
+                yield JoinedInputs(name, evaluation.binds, evaluation.since)
+            if buffer is not None and fragment.pull is not None:
+                yield PulledInputs(name, fragment.kept, buffer, fragment.pull)
+
+    @property
+    def _together(self) -> Iterator[frozenset[str]]:
+        """The types that fragments look at together, or keep for one another."""
+        for one in self._forwarder.evaluations.values():
+            yield one.binds
+            pull = one.fragment.pull
+            if pull is not None:
+                yield pull.slaves | {pull.master.type.name}
+
+    def _take_found(self, detections: Detections) -> None:
+        """Give what was found to whom it concerns here."""
+        for batch in detections.batches:
+            for source in batch.ids.source.values:
+                size, batches = self.found.get(source, (0, 0))
+                self.found[source] = size + batch_bytes(batch), batches + 1
+            self._progress.see(batch)
+            self._progress.note_come(batch)
+            if self._forwarder.looks_at(batch.type.name):
+                self._forwarder.push(numbered(batch, self._duties.ranks))
+
+    def _evaluate(self, moved: set[TypeProgress], clock: int | None) -> Detections:
+        """Give the engine the marks; adds Timer to the types that have moved, if it has."""
+        marks = self._watermarks.due(moved, clock)
+        if not (moved or self._is_fed):
+            return NOTHING
+        self._is_fed = False
+        return self._engine.advance(marks)
+
+    def take_asked(self) -> dict[str, AskedSpans]:
+        """Give the questions to ask (Law 1), by child."""
+        return self._pulls.take_asked()
+
+    def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:
+        """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
+        forwarder, progress, ends = self._forwarder, self._progress, self._watermarks.ends.types
+        if forwarder.is_idle:
+            return
+        forwarded = forwarder.advance({one.name: one.here for one in moved})
+        up = forwarder.marks if is_anew else forwarded.marks
+        over = [name for name in up if name in ends and forwarder.binding(name) <= ends]
+        if over:
+            up = {**up, **dict.fromkeys(over, CLOSED)}
+        answers: Answers = ()
+        if forwarder.is_asked:
+            answers = forwarder.answers(progress.open_mark, self._pulls.answered)
+        self.outbox.post(forwarded, self.outbox.news(up), answers)

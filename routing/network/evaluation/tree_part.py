@@ -1,0 +1,88 @@
+"""A broker's part in one tree, the single one or that of a broker with sinks: what it evaluates
+there, and what it has of composite events that were found anywhere in that tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from matcher.model import TIME_MIN
+from routing.network.evaluation.router import Router
+from routing.network.evaluation.tree_evaluator import TreeEvaluator
+from routing.network.recovery.dues import from_due_on
+from routing.watermarks.ends import CLOSED
+from rules.engine.engine import NOTHING, Detections
+
+
+class TreePart:
+    """The evaluator, and the router that takes its results along the tree."""
+
+    def __init__(self, evaluator: TreeEvaluator, router: Router) -> None:
+        self.evaluator = evaluator
+        self.router = router
+        self.due: Mapping[str, int] = {}
+        """From when on composite events of rules have to be found, since they began anew."""
+        self._outdated: set[str] = set()
+        """The rules of the evaluator that are there no more, until the next plan."""
+
+    def evaluates(self, name: str) -> bool:
+        """Whether a rule is evaluated here."""
+        return name in self.evaluator.rules and name not in self._outdated
+
+    def mark_of(self, name: str) -> int:
+        """Up to where this broker has a rule's composite events."""
+        before = self.router.marks.get(name, TIME_MIN)
+        return max(before, self.evaluator.outlook(name)) if self.evaluates(name) else before
+
+    def has_ended(self, name: str) -> bool:
+        """Whether nobody publishes anything any more for a rule."""
+        if self.evaluates(name):
+            return self.evaluator.has_ended(name)
+        return name in self.router.ended
+
+    def due_mark(self, name: str) -> int:
+        """Up to where a rule's composite events are complete."""
+        if not self.evaluates(name):
+            return CLOSED if name in self.router.ended else self.router.marks.get(name, TIME_MIN)
+        return CLOSED if self.evaluator.has_ended(name) else self.mark_of(name)
+
+    def dues(self, wanted: Iterable[str]) -> dict[str, int]:
+        """Up to where this broker has the composite events of rules that are evaluated or wanted
+        here; of those that it was told something about, and that may still give some.
+        """
+        names = {name for name in wanted if name in self.router.marks} - self.router.ended
+        return {name: self.mark_of(name) for name in sorted(names | self.evaluator.rules.keys())}
+
+    def forget(self, name: str) -> None:
+        """Forget a rule that is gone: nothing that was said or found of it counts."""
+        self.router.forget(name)
+        self.due = {rule: time for rule, time in self.due.items() if rule != name}
+        if name in self.evaluator.rules:
+            self._outdated.add(name)
+
+    def settle(self) -> None:
+        """The evaluator follows another division."""
+        self._outdated.clear()
+
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
+        """Evaluate what marks allow (TreeEvaluator.advance), and tell of it; gives what is new."""
+        detected = self.evaluator.advance(own, clock, now)
+        if detected is None or not (detected.batches or self.evaluator.news):
+            return self.take_relayed()
+        self._tell(detected, self.evaluator.news)
+        return [self.router.news(detected), *self.take_relayed()]
+
+    def take_relayed(self) -> list[Detections]:
+        """Give what others have found, and evaluate nothing."""
+        elsewhere = self.router.take_detected() if self.router.has_news else None
+        return [] if elsewhere is None else [elsewhere]
+
+    def tell_marks(self) -> None:
+        """Tell the marks of all rules here, and what others have told, to who has not heard it."""
+        self._tell(NOTHING, self.evaluator.rules)
+        self.router.repeat_marks()
+
+    def _tell(self, detected: Detections, rules: Collection[str]) -> None:
+        marks = {name: self.evaluator.outlook(name) for name in rules}
+        ended = {name for name in rules if self.evaluator.has_ended(name)}
+        self.router.route_found(from_due_on(detected, self.due), marks, ended)

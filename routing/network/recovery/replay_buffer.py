@@ -1,0 +1,122 @@
+"""Events that entered here, kept while they may be needed again (brokers.md section 5).
+
+Law 1: an event is kept until a survey that began after it came is known to have reached all
+brokers, so that it has arrived wherever it was going; and, if rules use its type, until no
+composite event that is still under way can depend on it (``horizons``). A Temp of 30 s stays while
+fire, which reaches 5 min, is due from 40 s.
+
+Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the buffer
+counts them: what is then under way when the tree is rebuilt may be lost. With 1,000 at most, Temp
+1,001 drives the first one out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from matcher.model import TIME_MAX, EventBatch, EventType
+from routing.order import greatest_time
+
+LEAST = 4_096
+"""So many events are kept without asking whether they are needed."""
+
+
+class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
+    """Events that came with one message, and their place: how many events came before it."""
+
+    place: int
+    batches: tuple[EventBatch, ...]
+    events: int
+
+
+class ReplayBuffer:
+    """The events of a broker's own sources, in the order in which they came."""
+
+    def __init__(self, events_max: int) -> None:
+        self.events_max = events_max
+        self.given_up = 0
+        """Events that gave way (Law 2) though they may be needed again."""
+        self._entries: deque[BufferedMessage] = deque()
+        self._place = 0
+        self._kept = 0
+        self._full_at = LEAST
+        self._marked = self._passed = self._arrived = 0
+        """Places: at the last survey, at the last one that was committed, at the one before."""
+
+    def __len__(self) -> int:
+        """How many events are kept."""
+        return self._kept
+
+    def __iter__(self) -> Iterator[tuple[EventBatch, ...]]:
+        """Iterate over the events kept, message by message."""
+        return (entry.batches for entry in self._entries)
+
+    def fitting(self, schemas: Mapping[str, EventType]) -> Iterator[tuple[EventBatch, ...]]:
+        """The events kept, message by message, but for those of a type that has another schema by
+        now: nobody could take them in.
+        """
+        for entry in self._entries:
+            yield tuple(
+                one for one in entry.batches if schemas.get(one.type.name, one.type) == one.type
+            )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to ask what is still needed."""
+        return self._kept >= self._full_at
+
+    def add(self, batches: Sequence[EventBatch]) -> None:
+        """Events have come."""
+        events = sum(map(len, batches))
+        self._entries.append(BufferedMessage(self._place, tuple(batches), events))
+        self._place += events
+        self._kept += events
+        while self._kept > self.events_max and len(self._entries) > 1:
+            events = self._entries.popleft().events
+            self._kept -= events
+            self.given_up += events
+
+    def survey(self) -> None:
+        """A survey has come by: it follows on every way what came before it."""
+        self._marked = self._place
+
+    def commit(self, horizons: Mapping[str, int]) -> None:
+        """The survey was committed: drop what has arrived and is earlier than its type's horizon.
+
+        Who hears this has what came before the survey; that all have heard it is known when the
+        next one is committed. A type without a horizon is used by no rule.
+        """
+        self._arrived, self._passed = self._passed, self._marked
+        kept = [
+            entry
+            for entry in self._entries
+            if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons)
+        ]
+        self._entries = deque(kept)
+        self._kept = sum(entry.events for entry in kept)
+        self._full_at = max(LEAST, 2 * self._kept)
+
+    def drop(self, is_far: Callable[[str, int], bool]) -> None:
+        """Drop events that nobody may be sent again: by type, from which time on."""
+        for place, entry in enumerate(self._entries):
+            if any(is_far(one.type.name, greatest_time(one)) for one in entry.batches):
+                kept = [_but(one, is_far) for one in entry.batches]
+                batches = tuple(one for one in kept if len(one))
+                self._entries[place] = BufferedMessage(entry.place, batches, entry.events)
+
+    def begin_anew(self) -> None:
+        """The tree is another: surveys that are under way will not be committed."""
+        self._marked = self._passed = self._arrived
+
+
+def _but(batch: EventBatch, is_far: Callable[[str, int], bool]) -> EventBatch:
+    name = batch.type.name
+    return batch.take(np.array([not is_far(name, time) for time in batch.time.tolist()], np.bool_))
+
+
+def _is_past(batches: Iterable[EventBatch], horizons: Mapping[str, int]) -> bool:
+    return all(greatest_time(one) < horizons.get(one.type.name, TIME_MAX) for one in batches)
