@@ -101,7 +101,7 @@ def test_strangers_are_told_what_is_wrong(folder, endpoint, who, problem):
         None: {},
     }[who]
     with pytest.raises(BrokerUnreachable) as raised:
-        RuleManager(endpoint, connect_timeout_s=1, **given)
+        RuleManager(endpoint, connect_timeout_s=2, **given)
     assert str(raised.value) == f"{endpoint} does not let this client in: {problem}"
 
 
@@ -110,7 +110,7 @@ def test_a_client_with_keys_at_a_broker_without(folder):
         broker() as (_, open_endpoint),
         pytest.raises(BrokerUnreachable, match="another key than the one expected, or none"),
     ):
-        RuleManager(open_endpoint, connect_timeout_s=1, **keys(folder, "alice"))
+        RuleManager(open_endpoint, connect_timeout_s=2, **keys(folder, "alice"))
 
 
 def test_nothing_of_a_stranger_is_read(folder, endpoint):
@@ -235,7 +235,7 @@ def test_who_has_no_key_any_more_is_sent_away(folder):
             process.send_signal(signal.SIGHUP)
             await_clients(watching, {""})
         with pytest.raises(BrokerUnreachable, match="does not take this key"):
-            RuleManager(endpoint, connect_timeout_s=1, **keys(folder, "alice"))
+            RuleManager(endpoint, connect_timeout_s=2, **keys(folder, "alice"))
 
 
 def test_who_has_no_key_any_more_and_says_nothing_is_sent_away_too(folder):
