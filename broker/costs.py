@@ -9,10 +9,10 @@ that is passed over in silence would be thought to be in force.
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from broker.documents import document_of
 from broker.errors import ConfigurationError
 from broker.variables import COSTS_VARIABLE
 from matcher.formats.outputs import write_text
@@ -46,12 +46,7 @@ def of_this_machine(environment: Mapping[str, str]) -> Costs:
 
 def read(file: Path) -> Costs:
     """The costs that a file holds; ConfigurationError says what is wrong with it."""
-    try:
-        document = tomllib.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise ConfigurationError(f"costs: {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"costs: {file}: {error}") from None
+    document = document_of(file, "costs")
     figures = document.get(TABLE)
     if set(document) != {TABLE} or not isinstance(figures, dict) or set(figures) != set(_NAMES):
         raise ConfigurationError(

@@ -11,12 +11,13 @@ order, an int already a float where a float is declared (tesla.md E1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
+from matcher.lazy import Lazy
 from matcher.model import (
     DTYPES,
     Column,
@@ -45,27 +46,15 @@ class Row(Struct, frozen=True, gc=False):
     values: tuple[Value, ...]
 
 
-class Single(EventBatch):
+class Single(Lazy):
     """A batch of the one event ``row``, of ``event_type``."""
 
-    # The columns are the slots of EventBatch, each empty until ``__getattr__`` is asked for it.
     __slots__ = ("row",)
     row: Row
 
     def __init__(self, event_type: EventType, row: Row) -> None:
         _set(self, "type", event_type)
         _set(self, "row", row)
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getattr__(self, name: str) -> Any:
-        make = _COLUMNS.get(name)
-        if make is None:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        made = make(self.type, self.row)
-        _set(self, name, made)
-        return made
 
     @property
     def is_composite(self) -> bool:
@@ -133,18 +122,19 @@ _CODES: Int32s = np.zeros(1, np.int32)  # of a column of one string; never writt
 _NUMBERS = {kind: np.dtype(dtype) for kind, dtype in DTYPES.items() if kind is not Kind.STRING}
 
 
-def _times(_: EventType, row: Row) -> Int64s:
-    return np.array((row.time,), _NUMBERS[Kind.INT])
+def _times(event: Single) -> Int64s:
+    return np.array((event.row.time,), _NUMBERS[Kind.INT])
 
 
-def _ids(_: EventType, row: Row) -> EventIds:
+def _ids(event: Single) -> EventIds:
+    row = event.row
     text = None if row.text is None else StringColumn(_CODES, (row.text,))
     number: Int64s = np.array((row.sequence,), _NUMBERS[Kind.INT])
     return EventIds(StringColumn(_CODES, (row.source,)), number, text)
 
 
-def _values(event_type: EventType, row: Row) -> tuple[Column, ...]:
-    attributes = zip(event_type.attributes, row.values, strict=True)
+def _values(event: Single) -> tuple[Column, ...]:
+    attributes = zip(event.type.attributes, event.row.values, strict=True)
     return tuple([_column(attribute.kind, value) for attribute, value in attributes])
 
 
@@ -154,9 +144,9 @@ def _column(kind: Kind, value: Any) -> Column:
     return np.array((value,), _NUMBERS[kind])
 
 
-_COLUMNS: Mapping[str, Callable[[EventType, Row], Any]] = {
+Single.makers = {
     "time": _times,
     "ids": _ids,
     "columns": _values,
-    "causes": lambda *_: None,
+    "causes": lambda _: None,
 }

@@ -28,7 +28,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 ROWS_MAX = 10
 """Of each table; the others are counted."""
 INTERVAL_MIN_S = 0.1
-MICROSECONDS = 1_000_000
 
 
 @takes_broker
@@ -82,6 +81,8 @@ def _show(frames: Iterator[str], count: int | None) -> None:
 def _frames(look: Any, interval: float, sort: str | None) -> Iterator[str]:
     """One look after the other; the first one comes after one interval."""
     import time
+
+    from matcher.model import MICROSECONDS
 
     before, looked_at = look(), time.monotonic()
     while True:
@@ -203,4 +204,6 @@ def _rate(now: Mapping[str, Any], was: Mapping[str, Any], of: str, seconds: floa
 
 def _behind(one: Mapping[str, Any], clock: int) -> float | None:
     """Seconds from the mark of a rule or a type to the clock; None without a mark."""
+    from matcher.model import MICROSECONDS
+
     return None if one["mark"] is None else round((clock - one["mark"]) / MICROSECONDS, 1)

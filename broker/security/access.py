@@ -18,12 +18,12 @@ A key is given as such or by the file of a public key, as seen from the folder o
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from broker.documents import document_of
 from broker.errors import ConfigurationError
 from broker.security.keys import public_key
 
@@ -55,12 +55,7 @@ class Access:
 
 def load_access(file: Path) -> Access:
     """The access file. Raises ConfigurationError, which names the place and what was expected."""
-    try:
-        document = tomllib.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise ConfigurationError(f"{file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file}: {error}") from None
+    document = document_of(file)
     owners: dict[str, Peer] = {}
     servers: dict[str, str] = {}
     for kind, name, table in _tables(document, file):

@@ -25,7 +25,7 @@ from broker.security.access import Access, Peer
 from broker.security.keys import Curve, KeyPair, new_pair
 from routing import wire
 from routing.errors import WireError
-from routing.messages import LinkHello
+from routing.messages import Hello, LinkHello
 
 if TYPE_CHECKING:
     from zmq.auth.thread import ThreadAuthenticator
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 ZAP_DOMAIN = "rexmq"
 KEY_SHOWN = 8
 """So many characters of a key are logged."""
-_HELLO, _LINK_HELLO = 1, 48
-"""The kinds of the messages that greet (docs/protocol.md)."""
 
 
 class Gate:
@@ -112,14 +110,13 @@ def objection(owner: Peer | None, frames: Sequence[Frame]) -> str | None:
     """The reason why a message is not for the owner of its connection to say; None for none."""
     if owner is None:
         return "its key is nobody's any more"
-    kind = frames[0][3] if frames and len(frames[0]) > 3 else None
-    if kind == _HELLO and owner.is_broker:
+    if owner.is_broker and wire.looks_like(frames, Hello):
         return f"{owner} is no user"
-    if kind == _LINK_HELLO and owner.name != _greeting_name(frames):
+    if not wire.looks_like(frames, LinkHello):
+        return None
+    if owner.name != _greeting_name(frames):
         return f"{owner} may not link as another broker"
-    if kind == _LINK_HELLO and not owner.is_broker:
-        return f"{owner} is no broker"
-    return None
+    return None if owner.is_broker else f"{owner} is no broker"
 
 
 def _greeting_name(frames: Sequence[Frame]) -> str | None:

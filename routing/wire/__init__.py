@@ -6,6 +6,15 @@ message's fields in their order; the second holds the columns of all its batches
 """
 
 from routing.wire.codec import BATCHES_MAX, MAGIC
-from routing.wire.frames import CODECS, FRAME_MAX, decode, encode, is_gathered
+from routing.wire.frames import CODECS, FRAME_MAX, decode, encode, is_gathered, looks_like
 
-__all__ = ["BATCHES_MAX", "CODECS", "FRAME_MAX", "MAGIC", "decode", "encode", "is_gathered"]
+__all__ = [
+    "BATCHES_MAX",
+    "CODECS",
+    "FRAME_MAX",
+    "MAGIC",
+    "decode",
+    "encode",
+    "is_gathered",
+    "looks_like",
+]

@@ -14,13 +14,13 @@ Law 2: it is made of bytes that were checked whole, as columns are (Law 3 of
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from matcher.lazy import Lazy
 from matcher.model import (
     DTYPES,
     Causes,
@@ -127,13 +127,12 @@ def _check_codes(codes: tuple[int, ...], values: Strings, count: int) -> None:
         raise WireError(f"a code outside its dictionary of {len(values)} strings")
 
 
-class Encoded(EventBatch):
+class Encoded(Lazy):
     """A batch of one composite event: its header and body, the numbers in that, and where each is.
 
     ``at`` is its time, ``rule`` its source.
     """
 
-    # The columns are the slots of EventBatch, each empty until ``__getattr__`` is asked for it.
     __slots__ = ("at", "body", "form", "header", "numbers", "rule")
     at: int
     rule: str
@@ -152,17 +151,6 @@ class Encoded(EventBatch):
         _set(self, "numbers", numbers)
         _set(self, "at", numbers[0])
         _set(self, "rule", header.sources[0])
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getattr__(self, name: str) -> Any:
-        make = _COLUMNS.get(name)
-        if make is None:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        made = make(self)
-        _set(self, name, made)
-        return made
 
     @property
     def texts(self) -> tuple[Strings, ...]:
@@ -275,7 +263,7 @@ def _names(codes: tuple[int, ...], values: Strings, count: int) -> StringColumn:
     return StringColumn(np.array(codes, np.int32) if codes else _CODES[:count], values)
 
 
-_COLUMNS: Mapping[str, Callable[[Encoded], Any]] = {
+Encoded.makers = {
     "time": _times,
     "ids": _ids,
     "columns": _values,

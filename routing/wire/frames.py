@@ -116,6 +116,7 @@ _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
     Packet: _encode_packet,
     **{codec.message: codec.encode for codec in CODECS},
 }
+_KINDS: dict[type, int] = {codec.message: codec.kind for codec in CODECS}
 _BY_KIND = {codec.kind: codec.decode for codec in CODECS}
 _GATHERED = frozenset(codec.kind for codec in CODECS if codec.message in GATHERED)
 
@@ -155,6 +156,12 @@ def is_gathered(frames: Sequence[Buffer]) -> bool:
     """Whether frames are, by their looks, a message of ``GATHERED``, or a packet with one."""
     first = frames[1 if len(frames) > 1 and frames[0][:PREFIX] == _PACKET_PREFIX else 0]
     return len(first) >= PREFIX and first[3] in _GATHERED
+
+
+def looks_like(frames: Sequence[Buffer], kind: type[Message]) -> bool:
+    """Whether frames are, by their looks, a message of this type, of whichever version."""
+    first = frames[0] if frames else b""
+    return len(first) >= PREFIX and bytes(first[:2]) == MAGIC and first[3] == _KINDS[kind]
 
 
 def _decode_one(first: Buffer, body: Buffer | None) -> Message:

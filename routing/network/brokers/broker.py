@@ -16,11 +16,13 @@ from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
 from matcher.model import TIME_MIN, EventBatch
+from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import GATHERED, Asking, Code, Confirmed, Message, Need, Needed, WhenFull
+from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
@@ -39,12 +41,9 @@ from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
 from routing.serving.sources import Source
 from routing.serving.status import Overview
-from routing.wire import MAGIC
 from rules.engine.engine import Detector
 from rules.engine.overrun import Overrun
 from rules.errors import RuleErrors
-
-_LINK_HELLO = 48
 
 
 class Broker(Node):
@@ -209,7 +208,8 @@ class Broker(Node):
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message, of a client or of a neighbour."""
         self._awake(now)
-        if peer in self.overlay.links or (peer not in self._links.by_peer and greets(frames)):
+        is_link = peer in self.overlay.links
+        if is_link or (peer not in self._links.by_peer and wire.looks_like(frames, LinkHello)):
             self.overlay.receive_frames(peer, frames, now)
             self._follow_overlay(now)
         else:
@@ -431,12 +431,6 @@ class Broker(Node):
             self._requests.note_answer(message)
         else:
             super()._send(peer, message)
-
-
-def greets(frames: Sequence[bytes | memoryview]) -> bool:
-    """Whether frames are, by their looks, the greeting of a neighbour."""
-    first = frames[0] if frames else b""
-    return len(first) > 3 and bytes(first[:2]) == MAGIC and first[3] == _LINK_HELLO
 
 
 Broker.handlers = {**Node.handlers, **dict.fromkeys(get_args(Asking), Broker._ask)}
