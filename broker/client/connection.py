@@ -52,7 +52,7 @@ class Connection:
         self.endpoint = address.endpoint
         self._curve = address.curve
         self._obstacle = ""
-        """The reason why the last link was not let in; "" for none."""
+        """The reason why links have not been let in since the last welcome; "" for none."""
         self.session = Session(config)
         self.clock = Clock()
         self.failure: BrokerError | None = None
@@ -184,7 +184,7 @@ class Connection:
             if len(frames) > 1:  # events: let their credit and acknowledgements out first
                 return True
         if link is not None and link is self._link and link.ended:
-            self._obstacle = link.obstacle
+            self._obstacle = link.obstacle or self._obstacle
             self.session.lose(self.clock.now(), f"{self.endpoint}: the connection ended")
             return True
         return taken
@@ -216,7 +216,7 @@ class Connection:
 
     def _welcomed(self, welcome: Welcome) -> None:
         # Whatever stood in the way before does no more.
-        self._pause_s, self.problem = PAUSE_MIN_S, None
+        self._pause_s, self.problem, self._obstacle = PAUSE_MIN_S, None, ""
         self._take(welcome)
 
     def _confirmed(self, result: Confirmed) -> None:
