@@ -4,8 +4,9 @@
 of a live link, and a frozen dataclass takes many times as long to make. Python's collector need
 not look at them (``gc=False``): they are values, which hold no cycles.
 
-The host carries effects out in their order and reports nothing back; a peer that cannot be
-reached is reported as lost (``Node.lose``, ``Session.lose``).
+The host carries effects out in their order and reports nothing back, but for two: a peer that
+cannot be reached is reported as lost (``Node.lose``, ``Session.lose``), and what a store has kept
+is reported when it has (``Broker.stored``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from routing.messages import Message
+from routing.storage import Change
 
 Peer: TypeAlias = bytes
 """The host's name for a link, opaque to the core. A Session's only peer is ``BROKER``."""
@@ -48,4 +50,11 @@ class Log:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-Effect: TypeAlias = Send | Close | Log
+class Store(Struct, frozen=True, eq=False, gc=False):
+    """Keep these changes, together and behind those of the numbers before."""
+
+    number: int
+    changes: tuple[Change, ...]
+
+
+Effect: TypeAlias = Send | Close | Log | Store

@@ -69,6 +69,11 @@ class KnownType:
         self.near = greatest if self.near is None else max(self.near, greatest)
         return front
 
+    def has_come_to(self, front: int) -> None:
+        """Events up to this time are known to have come, though they are not here any more."""
+        self.front = front if self.front is None else max(self.front, front)
+        self.near = front if self.near is None else max(self.near, front)
+
     @property
     def is_replayed(self) -> bool:
         """Whether somebody replays it."""

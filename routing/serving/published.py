@@ -16,7 +16,7 @@ what has no id is known by its number alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -84,6 +84,17 @@ class PublishedIds:
             return Sifted(())
         found = self._sift(whole, batches, self._window(_key(whole, batches)), remember=True)
         return found._replace(batches=tuple(as_known(whole, batch) for batch in found.batches))
+
+    def recall(self, batches: Iterable[EventBatch], wholes: Collection[str]) -> None:
+        """Remember events that were taken before a restart, each batch of one source; ``wholes``:
+        the sources that are published in parts.
+        """
+        for batch in batches:
+            if have_ids((batch,)):
+                (source,) = batch.ids.source.values
+                whole = source if source in wholes else None
+                key = _OTHERS if whole is None else _key(whole, (batch,))
+                self._sift(whole, (batch,), self._window(key), remember=True)
 
     def _window(self, key: tuple[str, bool]) -> RecentIds[bytes]:
         recent = self._recent.pop(key, None) or RecentIds()

@@ -179,6 +179,13 @@ class Sources:
         self._sources[name] = source
         return source
 
+    def recall(self, source: Source, now: float) -> None:
+        """Remember a source as it was before a restart: if it was open its link is lost."""
+        self._sources[source.name] = source
+        if source.standing is SourceState.LOST:
+            source.lost_at = now
+            self._lost[source.name] = source
+
     def lose(self, source: Source, now: float) -> None:
         """The source's link broke."""
         source.peer = None

@@ -21,14 +21,26 @@ from routing.config import NodeConfig
 from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
-from routing.messages import GATHERED, Asking, Code, Confirmed, Message, Need, Needed, WhenFull
+from routing.messages import (
+    GATHERED,
+    Advertise,
+    Asking,
+    Code,
+    Confirmed,
+    Message,
+    Need,
+    Needed,
+    WhenFull,
+)
 from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
+from routing.network.brokers.journal import PROMISES, Journal
 from routing.network.brokers.parts import heard_by, parts_of
+from routing.network.brokers.restart import take_over
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.overview import NetworkOverview, broker_facts
@@ -41,6 +53,7 @@ from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
 from routing.serving.sources import Source
 from routing.serving.status import Overview
+from routing.storage import Stored
 from rules.engine.engine import Detector
 from rules.engine.overrun import Overrun
 from rules.errors import RuleErrors
@@ -87,6 +100,38 @@ class Broker(Node):
         self._back_pressure = parts.back_pressure
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
+        self._journal: Journal | None = None
+
+    def recall(self, stored: Stored, now: float) -> None:
+        """Keep what matters in a store from now on, and go on from what that has kept. Before
+        anything else is asked of it; ValueError for the store of another broker.
+        """
+        assert not self._agreed.by_arrival, "by arrival nothing is kept"
+        self._moment.now = now
+        journal = Journal(
+            self.overlay.name,
+            self._agreed,
+            self._divided,
+            self._advertisements,
+            lambda effect: self.emit(effect),
+        )
+        take_over(stored, self._context, self._catalog_sync, self._published, journal)
+        self._journal = self._divided.keeper = journal
+
+    def stored(self, number: int, now: float) -> None:
+        """The store has kept all up to the Store of this number."""
+        assert self._journal is not None
+        self._moment.now = now
+        self._journal.stored(number)
+        self._settle()
+
+    def store_failed(self, problem: str, now: float) -> None:
+        """The store takes nothing more for now; ``stored`` says that it does again."""
+        assert self._journal is not None
+        self._moment.now = now
+        if self._journal.problem is None:
+            self._log("error", "the store takes nothing more", reason=problem)
+        self._journal.problem = problem
 
     def _make_detection(self, engine: Detector) -> DividedDetection:
         self._divided = DividedDetection(self.overlay.name, self._router, self._basis(engine))
@@ -144,7 +189,7 @@ class Broker(Node):
         facts = broker_facts(
             self.overlay, self._router, self._strategy_name, self._divided, self._agreed.division()
         )
-        others = {"out_of_reach": sorted(self._agreed.out_of_reach)}
+        others: dict[str, Any] = {"out_of_reach": sorted(self._agreed.out_of_reach)}
         others["closed"] = list(self._agreed.catalog.closed)
         return {**super().status(now), **facts, **others}
 
@@ -267,6 +312,8 @@ class Broker(Node):
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
+        if self._journal is not None:
+            self._journal.flush()
         others = self.overlay.take_effects() if self.overlay.effects else []
         return super().take_effects() + others if self._effects else others
 
@@ -357,6 +404,8 @@ class Broker(Node):
     # --- clients ---
 
     def _ask(self, link: Link, request: Asking) -> None:
+        if self._journal is not None and isinstance(request, Advertise):
+            self._journal.check_room()
         self._requests.ask(link, request)
 
     def _serve(self, link: Link, request: Asking) -> None:
@@ -424,11 +473,14 @@ class Broker(Node):
 
     def _is_held(self) -> bool:
         self._back_pressure.look_at_links()
-        return self._divided.is_held
+        is_behind = self._journal is not None and self._journal.is_behind
+        return self._divided.is_held or is_behind
 
     def _send(self, peer: Peer, message: Message) -> None:
         if peer == ELSEWHERE:
             self._requests.note_answer(message)
+        elif self._journal is not None and type(message) in PROMISES:
+            self._journal.hold(peer, message)
         else:
             super()._send(peer, message)
 

@@ -168,6 +168,11 @@ class CatalogSync:
 
     # --- at the root ---
 
+    def recall(self, catalog: Catalog) -> None:
+        """Know what this broker knew before a restart; it tells it as one that was apart."""
+        self._adopt(catalog)
+        self._agreed.catalog = catalog
+
     def learn(self, catalogs: Sequence[Catalog]) -> None:
         """Other brokers know this."""
         if catalogs:

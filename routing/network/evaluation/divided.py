@@ -31,6 +31,7 @@ out of reach: fire over Temp cannot be removed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
@@ -69,6 +70,16 @@ OUT_OF_REACH = "is out of reach"
 """Words of a refusal by Law 4 for a broker; nothing has been done then."""
 PACKED_MAX = 8_192
 """Batches that are packed together when they are sent again, so that sources keep their order."""
+
+
+class Keeper(Protocol):
+    """Told of what local sources say, to keep it over a restart (recovery.journal)."""
+
+    def append(self, batches: Sequence[EventBatch]) -> None:
+        """Take in published events."""
+
+    def touch(self, source: Source) -> None:
+        """Take in that a source says something else than before."""
 
 
 class DividedDetection(Evaluator):
@@ -118,6 +129,8 @@ class DividedDetection(Evaluator):
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
         self._published_types: frozenset[str] = frozenset()
         """The types that somebody publishes or has published, Timer too."""
+        self.keeper: Keeper | None = None
+        """Told of what is to be kept over a restart, where anything is."""
 
     def _new_station(self) -> TreeEvaluator:
         kind = ArrivalEvaluator if self._by_arrival else TreeEvaluator
@@ -315,6 +328,7 @@ class DividedDetection(Evaluator):
         for name in names:
             source.begin_at(name, self.evaluator.type_marks.get(name, TIME_MIN))
         source.goes_on = True
+        self._keep((source,))
 
     def begin_at(self, begins: Mapping[str, int]) -> None:
         """Nothing that local sources publish from now on counts if it is before these times."""
@@ -322,6 +336,13 @@ class DividedDetection(Evaluator):
             for name in source.floors.keys() & begins:
                 source.floors[name] = max(source.floors[name], begins[name])
         self.publishers.touch()
+        self._keep(self.publishers.all)
+
+    def _keep(self, sources: Iterable[Source]) -> None:
+        """Have it kept over a restart what these say."""
+        if self.keeper is not None:
+            for source in sources:
+                self.keeper.touch(source)
 
     def resume(self, source: Source) -> None:
         """A source is back, perhaps at another broker."""
@@ -335,6 +356,8 @@ class DividedDetection(Evaluator):
             self._advertisements[batch.type.name].take(batch, horizon)
         if not self._by_arrival:
             self.replay_buffer.add(batches)
+            if self.keeper is not None:
+                self.keeper.append(batches)
         if self._held is None:
             self._emit(batches)
         else:
@@ -357,6 +380,8 @@ class DividedDetection(Evaluator):
         """A source promises."""
         if source.keep_promise(mark, now):
             self.publishers.touch()
+        if self.keeper is not None:  # of what it has published, too
+            self.keeper.touch(source)
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
         """Events that are kept elsewhere wait for these types, up to these times."""
@@ -396,6 +421,7 @@ class DividedDetection(Evaluator):
         """A source publishes these types no more; one that has closed, nothing at all."""
         super().withdraw(source, names)
         self.publishers.touch()
+        self._keep((source,))
         if source.standing is SourceState.CLOSED:
             if self._router.is_root:
                 self.publishers.drop(source)

@@ -65,6 +65,16 @@ class ReplayBuffer:
             )
 
     @property
+    def place(self) -> int:
+        """How many events have come so far."""
+        return self._place
+
+    @property
+    def first(self) -> int:
+        """How many events had come before the first that is kept."""
+        return self._entries[0].place if self._entries else self._place
+
+    @property
     def is_full(self) -> bool:
         """Whether it is time to ask what is still needed."""
         return self._kept >= self._full_at

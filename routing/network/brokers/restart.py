@@ -1,0 +1,89 @@
+"""Restart of a broker that has a store: from what was kept to a broker that was away.
+
+Law: a broker that comes back with its memory is one that was out of reach and whose sources have
+lost their links. Its sources' names, numbers and promises are as they were, its log fills the
+replay buffer, and what it knew it tells as any other that joins a tree; the plan that follows has
+the log sent and evaluated again from where that is needed (brokers.planning, Law 2). Smoke and Temp
+were promised up to 45 s and 40 s when b1 was killed: whoever subscribes now gets fire from 40 s on,
+found in all the Smokes and Temps of the five minutes before.
+"""
+
+from __future__ import annotations
+
+from routing.network.brokers.catalog_sync import CatalogSync
+from routing.network.brokers.context import BrokerContext
+from routing.network.brokers.journal import Journal
+from routing.network.recovery.records import (
+    SourceRecord,
+    catalog_in,
+    owner_of,
+    sources_in,
+    times_in,
+)
+from routing.serving.published import PublishedIds
+from routing.serving.sources import FAR, Source, SourceState
+from routing.storage import Stored
+from routing.wire.schemas import event_type_of
+
+
+def take_over(
+    stored: Stored,
+    context: BrokerContext,
+    catalog_sync: CatalogSync,
+    published: PublishedIds,
+    journal: Journal,
+) -> None:
+    """Take what was kept into a broker's tables. ValueError for what another broker has kept."""
+    records = stored.records
+    owner = owner_of(records)
+    if owner not in (None, context.name):
+        raise ValueError(f"this is the store of broker {owner!r}, not of {context.name!r}")
+    for name, record in sources_in(records).items():
+        _recall_source(context, name, record)
+    catalog = catalog_in(records)
+    catalog_sync.recall(catalog)
+    own = dict(catalog.homes).get(context.name, ())
+    context.detection.publishers.follow(own, ())
+    context.detection.committed = dict(times_in(records, "rules"))
+    _recall_log(stored, context, catalog_sync, published, journal)
+    for name, front in times_in(records, "types").items():
+        known = context.advertisements.find(name)
+        if known is not None:
+            known.has_come_to(front)
+    journal.recall(records)
+
+
+def _recall_source(context: BrokerContext, name: str, record: SourceRecord) -> None:
+    standing = SourceState.CLOSED if record.closed_by else SourceState.LOST
+    source = Source(
+        name,
+        standing,
+        last_sequence=record.last_sequence,
+        promise=record.promise,
+        promised_at=context.moment.now,
+        closed_by=record.closed_by or None,
+        replays=record.replays,
+    )
+    context.sources.recall(source, context.moment.now)
+    for flat, floor in record.types:
+        context.advertisements.advertise(source, event_type_of(flat), floor)
+    if source.is_open:
+        context.detection.publishers.add(source, source.floors)
+        source.goes_on = True
+
+
+def _recall_log(
+    stored: Stored,
+    context: BrokerContext,
+    catalog_sync: CatalogSync,
+    published: PublishedIds,
+    journal: Journal,
+) -> None:
+    wholes = {one.whole for one in context.sources if one.whole is not None}
+    for position, batches in stored.entries:
+        catalog_sync.lend(batch.type for batch in batches)
+        published.recall(batches, wholes)
+        schemas = context.advertisements.schemas
+        fitting = [one for one in batches if schemas.get(one.type.name) == one.type]
+        context.detection.push(fitting, FAR)
+        journal.recall_entry(position)

@@ -1,0 +1,175 @@
+"""Records of a broker in its store, as bytes and back: sources, what is known, and what is let go.
+
+Law: all else that a broker needs after a restart is found from these and from the log, by the
+replay that every other plan uses. b1 is killed: its store has source s1 with its last number, 7,
+and its promise, the rule fire, and the Temps that fire may still need. Started again, b1 is a
+broker that was out of reach for a while and whose sources have lost their links.
+
+=============  =================  ==========================================================
+kind           key                value
+=============  =================  ==========================================================
+``broker``     "name"             the broker's name: a store belongs to one
+``source``     its name           SourceRecord
+``type``       its name           flat schema
+``rule``       its id             place among the rules, RuleFacts
+``catalog``    "rest"             versions of ended rules, homes, closed brokers
+``committed``  "rules", "types"   times up to which nobody needs anything; greatest event times
+=============  =================  ==========================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from matcher.model import EventType
+from routing.messages import Catalog, RuleFacts
+from routing.serving.sources import Source, SourceState
+from routing.storage import Delete, Put, Records
+from routing.wire.schemas import event_type_of, flat_schema
+
+BROKER, SOURCE, TYPE, RULE = "broker", "source", "type", "rule"
+CATALOG, COMMITTED = "catalog", "committed"
+
+Flat = tuple[str, ...]
+Times = Mapping[str, int]
+_Value = TypeVar("_Value")
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class SourceRecord(Struct, array_like=True, frozen=True):
+    """One source. ``types``: each that it publishes, with the time before which it counts for
+    nothing. ``closed_by``: why it has closed; "" while it is open.
+    """
+
+    last_sequence: int
+    promise: int
+    closed_by: str
+    replays: bool
+    types: tuple[tuple[Flat, int], ...] = ()
+
+
+class _Rest(Struct, array_like=True, frozen=True):
+    """What the catalog has beside types and rules."""
+
+    ended: tuple[tuple[str, int], ...]
+    homes: tuple[tuple[str, tuple[str, ...]], ...]
+    closed: tuple[str, ...]
+
+
+def source_record(source: Source, schemas: Mapping[str, EventType]) -> Put:
+    """The record of a source whose types have these schemas."""
+    closed_by = (source.closed_by or "") if source.standing is SourceState.CLOSED else ""
+    types = ((tuple(flat_schema(schemas[name])), at) for name, at in source.floors.items())
+    said = source.last_sequence, source.promise, closed_by, source.replays
+    return Put(SOURCE, source.name, _pack(SourceRecord(*said, tuple(types))))
+
+
+def broker_record(name: str) -> Put:
+    """The record that says whose store it is."""
+    return Put(BROKER, "name", name.encode())
+
+
+def times_record(key: str, times: Times) -> Put:
+    """A record of times by name."""
+    return Put(COMMITTED, key, _pack(dict(times)))
+
+
+class CatalogRecords:
+    """The catalog as the store has it, and the changes that make it another one."""
+
+    def __init__(self, records: Records) -> None:
+        self._catalog = catalog_in(records)
+        self._places = {name: place for name, (place, _) in _rules_in(records).items()}
+        """By id, the numbers that say how rules follow one another."""
+        self._last_place = max(self._places.values(), default=0)
+
+    def follow(self, catalog: Catalog) -> Iterator[Put | Delete]:
+        """The store is to have this catalog."""
+        before, self._catalog = self._catalog, catalog
+        if catalog.types != before.types:
+            yield from _changes(TYPE, _types(before), _types(catalog))
+        if catalog.rules != before.rules:
+            old = self._placed(before)
+            self._place([facts.id for facts in catalog.rules])
+            yield from _changes(RULE, old, self._placed(catalog))
+        if _rest(catalog) != _rest(before):
+            yield Put(CATALOG, "rest", _pack(_rest(catalog)))
+
+    def _placed(self, catalog: Catalog) -> Mapping[str, tuple[int, RuleFacts]]:
+        return {facts.id: (self._places[facts.id], facts) for facts in catalog.rules}
+
+    def _place(self, rules: Sequence[str]) -> None:
+        """Number rules: as before if those known stand in that order, with the new ones behind."""
+        known = [self._places[one] for one in rules if one in self._places]
+        new = rules[len(known) :]
+        is_kept = known == sorted(known) and self._places.keys().isdisjoint(new)
+        before, self._places = self._places if is_kept else {}, {}
+        for one in rules:
+            if one not in before:
+                self._last_place += 1
+            self._places[one] = before.get(one, self._last_place)
+
+
+def _types(catalog: Catalog) -> Mapping[str, list[str]]:
+    return {one.name: flat_schema(one) for one in catalog.types}
+
+
+def _rest(catalog: Catalog) -> _Rest:
+    return _Rest(catalog.ended, catalog.homes, catalog.closed)
+
+
+def _changes(
+    kind: str, before: Mapping[str, _Value], after: Mapping[str, _Value]
+) -> Iterator[Put | Delete]:
+    for key, value in after.items():
+        if before.get(key) != value:
+            yield Put(kind, key, _pack(value))
+    for key in before:
+        if key not in after:
+            yield Delete(kind, key)
+
+
+# --- and back --------------------------------------------------------------------------------
+
+
+def sources_in(records: Records) -> Mapping[str, SourceRecord]:
+    """The sources, by name."""
+    return _decoded(records, SOURCE, SourceRecord)
+
+
+def catalog_in(records: Records) -> Catalog:
+    """The catalog."""
+    types = _decoded(records, TYPE, Flat)
+    rules = sorted(_rules_in(records).values(), key=lambda one: one[0])
+    rest = _decoded(records, CATALOG, _Rest).get("rest", _Rest((), (), ()))
+    return Catalog(
+        tuple(event_type_of(types[name]) for name in sorted(types)),
+        tuple(facts for _, facts in rules),
+        rest.ended,
+        rest.homes,
+        rest.closed,
+    )
+
+
+def _rules_in(records: Records) -> Mapping[str, tuple[int, RuleFacts]]:
+    return _decoded(records, RULE, tuple[int, RuleFacts])
+
+
+def times_in(records: Records, key: str) -> Times:
+    """Times by name."""
+    return _decoded(records, COMMITTED, dict[str, int]).get(key, {})
+
+
+def owner_of(records: Records) -> str | None:
+    """The broker whose store it is; None for a new one."""
+    name = records.get(BROKER, {}).get("name")
+    return None if name is None else name.decode()
+
+
+def _decoded(records: Records, kind: str, of: type[_Value]) -> dict[str, _Value]:
+    decode = msgspec.msgpack.Decoder(of).decode
+    return {key: decode(value) for key, value in records.get(kind, {}).items()}
