@@ -10,7 +10,7 @@ with the number of the last of them go into one Store; it is acknowledged once t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,10 +20,12 @@ from matcher.model import EventBatch
 
 
 class Append(Struct, frozen=True, eq=False, gc=False):
-    """Events that sources have published, behind all that the log has. ``position`` counts up."""
+    """Events that a source has published, behind all that the log has. ``position``: one more than
+    that of the entry before, from 1 on.
+    """
 
     position: int
-    batches: tuple[EventBatch, ...]
+    batches: Sequence[EventBatch]
 
 
 class Trim(Struct, frozen=True, gc=False):
@@ -48,7 +50,7 @@ class Delete(Struct, frozen=True, gc=False):
 
 
 Change: TypeAlias = Append | Trim | Put | Delete
-Entry: TypeAlias = tuple[int, tuple[EventBatch, ...]]
+Entry: TypeAlias = tuple[int, Sequence[EventBatch]]
 """A position of the log, and the events there."""
 Records: TypeAlias = Mapping[str, Mapping[str, bytes]]
 """By kind and key."""
@@ -61,3 +63,5 @@ class Stored:
     records: Records = field(default_factory=dict)
     entries: Iterable[Entry] = ()
     """In order, from the last Trim on."""
+    position: int = 0
+    """Of the last entry that there has ever been."""

@@ -16,8 +16,9 @@ from simulator.hosts import BrokerHost
 from simulator.lanes import Lane
 from simulator.simulation import Simulation
 
-FAILURES = ("crash", "stop")
-"""Kinds of brokers that are not there for a while, without and with what they knew."""
+FAILURES = ("crash", "stop", "restart")
+"""Kinds of brokers that are not there for a while: without what they knew, with all of it, and with
+what their stores have kept of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,7 @@ def _skew(fault: Fault, struck: Struck) -> Undo:
 
 SHARE = "a share of the messages, from 0 to 1"
 SECONDS = "a number of seconds"
+SYNC = "how many seconds its store takes to keep something"
 AHEAD = "by how many seconds clocks are ahead; they are behind by a negative one"
 KINDS: Mapping[str, Kind] = {
     "cut": Kind(None, "links", _cut),
@@ -248,6 +250,7 @@ KINDS: Mapping[str, Kind] = {
     "delay": Kind(SECONDS, "links", _changing("delay_s")),
     "crash": Kind(None, "brokers", _failing(BrokerHost.crash, BrokerHost.start)),
     "stop": Kind(None, "brokers", _failing(BrokerHost.stop, BrokerHost.resume)),
+    "restart": Kind(SYNC, "brokers", _failing(BrokerHost.fail, BrokerHost.start)),
     "slow": Kind("a factor on what messages cost", "brokers", _slow),
     "skew": Kind(AHEAD, "sources", _skew),
     "lost": Kind(None, "sources", _lost),

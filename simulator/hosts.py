@@ -15,11 +15,12 @@ from typing import NamedTuple, Protocol
 
 from matcher.model import TIME_MIN, EventBatch
 from routing import wire
-from routing.effects import Close, Effect, Log, Peer, Send
+from routing.effects import Close, Effect, Log, Peer, Send, Store
 from routing.network.brokers.broker import Broker
 from simulator.due import Due
 from simulator.lanes import Frames, Lane
 from simulator.simulation import Simulation
+from simulator.stores import SimulatedStore
 
 
 class Machine(Protocol):
@@ -42,7 +43,7 @@ class Driver:
     """One machine: its effects and its timer. ``send`` and ``close`` carry out the effects.
 
     ``after`` is called when they are, and may use the machine in turn. ``note`` is given what the
-    machine writes into its log.
+    machine writes into its log, ``store`` what it would have kept.
     """
 
     def __init__(
@@ -53,10 +54,12 @@ class Driver:
         close: Callable[[Peer], None],
         after: Callable[[], None] | None = None,
         note: Callable[[Log], None] | None = None,
+        store: Callable[[Store], None] | None = None,
     ) -> None:
         self._simulation = simulation
         self._machine = machine
         self._note = note
+        self._store = store
         self._send = send
         self._close = close
         self._after = after
@@ -88,6 +91,9 @@ class Driver:
                 self._send(effect.peer, wire.encode(effect.message))
             elif isinstance(effect, Close):
                 self._close(effect.peer)
+            elif isinstance(effect, Store):
+                assert self._store is not None
+                self._store(effect)
             elif isinstance(effect, Log) and self._note is not None:
                 self._note(effect)
 
@@ -222,7 +228,8 @@ class BrokerHost:
     """One broker, its clients' lanes and its neighbours'.
 
     ``start`` makes the broker anew: what one that ``crash`` has struck knew is lost. One that was
-    stopped by ``stop`` goes on (``resume``) with all that it knew.
+    stopped by ``stop`` goes on (``resume``) with all that it knew. One that has a ``store`` goes on
+    after ``fail``, with ``start``, with what that has kept.
     """
 
     def __init__(
@@ -243,6 +250,7 @@ class BrokerHost:
         """Warnings in its log, each with its time in seconds."""
         self.failures: list[Failure] = []
         """The failures at which it had clients, or something that clients had left with it."""
+        self.store: SimulatedStore | None = None
         self._simulation = simulation
         self._make = make
         self._on_close: dict[Peer, Callable[[], None]] = {}
@@ -261,6 +269,9 @@ class BrokerHost:
         self.is_running = True
         self.starts += 1
         self.broker = self._make(now)
+        if self.store is not None:
+            self.broker.recall(self.store.read(), now)
+            self.store.when_kept = self._stored
         for peer, (_, delay_us) in self.links.items():
             self.broker.add_link(peer, now, delay_us)
         self._drive()
@@ -273,6 +284,16 @@ class BrokerHost:
         """Stop without a word, but keep all that is known, as in a store that has every step."""
         self._fail(forgets=False)
 
+    def fail(self) -> None:
+        """Stop without a word, and forget all but what the store has kept."""
+        assert self.store is not None
+        self.store.fail()
+        self._fail(forgets=False)
+
+    def _stored(self, number: int) -> None:
+        self.broker.stored(number, self._simulation.now)
+        self._driver.settle()
+
     def resume(self) -> None:
         """Go on after ``stop``. What was under way meanwhile is lost, and so are clients' links."""
         assert not self.is_running
@@ -283,7 +304,12 @@ class BrokerHost:
 
     def _drive(self) -> None:
         self._driver = Driver(
-            self._simulation, self.broker, self._send, self._close, note=self._note
+            self._simulation,
+            self.broker,
+            self._send,
+            self._close,
+            note=self._note,
+            store=None if self.store is None else self.store.ask,
         )
         self._driver.settle()
 

@@ -36,6 +36,7 @@ from simulator.moments import Moments, Publications
 from simulator.recordings import Recording
 from simulator.scenario import Scenario, ScenarioError
 from simulator.simulation import Simulation, Trace
+from simulator.stores import SimulatedStore
 
 SOURCES_AT, RULES_AT, SINKS_AT, READY_AT = 0.4, 0.6, 0.8, 0.95
 """When the clients come, and the network is as large as it gets: shares of the time from the
@@ -75,6 +76,7 @@ class Network:
         self.brokers: dict[str, BrokerHost] = {
             name: self._broker(name) for name in scenario.brokers
         }
+        self._give_stores()
         self.lanes: dict[frozenset[str], tuple[Lane, Lane]] = {
             frozenset(link.between): self._join(*link.between, link.quality)
             for link in scenario.links
@@ -209,6 +211,13 @@ class Network:
                         f"whose events source {other!r} publishes"
                     )
                 yield source.broker, recording
+
+    def _give_stores(self) -> None:
+        """Give a store to each broker that is to be started again with one."""
+        for fault in self.scenario.faults:
+            if fault.kind == "restart" and fault.value is not None:
+                for name in fault.brokers or self.brokers:
+                    self.brokers[name].store = SimulatedStore(self.simulation, fault.value)
 
     def _broker(self, name: str) -> BrokerHost:
         scenario = self.scenario

@@ -2,9 +2,10 @@
 
 Links are cut until the network falls apart for a while, brokers without clients crash, and any stop
 and go on. Sinks come and go within moments of that; rules come, end and take the place of others
-meanwhile, asked for at brokers that never fail. Or a network falls into two parts for so long that
-they forget each other, or a broker is away for so long. Where a broker with clients fails (one that
-crashes: storeless), nothing may differ but for what may be lost with it (simulator.losses).
+meanwhile, asked for at brokers that never fail. Some brokers are killed and go on with what their
+stores have kept, and now and then all are at once. Or a network falls into two parts for so long
+that they forget each other, or a broker is away for so long. Where one with clients crashes
+(storeless), nothing may differ but for what may be lost with it (simulator.losses).
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ CHANGING, ENDING, REPLACING = 0.5, 0.5, 0.5
 another."""
 STOPPING = 0.5
 """The share of torn networks where brokers may stop and go on."""
+STORING, CUT = 0.5, 0.15
+"""The share of brokers that stop which are killed, and have a store; and of torn networks where all
+are at once."""
+SYNC_S = (0.0005, 0.004, 0.05)
+"""Seconds that a store takes to keep something."""
 VISITED = 0.5
 """The share of torn networks where sinks come and go while links are cut and brokers fail."""
 LONG = 0.5
@@ -54,11 +60,13 @@ def torn(case: Case, random: Random) -> Case:
     failing = with_crashes(made_torn(case, random), Random(f"{seed}/crashes"))
     longer = made_longer(failing, Random(f"{seed}/longer"))
     stopping = with_stops(longer, Random(f"{seed}/stops"))
-    changing = made_changing(stopping, Random(f"{seed}/changing"))
+    storing = with_stores(stopping, Random(f"{seed}/stores"))
+    changing = made_changing(storing, Random(f"{seed}/changing"))
     ending = made_ending(changing, Random(f"{seed}/ending"))
     replacing = made_replacing(ending, Random(f"{seed}/replacing"))
     visited = with_visitors(replacing, Random(f"{seed}/visitors"))
-    return with_sources_while_whole(visited)
+    cut = with_power_cut(visited, Random(f"{seed}/power"))
+    return with_sources_while_whole(cut)
 
 
 def made_torn(case: Case, random: Random) -> Case:
@@ -172,6 +180,31 @@ def with_stops(case: Case, random: Random) -> Case:
         for name in random.sample(others, random.randint(0, min(2, len(others) - 1)))
     )
     return replace(case, faults=(*case.faults, *stops))
+
+
+def with_stores(case: Case, random: Random) -> Case:
+    """The case, with some of the brokers that stop killed instead: they go on with what their
+    stores have kept.
+    """
+    faults = (
+        replace(one, kind="restart", value=random.choice(SYNC_S))
+        if one.kind == "stop" and random.random() < STORING
+        else one
+        for one in case.faults
+    )
+    return replace(case, faults=tuple(faults))
+
+
+def with_power_cut(case: Case, random: Random) -> Case:
+    """The case, or it with all brokers killed at once, in the place of those that fail by
+    themselves. Nobody is there meanwhile to be asked for rules.
+    """
+    if random.random() >= CUT:
+        return case
+    at_s, for_s = moment_s(random, seconds_of(case.events)), round(random.uniform(0.1, 30.0), 3)
+    fault = Fault("restart", at_s, for_s, random.choice(SYNC_S), brokers=case.brokers)
+    others = (one for one in case.faults if one.kind not in FAILURES)
+    return replace(case, changes=(), faults=(*others, fault))
 
 
 def made_changing(case: Case, random: Random) -> Case:

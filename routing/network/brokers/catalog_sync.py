@@ -166,12 +166,11 @@ class CatalogSync:
             self._context.callbacks.log("error", text, type=schema.name)
         return fits
 
-    # --- at the root ---
-
     def recall(self, catalog: Catalog) -> None:
-        """Know what this broker knew before a restart; it tells it as one that was apart."""
-        self._adopt(catalog)
-        self._agreed.catalog = catalog
+        """Know what this broker knew before a restart, as if a father had told it."""
+        self._learn_whole(catalog)
+
+    # --- at the root ---
 
     def learn(self, catalogs: Sequence[Catalog]) -> None:
         """Other brokers know this."""

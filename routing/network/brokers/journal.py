@@ -15,9 +15,10 @@ trimmed, when a survey has let go of it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from matcher.model import EventBatch
+from matcher.single import Single
 from routing.effects import Peer, Send, Store
 from routing.errors import Refusal
 from routing.messages import Acknowledged, Code, Confirmed, Message
@@ -80,16 +81,19 @@ class Journal:
 
     # --- what changes ---
 
-    def recall(self, records: Records) -> None:
-        """The store has these records, which the broker's tables were filled from."""
+    def recall(self, records: Records, position: int) -> None:
+        """The store has these records, which the broker's tables were filled from, and a log that
+        ends with this position.
+        """
         self._is_new = not records
+        self._position = position
         self._catalog = CatalogRecords(records)
         self._told_catalog = self._agreed.catalog
         self._told_committed = self._detection.committed
 
     def recall_entry(self, position: int) -> None:
         """Events of this position have been taken in again."""
-        self._position, self._trimmed = position, self._trimmed or position - 1
+        self._trimmed = self._trimmed or position - 1
         self._ends.append((position, self._detection.replay_buffer.place))
 
     def append(self, batches: Sequence[EventBatch]) -> None:
@@ -143,11 +147,11 @@ class Journal:
 
     def _appended(self) -> Iterator[Append]:
         new, self._new = self._new, []
-        whole = new[0] if len(new) == 1 else None
-        parts = packed_parts(new) if whole is None else [tuple(whole)]  # one message fits into one
+        parts = packed_parts(new) if len(new) > 1 else new  # what came as a message fits into one
         for part in parts:
-            self._position += 1
-            yield Append(self._position, part)
+            for batches in _by_source(part):
+                self._position += 1
+                yield Append(self._position, batches)
         self._ends.append((self._position, self._detection.replay_buffer.place))
 
     def _committed(self) -> Iterator[Change]:
@@ -179,3 +183,12 @@ class Journal:
         """Refusal while the store takes nothing more."""
         if self.problem is not None:
             raise Refusal(Code.STORE_FULL, f"the broker's store takes nothing more: {self.problem}")
+
+
+def _by_source(batches: Sequence[EventBatch]) -> Iterable[Sequence[EventBatch]]:
+    """The events of each source apart; a batch of what several have recorded goes by the first."""
+    found: dict[str, list[EventBatch]] = {}
+    for batch in batches:
+        name = batch.row.source if isinstance(batch, Single) else batch.ids.source.values[0]
+        found.setdefault(name, []).append(batch)
+    return found.values()

@@ -50,7 +50,7 @@ def take_over(
         known = context.advertisements.find(name)
         if known is not None:
             known.has_come_to(front)
-    journal.recall(records)
+    journal.recall(records, stored.position)
 
 
 def _recall_source(context: BrokerContext, name: str, record: SourceRecord) -> None:

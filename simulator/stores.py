@@ -1,0 +1,76 @@
+"""Store of a simulated broker: keeps what it is asked to, some time after it was asked.
+
+Law: what was asked for is kept in order, the changes of one Store together or not at all, and all
+that waits at once. A broker that fails loses what was not kept by then: with ``sync_s`` of 20 ms
+Temp 7, which came 15 ms before, is gone from its store, and its source has not been told that it
+came. Events go through their frames, as in a store that is a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from routing import wire
+from routing.effects import Store
+from routing.messages import Flow
+from routing.storage import Append, Change, Delete, Put, Stored, Trim
+from simulator.due import Due
+from simulator.simulation import Simulation
+
+
+class SimulatedStore:
+    """One broker's. ``sync_s``: seconds that it takes to keep something."""
+
+    def __init__(self, simulation: Simulation, sync_s: float) -> None:
+        self._simulation = simulation
+        self._sync_s = sync_s
+        self._records: dict[str, dict[str, bytes]] = {}
+        self._log: dict[int, list[bytes]] = {}
+        self._position = 0
+        self._asked: list[Store] = []
+        self._lives = 0
+        self.when_kept: Callable[[int], None] = lambda number: None
+        """Told the number up to which all is kept."""
+
+    def ask(self, store: Store) -> None:
+        """Keep these changes."""
+        self._asked.append(store)
+        if len(self._asked) == 1:
+            self._simulation.after(self._sync_s, self._keep, self._lives)
+
+    def _keep(self, event: Due) -> None:
+        if event.what != self._lives:
+            return  # the broker has failed in between
+        asked, self._asked = self._asked, []
+        for store in asked:
+            for change in store.changes:
+                self._change(change)
+        self.when_kept(asked[-1].number)
+
+    def _change(self, change: Change) -> None:
+        if isinstance(change, Append):
+            assert change.position == self._position + 1
+            self._position = change.position
+            self._log[change.position] = wire.encode(Flow(tuple(change.batches)))
+        elif isinstance(change, Trim):
+            self._log = {at: one for at, one in self._log.items() if at >= change.position}
+        elif isinstance(change, Put):
+            self._records.setdefault(change.kind, {})[change.key] = change.value
+        else:
+            assert isinstance(change, Delete)
+            del self._records[change.kind][change.key]
+
+    def fail(self) -> None:
+        """The broker has failed, and what was not kept is lost."""
+        self._asked.clear()
+        self._lives += 1
+
+    def read(self) -> Stored:
+        """All that is kept."""
+        entries = []
+        for position, frames in sorted(self._log.items()):
+            flow = wire.decode(frames)
+            assert isinstance(flow, Flow)
+            entries.append((position, flow.batches))
+        records = {kind: dict(kept) for kind, kept in self._records.items()}
+        return Stored(records, entries, self._position)
