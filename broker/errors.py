@@ -9,6 +9,11 @@
     ``AddressTaken``: an endpoint that a broker should listen on is in use.
     ``ConfigurationError``: a configuration is refused; names file, key and what was expected.
     ``ForeignPackage``: one of the five packages comes from somewhere else.
+    ``StoreError``: what is wrong with a broker's store; the message names its folder.
+        ``StoreHeld``: another process has it open.
+        ``StoreDamaged``: it holds what was never written there, or lacks what was.
+        ``StoreVersion``: it was written by a newer release.
+        ``BeyondRetention``: entries of its log are asked for that it keeps no more.
 """
 
 from __future__ import annotations
@@ -53,3 +58,23 @@ class ConfigurationError(BrokerError):
 
 class ForeignPackage(BrokerError):
     """One of the distribution's packages was found somewhere else."""
+
+
+class StoreError(BrokerError):
+    """A broker's store cannot be opened, read or written."""
+
+
+class StoreHeld(StoreError):
+    """Another process has the store open."""
+
+
+class StoreDamaged(StoreError):
+    """The store holds what was never written there, or lacks what was."""
+
+
+class StoreVersion(StoreError):
+    """The store was written by a newer release."""
+
+
+class BeyondRetention(StoreError):
+    """Entries of a log are asked for that it keeps no more."""

@@ -1,0 +1,240 @@
+"""The thread that writes a store.
+
+It takes all that waits, up to GROUP_BYTES, writes it in one transaction, which SQLite syncs, says
+so, and begins again. Between what is written, entries that may go do so (:mod:`retention`).
+
+Law 1: rows of one kind are written by few statements of many rows. Each statement lets go of the
+interpreter and has to wait for it again, up to five milliseconds where the broker is busy; so their
+number must not follow that of the entries.
+
+Law 2: after an error of writing the transaction is undone, and what waits is kept. Where there is
+no room, the same is tried again after RETRY_S; any other error ends the thread, for after a sync
+that failed nobody knows what the disk holds.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from broker.errors import StoreError
+from broker.store.retention import Retention, note, trim_step
+
+GROUP_BYTES = 8 << 20
+"""About how many bytes one transaction has."""
+RETRY_S = 1.0
+LOOK_S = 1.0
+"""How often it is looked whether entries have become old."""
+CHUNK = 256
+"""Rows in one statement, at most."""
+_ENTRY, _FRAMES, _VALUE = 12, 2, 4
+_INSERTS = {
+    _ENTRY: "INSERT INTO entries VALUES",
+    _FRAMES: "INSERT INTO frames VALUES",
+    _VALUE: "INSERT OR REPLACE INTO state VALUES",
+}
+"""How rows of so many columns are written."""
+_NO_ROOM = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+)
+"""SQLite's errors where a disk, a quota or a limit on files leaves no room."""
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+Row: TypeAlias = tuple[Any, ...]
+"""A row of the table of entries."""
+Value: TypeAlias = tuple[str, str, bytes | None, int]
+"""Kind, key, value (None: it is deleted) and checksum."""
+
+
+class Batch(NamedTuple):
+    """Rows that one write consists of, and how many bytes they are about."""
+
+    ticket: int
+    entries: Sequence[Row]
+    frames: Sequence[tuple[int, bytes]]
+    values: Sequence[Value]
+    size: int
+
+
+class Writer:
+    """Writes batches in their order, by a thread of its own.
+
+    ``on_stored`` is called with the last ticket of each transaction, ``on_failed`` once when there
+    is no room any more, and for the error that ends the thread; both are called in the thread.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        retention: Retention,
+        reach: int,
+        clock: Callable[[], int],
+        on_stored: Callable[[int], None],
+        on_failed: Callable[[StoreError], None],
+    ) -> None:
+        self._connection = connection
+        self._name = name
+        self._retention = retention
+        self._reach = reach
+        self._reach_noted = reach
+        self._clock = clock
+        self._on_stored = on_stored
+        self._on_failed = on_failed
+        self._changed = threading.Condition()
+        self._waiting: deque[Batch] = deque()
+        self.waiting_bytes = 0
+        self.stored = 0
+        """The last ticket that is stored."""
+        self.is_out_of_room = False
+        self.failure: StoreError | None = None
+        self._is_closing = False
+        self._trim_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="rexmq store", daemon=True)
+        self._thread.start()
+
+    # --- called by the store's user ---
+
+    def add(self, batch: Batch) -> None:
+        """Have a batch written."""
+        with self._changed:
+            self._waiting.append(batch)
+            self.waiting_bytes += batch.size
+            self._changed.notify_all()
+
+    def trim(self, reach: int) -> None:
+        """Entries below this position are needed by no rule any more."""
+        with self._changed:
+            if reach > self._reach:
+                self._reach, self._trim_at = reach, 0.0
+                self._changed.notify_all()
+
+    def wait(self, ticket: int, timeout_s: float | None) -> bool:
+        """Wait until a ticket is stored, or writing has failed; gives whether it is stored."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stored >= ticket or self.failure, timeout_s)
+            return self.stored >= ticket
+
+    def close(self) -> None:
+        """Write what waits, but for what there is no room for, and end the thread."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._connection.close()
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        while (group := self._next_group()) is not None:
+            try:
+                self._write(group)
+            except sqlite3.Error as error:
+                if not self._go_on_after(error):
+                    return
+            else:
+                self._tell(group)
+
+    def _next_group(self) -> list[Batch] | None:
+        """Batches to be written now, none where it is time to trim; None: the end."""
+        with self._changed:
+            while not self._waiting and not self._is_closing:
+                wait_s = self._trim_at - time.monotonic()
+                if wait_s <= 0:
+                    return []
+                self._changed.wait(None if wait_s == float("inf") else wait_s)
+            if not self._waiting:
+                return None
+            group, size = [], 0
+            for batch in self._waiting:
+                group.append(batch)
+                size += batch.size
+                if size >= GROUP_BYTES:
+                    break
+            return group
+
+    def _write(self, group: Sequence[Batch]) -> None:
+        run = self._connection.execute
+        run("BEGIN IMMEDIATE")
+        try:
+            self._insert([row for batch in group for row in batch.entries], _ENTRY)
+            self._insert([row for batch in group for row in batch.frames], _FRAMES)
+            self._put({row[:2]: row for batch in group for row in batch.values})
+            if time.monotonic() >= self._trim_at:
+                self._trim()
+            run("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                run("ROLLBACK")
+            raise
+
+    def _insert(self, rows: Sequence[tuple[Any, ...]], columns: int) -> None:
+        """Insert rows, by few statements (Law 1) of few lengths, which are prepared once."""
+        for some in _chunks(rows):
+            places = ",".join(["(" + ",".join("?" * columns) + ")"] * len(some))
+            values = [value for row in some for value in row]
+            self._connection.execute(f"{_INSERTS[columns]} {places}", values)
+
+    def _put(self, rows: dict[tuple[str, str], Value]) -> None:
+        self._insert([row for row in rows.values() if row[2] is not None], _VALUE)
+        gone = [key for key, row in rows.items() if row[2] is None]
+        if gone:
+            self._connection.executemany("DELETE FROM state WHERE kind = ? AND key = ?", gone)
+
+    def _trim(self) -> None:
+        reach, now = self._reach, self._clock()
+        step = trim_step(
+            self._connection,
+            reach,
+            lambda stored_at, behind, _: self._retention.is_over(stored_at, behind, now),
+        )
+        if reach != self._reach_noted:
+            note(self._connection, reach=reach)
+            self._reach_noted = reach
+        if not step.has_more:
+            self._trim_at = time.monotonic() + LOOK_S
+
+    def _go_on_after(self, error: sqlite3.Error) -> bool:
+        """Wait and go on after an error that may pass; False where it does not (Law 2)."""
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if code & 0xFF in _BUSY:
+            return True
+        failure = StoreError(f"the store {self._name} cannot be written: {error}")
+        if code not in _NO_ROOM:
+            with self._changed:
+                self.failure = failure
+                self._changed.notify_all()
+            self._on_failed(failure)
+            return False
+        if not self.is_out_of_room:
+            self.is_out_of_room = True
+            self._on_failed(failure)
+        with self._changed:
+            return not self._changed.wait_for(lambda: self._is_closing, RETRY_S)
+
+    def _tell(self, group: Sequence[Batch]) -> None:
+        self.is_out_of_room = False
+        if not group:
+            return
+        with self._changed:
+            for batch in group:
+                self._waiting.popleft()
+                self.waiting_bytes -= batch.size
+            self.stored = group[-1].ticket
+            self._changed.notify_all()
+        self._on_stored(self.stored)
+
+
+def _chunks(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+    """The rows in runs whose lengths are powers of two, CHUNK at most."""
+    begin, length = 0, CHUNK
+    while begin < len(rows):
+        while length > len(rows) - begin:
+            length //= 2
+        yield rows[begin : begin + length]
+        begin += length
