@@ -58,16 +58,18 @@ def network(
     logs: Path | None = None,
     level: str = "error",
     before: Callable[[str], str] = str,
+    data: Path | None = None,
 ) -> Iterator[dict[str, BrokerProcess]]:
     """Brokers that have agreed on their network and have the rules; those that are in the
     dictionary at the end are stopped. ``logs``: the folder for what they say, a file each.
-    ``before`` gives the endpoint by which brokers link to one.
+    ``before`` gives the endpoint by which brokers link to one; ``data``: the folder for their
+    stores, None for brokers without.
     """
     brokers: dict[str, BrokerProcess] = {}
     with ExitStack() as stack:
         stack.callback(lambda: _stop(brokers))
         for name in links:
-            brokers[name] = started(name, strategy, links, brokers, logs, level, before)
+            brokers[name] = started(name, strategy, links, brokers, logs, level, before, data)
         with RuleManager(brokers[SINK].endpoint, connect_timeout_s=AGREED_S) as manager:
             await_network(manager, len(links))
             manager.add(RULES)
@@ -82,12 +84,14 @@ def started(
     logs: Path | None = None,
     level: str = "error",
     before: Callable[[str], str] = str,
+    data: Path | None = None,
 ) -> BrokerProcess:
     """One of the brokers; where it has run before, it listens where it did."""
     former = brokers.get(name)
     listen = ("tcp://127.0.0.1:*",) if former is None else (former.endpoint,)
     words = [word for other in links[name] for word in ("--link", before(brokers[other].endpoint))]
-    options = ("--name", name, "--strategy", strategy, "--log-level", level, *words)
+    store = () if data is None else ("--data", str(data / name))
+    options = ("--name", name, "--strategy", strategy, "--log-level", level, *store, *words)
     if logs is None:
         return BrokerProcess(*options, listen=listen)
     with (logs / f"{name}.log").open("a") as log:

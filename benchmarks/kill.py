@@ -1,6 +1,7 @@
 """Five brokers, two sources and a sink; one broker is killed and started again: what is lost?
 
     python -m benchmarks.kill STRATEGY... [--rate 500] [--runs 3] [--victim b2] [--no-kill] [--busy]
+                                 [--data]
     make kill                               # all strategies, rates and ways: hours
 
 The sink's lines are compared with those of ``rexmq detect`` over what the sources published. A line
@@ -59,11 +60,13 @@ class Case:
     rate: float
     victim: str | None
     busy: bool
+    stores: bool = False
 
     def __str__(self) -> str:
         fate = "nobody killed" if self.victim is None else f"{self.victim} killed"
         load = "busy" if self.busy else "quiet"
-        return f"{self.strategy}, {self.links}, {self.rate:.0f}/s a source, {fate}, {load}"
+        stores = ", stores" if self.stores else ""
+        return f"{self.strategy}, {self.links}, {self.rate:.0f}/s a source, {fate}, {load}{stores}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ def main() -> int:
     parser.add_argument("--victim", choices=sorted(LINKS["star"]), default="b2")
     parser.add_argument("--no-kill", action="store_true")
     parser.add_argument("--busy", action="store_true")
+    parser.add_argument("--data", action="store_true", help="brokers have stores")
     parser.add_argument("--campaign", action="store_true", help="all rates and ways, once each")
     asked = parser.parse_args()
     stop_children_on_sigterm()
@@ -132,7 +136,7 @@ def main() -> int:
     is_good = True
     for strategy in asked.strategies:
         for rate, victim, busy in ways:
-            case = Case(strategy, asked.links, rate, victim, busy)
+            case = Case(strategy, asked.links, rate, victim, busy, asked.data)
             logs = Path(tempfile.mkdtemp(prefix="kill-"))
             outcome = run(case, logs)
             load = os.getloadavg()[0]
@@ -143,12 +147,12 @@ def main() -> int:
 
 def run(case: Case, logs: Path) -> Outcome:
     """One run; its files are in ``logs``."""
-    links = LINKS[case.links]
+    links, data = LINKS[case.links], logs if case.stores else None
     with ExitStack() as stack:
         if case.busy:
             stack.enter_context(_spinning())
             stack.enter_context(_spinning())
-        brokers = stack.enter_context(network(case.strategy, links, logs, LEVEL))
+        brokers = stack.enter_context(network(case.strategy, links, logs, LEVEL, data=data))
         sink = stack.enter_context(_sink(brokers[SINK].endpoint, logs / "sink.jsonl"))
         used = -sum(map(cpu_s, brokers.values()))
         sources = [
@@ -162,7 +166,7 @@ def run(case: Case, logs: Path) -> Outcome:
             brokers[case.victim].kill()
             watch.look_until(watch.begun + DEAD_S)
             back = stack.enter_context(ThreadPoolExecutor(1)).submit(
-                started, case.victim, case.strategy, links, brokers, logs, LEVEL
+                started, case.victim, case.strategy, links, brokers, logs, LEVEL, data=data
             )
             while not back.done():
                 watch.look()

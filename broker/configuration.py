@@ -21,7 +21,9 @@ from typing import Any
 
 from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
+from broker.keeping import StoreChoices
 from broker.keys import BY_NAME, KEYS, Key
+from broker.store import Sync
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.matching import ON_PROCESSOR, Matching
 from routing.config import Late, NodeConfig, Ordering
@@ -42,6 +44,10 @@ _OWN = {
     "secret_key": None,
     "access": None,
     "insecure": False,
+    "data": None,
+    "sync": "full",
+    "retain": None,
+    "retain_bytes": None,
     "link": (),
     "strategy": None,
     "forget_s": FORGET_S,
@@ -111,6 +117,20 @@ class Configuration:
         return None if key is None else (Path(key), Path(access))
 
     @property
+    def store(self) -> StoreChoices | None:
+        """Its store; None for a broker that keeps all in memory."""
+        directory = self.values["data"]
+        if directory is None:
+            return None
+        size = self.values["retain_bytes"]
+        return StoreChoices(
+            Path(directory),
+            Sync(self.values["sync"]),
+            self.values["retain"],
+            None if size is None else int(size),
+        )
+
+    @property
     def links(self) -> tuple[str, ...]:
         """The endpoints of the brokers to be linked to, each once."""
         links: tuple[str, ...] = self.values["link"]
@@ -173,6 +193,7 @@ def load(
     configuration.node  # noqa: B018 - refused now, not when the broker starts
     _check_forgetting(configuration)
     _check_security(configuration)
+    _check_store(configuration)
     return configuration
 
 
@@ -195,6 +216,19 @@ def _check_security(configuration: Configuration) -> None:
     if len(given) == 1:
         expected = "expected secret_key and access, or neither"
         raise ConfigurationError(f"{given[0]} is given alone: {expected}")
+
+
+def _check_store(configuration: Configuration) -> None:
+    """ConfigurationError where there is nothing that a store could keep."""
+    values = configuration.values
+    if values["data"] is not None and values["ordering"] == Ordering.ARRIVAL.value:
+        raise ConfigurationError(
+            'data: by arrival (ordering = "arrival") an event has no time of its own by which it '
+            "could be evaluated again; expected none"
+        )
+    for name in ("retain", "retain_bytes"):
+        if values["data"] is None and values[name] is not None:
+            raise ConfigurationError(f"{name} is given without data, the folder of a store")
 
 
 def from_file(file: Path) -> Values:

@@ -20,12 +20,14 @@ from typing import TypeAlias
 
 from broker.clock import Clock
 from broker.descriptors import LOOK_S, Lookout
+from broker.keeping import Keeping
 from broker.log import log
 from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
-from routing.effects import Close, Effect, Log, Send
+from routing.effects import Close, Effect, Log, Send, Store
 from routing.messages import Message
+from routing.network.brokers.broker import Broker
 from routing.node import Node
 
 Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
@@ -39,8 +41,11 @@ TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**22, 0.02
 class Host:
     """Runs a node until ``stop``. ``close`` says goodbye to its clients and frees the address."""
 
-    def __init__(self, node: Node, transport: Transport, clock: Clock) -> None:
+    def __init__(
+        self, node: Node, transport: Transport, clock: Clock, keeping: Keeping | None = None
+    ) -> None:
         self._node = node
+        self._keeping = keeping
         self._transport = transport
         self._clock = clock
         self._stopping = False
@@ -55,6 +60,8 @@ class Host:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         transport.watch(self._wake_read)
         self._lookout = Lookout(self._wake_read)
+        if keeping is not None:
+            keeping.wake = self.wake
         self.when_woken: Callable[[], None] = lambda: None
         """Called in the host's thread after ``wake``."""
 
@@ -124,6 +131,8 @@ class Host:
         self._node.close(reason, self._clock.now())
         self._carry_out_rest()
         self._transport.close(GOODBYE_S)
+        if self._keeping is not None:
+            self._keeping.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
 
@@ -134,6 +143,17 @@ class Host:
             return
         if woken:
             self.when_woken()
+            if self._keeping is not None:
+                self._look_at_store(self._keeping)
+
+    def _look_at_store(self, keeping: Keeping) -> None:
+        """Tell the node what is kept (broker.keeping)."""
+        assert isinstance(self._node, Broker)
+        problem, kept = keeping.take_problem(), keeping.take_kept()
+        if problem is not None:
+            self._node.store_failed(problem, self._clock.now())
+        if kept is not None:
+            self._node.stored(kept, self._clock.now())
 
     def _lose(self, unreachable: dict[bytes, None], now: float) -> None:
         """Lose the links that have ended, and those who were unreachable before all that had come
@@ -160,6 +180,9 @@ class Host:
                 self._unreachable[effect.peer] = None
         elif type(effect) is Close:
             self._transport.close_peer(effect.peer)
+        elif type(effect) is Store:
+            assert self._keeping is not None
+            self._keeping.ask(effect)
         else:
             assert type(effect) is Log
             log(effect.level, effect.text, effect.fields)

@@ -6,7 +6,7 @@ It imports nothing of the protocol core, so that the command line can make its o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ ORDERINGS = ("watermark", "arrival")
 LOG_FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
+SYNCS = ("full", "normal")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
 """Bounds of the wire (routing.messages.values)."""
 FORGET_MAX_S = 1e8
@@ -97,6 +98,41 @@ def _flag(value: Any) -> bool:
 
 def _file(value: Any) -> str | None:
     return None if value is None or value == NONE else _text(value)
+
+
+def _amount(units: Mapping[str, float]) -> Callable[[Any], float | None]:
+    """A reader of numbers with a unit behind them, None for none."""
+
+    def read(value: Any) -> float | None:
+        if value is None or value == NONE:
+            return None
+        found = AMOUNT.fullmatch(_text(value))
+        if found is None or found[2].lower() not in units:
+            raise ValueError
+        amount = float(found[1]) * units[found[2].lower()]
+        if amount <= 0:
+            raise ValueError
+        return amount
+
+    return read
+
+
+def _said(units: Mapping[str, float]) -> Callable[[float], str]:
+    """An amount in the greatest unit that says it in whole numbers."""
+
+    def text(amount: float) -> str:
+        for name, size in sorted(units.items(), key=lambda one: -one[1]):
+            if amount % size == 0:
+                return f"{amount / size:g}{name}"
+        least = min(units, key=lambda name: units[name])
+        return f"{amount / units[least]:g}{least}"
+
+    return text
+
+
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
+AGES = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+SIZES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 
 
 def _text(value: Any) -> str:
@@ -214,6 +250,9 @@ SECONDS_OR_NEVER = Kind(
 )
 
 FILE = Kind("FILE", "a file, or none", _file, NONE)
+DIRECTORY = Kind("DIR", "a folder, or none", _file, NONE)
+AGE = Kind("AGE", "a time such as 7d, 12h or 90min, or none", _amount(AGES), NONE, _said(AGES))
+SIZE = Kind("SIZE", "a size such as 20GB or 500MB, or none", _amount(SIZES), NONE, _said(SIZES))
 FLAG = Kind("true|false", "true or false", _flag)
 ADDRESS = Kind(
     "HOST:PORT",
@@ -267,6 +306,10 @@ KEYS = (
     Key("secret_key", "security", FILE, "the file of its secret key; nobody comes in without one"),
     Key("access", "security", FILE, "the file that says whose the keys of users and brokers are"),
     Key("insecure", "security", FLAG, "without a key: whether other machines may reach it"),
+    Key("data", "store", DIRECTORY, "where it keeps what it must not lose; none: in memory alone"),
+    Key("sync", "store", _one_of(SYNCS), "what that survives: full a power cut, normal a kill"),
+    Key("retain", "store", AGE, "how long events are kept that no rule needs any more"),
+    Key("retain_bytes", "store", SIZE, "and how much of them at most"),
     Key("late", "promises", _one_of(LATE), "what becomes of late events"),
     Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),
     Key("lead_max_s", "promises", SECONDS, "how far a source may run ahead of the slowest"),

@@ -18,8 +18,9 @@ from broker import costs, descriptors
 from broker.ageing import Ageing
 from broker.clock import Clock
 from broker.configuration import Configuration
-from broker.errors import ConfigurationError
+from broker.errors import ConfigurationError, StoreError
 from broker.host import Host
+from broker.keeping import Keeping, StoreChoices
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.monitoring.monitor import Monitor
@@ -53,6 +54,10 @@ OWN_FIXED = (
     "log_format",
     "secret_key",
     "insecure",
+    "data",
+    "sync",
+    "retain",
+    "retain_bytes",
 )
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
@@ -280,12 +285,33 @@ def make_host(
             node.composites_per_instant_max,
         )
 
-    by_arrival = node.ordering is Ordering.ARRIVAL
-    if configuration.strategy is None and not configuration.links and not by_arrival:
-        return Host(Node(node, engine(), now), transport, clock)
+    by_arrival, store = node.ordering is Ordering.ARRIVAL, configuration.store
+    if store is None:
+        log("info", "what it knows is kept in memory alone", {"see": "docs/durability.md"})
+        if configuration.strategy is None and not configuration.links and not by_arrival:
+            return Host(Node(node, engine(), now), transport, clock)
     overlay = configuration.overlay(round(now * MICROSECONDS))
     chosen = strategy.make(configuration.strategy or strategy.Centralized.name)
     broker = Broker(node, overlay, engine(), chosen, now)
+    keeping = None if store is None else recall(broker, store, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)
-    return Host(broker, transport, clock)
+    return Host(broker, transport, clock, keeping)
+
+
+def recall(broker: Broker, choices: StoreChoices, now: float) -> Keeping:
+    """Have a broker go on from what its store has kept; gives the store. ConfigurationError where
+    that cannot be.
+    """
+    try:
+        keeping = Keeping(choices)
+    except (StoreError, OSError) as error:
+        raise ConfigurationError(f"data: {error}") from None
+    try:
+        broker.recall(keeping.read(), now)
+    except (StoreError, ValueError) as error:
+        keeping.close()
+        raise ConfigurationError(f"data: {choices.directory}: {error}") from None
+    sources, events = len(list(broker.context.sources)), len(broker.context.detection.replay_buffer)
+    log("info", "store opened", {"data": choices.directory, "sources": sources, "events": events})
+    return keeping

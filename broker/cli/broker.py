@@ -12,7 +12,6 @@ import typer
 
 EXAMPLE = "rexmq broker --name b1 --listen tcp://127.0.0.1:7461 --listen ipc:///run/rexmq.sock"
 
-LATER = ("data",)
 LISTS = ("listen", "link")
 """The keys whose flags may be given several times."""
 
@@ -27,9 +26,6 @@ def command(**given: Any) -> None:
     from broker.cli.outcome import UsageError
     from broker.errors import ConfigurationError
 
-    for name in LATER:
-        if given.pop(name):
-            raise UsageError(f"broker --{name} comes later")
     file, check = given.pop("config"), given.pop("check")
     try:
         configuration.from_flags(given)
@@ -83,8 +79,6 @@ def _signature() -> Signature:
     for key in KEYS:
         kind = list[str] | None if key.name in LISTS else str | None
         options.append(_option(key.name, kind, key.flag, key.kind.metavar, key.help))
-    for name in LATER:
-        options.append(_option(name, str | None, f"--{name}", "VALUE", "Comes later."))
     return Signature(options)
 
 

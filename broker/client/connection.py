@@ -24,7 +24,7 @@ from broker.errors import BrokerError, BrokerUnreachable, ClientClosed, RefusedE
 from broker.log import log
 from routing import wire
 from routing.config import SessionConfig
-from routing.effects import Close, Send
+from routing.effects import Close, Log, Send
 from routing.messages import Code, Confirmed, Refused, Welcome
 from routing.session import Lost, Result, Session
 
@@ -198,6 +198,7 @@ class Connection:
                 elif isinstance(effect, Close):
                     self._end_link(GOODBYE_S)
                 else:
+                    assert isinstance(effect, Log), "a client has no store"
                     log(effect.level, effect.text, effect.fields)
         if session.results:
             for result in session.take_results():

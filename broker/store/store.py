@@ -187,6 +187,11 @@ class Store:
         return self._writer.stored
 
     @property
+    def reach(self) -> int:
+        """The position that ``trim`` was last told, of what is stored; 0 where it never was."""
+        return self._reader.fact("reach")
+
+    @property
     def is_full(self) -> bool:
         """Whether so much waits that nothing more should be written now."""
         return self._writer.waiting_bytes >= self._waiting_max

@@ -33,6 +33,7 @@ from routing.wire.schemas import event_type_of, flat_schema
 
 BROKER, SOURCE, TYPE, RULE = "broker", "source", "type", "rule"
 CATALOG, COMMITTED = "catalog", "committed"
+KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED)
 
 Flat = tuple[str, ...]
 Times = Mapping[str, int]

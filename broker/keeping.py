@@ -1,0 +1,111 @@
+"""A node's store on its host: what the node asks for is written, and what was kept is read.
+
+Law: the node asks by ``effects.Store`` and is told by the host's thread what is kept; the store's
+own thread does no more than wake the host. What rules need no longer is let go once that is kept by
+which they need it no longer: were the log cut first, a power cut in between would leave a broker
+that evaluates from where its log does not reach.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.errors import StoreError
+from broker.store import Append, Change, Delete, Put, Store, Sync
+from broker.store.recording import entry_of, message_of
+from routing import effects, storage
+from routing.messages import Publish
+from routing.network.recovery.records import KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChoices:
+    """Where a broker's store is, and what it keeps. ``retain_s`` and ``retain_bytes`` None: what
+    rules need.
+    """
+
+    directory: Path
+    sync: Sync = Sync.FULL
+    retain_s: float | None = None
+    retain_bytes: int | None = None
+
+
+class Keeping:
+    """The store of one broker, in its host's thread. ``wake`` may be called in any."""
+
+    def __init__(self, choices: StoreChoices, wake: Callable[[], None] = lambda: None) -> None:
+        self.wake = wake
+        self._problem: StoreError | None = None
+        self._told = 0
+        self._trims: deque[tuple[int, int]] = deque()
+        """Tickets, and the positions that may go once these are kept."""
+        self._store = Store.open(
+            choices.directory,
+            sync=choices.sync,
+            retain_s=choices.retain_s,
+            retain_bytes=choices.retain_bytes,
+            on_stored=lambda ticket: self.wake(),
+            on_failed=self._fail,
+        )
+
+    def _fail(self, error: StoreError) -> None:
+        self._problem = error
+        self.wake()
+
+    def close(self) -> None:
+        """Write what waits, and let go of the store."""
+        self._store.close()
+
+    # --- what was kept ---
+
+    def read(self) -> storage.Stored:
+        """All that the store has of the broker; the log is read as it is iterated."""
+        records = {kind: dict(self._store.items(kind)) for kind in KINDS}
+        is_new = not any(records.values())
+        return storage.Stored({} if is_new else records, self._entries(), self._store.last_position)
+
+    def _entries(self) -> Iterator[storage.Entry]:
+        for entry in self._store.entries(max(self._store.reach, self._store.first_position) - 1):
+            yield entry.position, message_of(entry).batches
+
+    # --- what is to be kept ---
+
+    def ask(self, asked: effects.Store) -> None:
+        """Have changes kept. StoreError where the store has failed for good."""
+        written = [one for change in asked.changes for one in self._written(change, asked.number)]
+        ticket = self._store.write(written)
+        assert ticket == asked.number, "the node and the store count alike"
+
+    def _written(self, change: storage.Change, number: int) -> Iterator[Change]:
+        if isinstance(change, storage.Append):
+            message = Publish(tuple(change.batches))
+            first = message.batches[0]
+            yield Append(entry_of(first.ids.source.values[0], message))
+        elif isinstance(change, storage.Put):
+            yield Put(change.kind, change.key, change.value)
+        elif isinstance(change, storage.Delete):
+            yield Delete(change.kind, change.key)
+        else:
+            self._trims.append((number, change.position))
+
+    def take_kept(self) -> int | None:
+        """The number up to which all is kept, where that is news. StoreError where the store has
+        failed for good.
+        """
+        if self._store.failure is not None:
+            raise self._store.failure
+        kept = self._store.stored
+        if kept == self._told:
+            return None
+        self._told = kept
+        while self._trims and self._trims[0][0] <= kept:
+            self._store.trim(self._trims.popleft()[1])
+        return kept
+
+    def take_problem(self) -> str | None:
+        """Why nothing is kept for now, where that is news."""
+        problem, self._problem = self._problem, None
+        return None if problem is None else str(problem)
