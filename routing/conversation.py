@@ -13,11 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+from msgspec import structs
+
 from matcher.model import EventType
 from routing import wire
 from routing.config import SessionConfig
+from routing.delivery.parcel import select
 from routing.effects import BROKER, Close, Effect, Log, Send
 from routing.errors import SessionError, VersionMismatch, WireError
+from routing.given import Given
 from routing.messages import (
     VERSION,
     Acknowledged,
@@ -116,6 +121,10 @@ class Conversation:
         self._last_subscription = 0
         self._backlog = 0
         self._granted = 0
+        self._given = Given()
+        """What a durable sink has brought."""
+        self._dealt_with = 0
+        """The number up to which that was acknowledged."""
 
     # --- the link ---
 
@@ -327,8 +336,36 @@ class Conversation:
         if self._granted < 0:
             self._end(Code.PROTOCOL, f"{-self._granted} events more than there was credit for")
             return
+        if message.number:
+            new = self._only_new(message)
+            if new is None:
+                self._acknowledge()
+                self._grant()
+                return
+            message, events = new, len(new)
         self._backlog += events
         self.results.append(message)
+
+    def _only_new(self, message: Delivery) -> Delivery | None:
+        """A durable sink's events without those that came on a link before; None for none."""
+        first = message.number - len(message) + 1
+        if message.again:
+            is_new = self._given.new(np.arange(first, message.number + 1))
+            if not is_new.all():
+                places = np.arange(len(message)) if message.order is None else message.order
+                left = select(
+                    message.batches, message.subscriptions, places[is_new], message.late
+                ).delivery
+                self._given.add(first, message.number)
+                number = {"number": message.number, "again": True, "dropped": message.dropped}
+                return structs.replace(left, **number) if len(left) else None
+        self._given.add(first, message.number)
+        return message
+
+    def _acknowledge(self) -> None:
+        """Tell a durable sink what has been dealt with, which may get lost with the link."""
+        if self._state is State.READY and self._dealt_with:
+            self._send(Acknowledged(self._dealt_with))
 
     def _receive_paused(self, message: SubscriptionPaused) -> None:
         asked = self._subscriptions.get(message.number)

@@ -27,6 +27,7 @@ from routing.effects import Close, Effect, Peer
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
 from routing.messages import (
     VERSION,
+    Acknowledged,
     Advertise,
     Code,
     Credit,
@@ -41,6 +42,7 @@ from routing.messages import (
     Publish,
     Refused,
     Remove,
+    RemoveDurable,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -255,7 +257,7 @@ class Node(Service):
     def _drop(self, link: Link) -> None:
         """Forget a link that ended without Goodbye; its source keeps its promise."""
         self._links.remove(link)
-        self._sinks.remove(link.peer)
+        self._leave(link.peer)
         source = link.source
         if source is not None:
             self._sources.lose(source, self._moment.now)
@@ -269,7 +271,7 @@ class Node(Service):
             self._drop(link)
             return
         self._links.remove(link)
-        self._sinks.remove(link.peer)
+        self._leave(link.peer)
         self.emit(Close(link.peer, message.reason or "goodbye"))
         self._log("info", "goodbye", client=link.name, peer=link.peer.hex())
         if link.source is not None:
@@ -317,6 +319,8 @@ Node.handlers = {
     ListRules: Node._receive_list_rules,
     ShowRule: Node._receive_show_rule,
     StatusRequest: Node._receive_status,
+    RemoveDurable: Node._receive_remove_durable,
+    Acknowledged: Node._receive_acknowledged,
     Heartbeat: Node._receive_heartbeat,
     Goodbye: Node._receive_goodbye,
 }

@@ -15,6 +15,7 @@ from routing.messages import (
     Deploy,
     ListRules,
     Remove,
+    RemoveDurable,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -37,6 +38,7 @@ ClientRequest: TypeAlias = (
     | ListRules
     | ShowRule
     | StatusRequest
+    | RemoveDurable
 )
 
 

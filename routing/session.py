@@ -19,6 +19,7 @@ from routing.messages import (
     Deploy,
     ListRules,
     Remove,
+    RemoveDurable,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -105,16 +106,35 @@ class Session(Conversation):
     # --- a sink ---
 
     def subscribe(
-        self, text: str, when_full: WhenFull = WhenFull.BLOCK, limit: int = 65_536
+        self,
+        text: str,
+        when_full: WhenFull = WhenFull.BLOCK,
+        limit: int = 65_536,
+        durable: str = "",
     ) -> tuple[int, int]:
         """Ask for events (again after each reconnection); gives (request, subscription number).
+        ``durable``: the name of the durable sink that brings them.
 
         Raises SessionError for a filter that is longer than messages may bear.
         """
         _check_length("a filter", text, TEXT_MAX)
         self._last_subscription += 1
         number = self._last_subscription
-        return self._ask(Subscribe(self._requests.number(), number, text, when_full, limit)), number
+        request = self._requests.number()
+        _check_length("the name of a durable sink", durable, NAME_MAX)
+        asked = Subscribe(request, number, text, when_full, limit, durable=durable)
+        return self._ask(asked), number
+
+    def acknowledge(self, number: int) -> None:
+        """The application has dealt with what a durable sink has brought, up to that number."""
+        if number > self._dealt_with:
+            self._dealt_with = number
+            self._acknowledge()
+
+    def remove_durable(self, name: str) -> int:
+        """Remove a durable sink that no client is attached to. SessionError as ``remove``."""
+        _check_length("the name of a durable sink", name, NAME_MAX)
+        return self._ask(RemoveDurable(self._requests.number(), name))
 
     def unsubscribe(self, number: int) -> int:
         """End a subscription."""

@@ -73,7 +73,8 @@ def check_results(outcome: Outcome) -> Iterator[str]:
         if sink.is_away and outcome.settled and not sink.has_left:
             yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
-            expected, got = losses.excuse(expected, sink.arrivals, sink.gaps)
+            gaps = () if sink.durable else sink.gaps
+            expected, got = losses.excuse(expected, sink.arrivals, gaps)
         got = _as_published(experiment, sink, got)
         if by_arrival:
             expected = Answer(got.composite, expected.published)

@@ -404,8 +404,10 @@ class Sink(Client):
         moments: Moments,
         *,
         keeps: bool = True,
+        durable: bool = False,
     ) -> None:
         super().__init__(place, name)
+        self.durable = name if durable else ""
         self._filters = tuple(filters)
         self.confirmed_at: float | None = None
         """When all that it subscribes to was in force for the first time; None before."""
@@ -419,6 +421,7 @@ class Sink(Client):
         self.arrivals: list[Arrival] = []
         self.moments = moments
         self._keeps = keeps
+        self._last_number = 0
 
     def start(self) -> None:
         """Connect and subscribe."""
@@ -439,7 +442,7 @@ class Sink(Client):
 
     def _subscribe(self, filters: Iterable[str]) -> None:
         for text in filters:
-            request, number = self.session.subscribe(text)
+            request, number = self.session.subscribe(text, durable=self.durable)
             wish = self.wishes[number] = Wish(text, self._simulation.now)
             self._requests[request] = wish, True
 
@@ -494,6 +497,9 @@ class Sink(Client):
             if self._keeps:
                 self.arrivals.append(Arrival(now, result))
             self.session.consume(len(result))
+            if result.number:  # the one before is dealt with
+                self.session.acknowledge(self._last_number)
+                self._last_number = result.number
         elif isinstance(result, Confirmed):
             self._hear(result)
 

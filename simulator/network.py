@@ -43,6 +43,8 @@ SOURCES_AT, RULES_AT, SINKS_AT, READY_AT = 0.4, 0.6, 0.8, 0.95
 brokers' start to the first event."""
 AHEAD_MAX_S = 1e10
 """Recordings know what is to come, and promise it: some 300 years ahead of the clock."""
+SYNC_S = 0.004
+"""Seconds that a store takes to keep something, unless a fault says how many."""
 AT_HAND = Quality(delay_s=0.0)
 """Clients are where their broker is (7.4 looks at links between brokers only)."""
 
@@ -94,6 +96,7 @@ class Network:
                 sink.subscribe,
                 Moments(publications),
                 keeps=keeps_deliveries,
+                durable=sink.durable,
             )
             for sink in self._subscribers
         }
@@ -213,11 +216,15 @@ class Network:
                 yield source.broker, recording
 
     def _give_stores(self) -> None:
-        """Give a store to each broker that is to be started again with one."""
+        """Give stores to brokers that are to be started again with one, or have durable sinks."""
         for fault in self.scenario.faults:
             if fault.kind == "restart" and fault.value is not None:
                 for name in fault.brokers or self.brokers:
                     self.brokers[name].store = SimulatedStore(self.simulation, fault.value)
+        for sink in self.scenario.sinks:
+            host = self.brokers[sink.broker]
+            if sink.durable and host.store is None:
+                host.store = SimulatedStore(self.simulation, SYNC_S)
 
     def _broker(self, name: str) -> BrokerHost:
         scenario = self.scenario

@@ -101,7 +101,9 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Subscribes at a broker. ``at_s`` as of a Source; ``for_s``: goes after so many seconds."""
+    """Subscribes at a broker. ``at_s`` as of a Source; ``for_s``: goes after so many seconds.
+    ``durable``: its broker has a store, and keeps for it what it has not acknowledged.
+    """
 
     name: str
     broker: str
@@ -109,6 +111,7 @@ class Sink:
     at_s: float | None = None
     for_s: float | None = None
     then: tuple[Then, ...] = ()
+    durable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +437,8 @@ class _Reader:
         if table.for_s is not None and table.at_s is None:
             raise ValueError(f"sink[{place}].for_s: expected at_s beside it")
         then = tuple(_then(place, table))
-        return Sink(table.name, table.broker, table.subscribe, table.at_s, table.for_s, then)
+        when = table.at_s, table.for_s, then
+        return Sink(table.name, table.broker, table.subscribe, *when, table.durable)
 
     def _change(self, place: int, table: ChangeTable, brokers: tuple[str, ...]) -> Change:
         _known(f"change[{place}].broker", table.broker, brokers)

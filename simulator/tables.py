@@ -67,6 +67,7 @@ class SinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     at_s: float | None = None
     for_s: float | None = None
     then: tuple[ThenTable, ...] = ()
+    durable: bool = False
 
 
 class FaultTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -57,6 +57,8 @@ class Sink:
 
     def __init__(self, peer: Peer, name: str, when_full: WhenFull, limit: int) -> None:
         self.peer = peer
+        self.to = peer
+        """The link that its next delivery goes to."""
         self.name = name
         self.when_full = when_full
         self.limit = limit
@@ -184,7 +186,7 @@ class Sink:
         """
         parcels, events, batches = [first], first.events, len(first.batches)
         while self._queue and events < events_max and batches < JOINED_BATCHES_MAX:
-            if self._queue[0].late != first.late:
+            if not self._goes_with(first, self._queue[0]):
                 break
             size += extent_of(self._queue[0].batches)
             if size > EXTENT_MAX:
@@ -194,6 +196,14 @@ class Sink:
             events += parcel.events
             batches += len(parcel.batches)
         return join(parcels)
+
+    def _goes_with(self, first: Parcel, following: Parcel) -> bool:
+        """Whether two parcels can be told of in one message."""
+        return first.late == following.late
+
+    def grant(self, peer: Peer, events: int, most: int) -> None:
+        """The client at a link may be given so many events more."""
+        self.credit = min(self.credit + events, most)
 
     def drop_oldest(self) -> int:
         """Drop what exceeds the limit, the first in the order of delivery; how many it was."""
@@ -254,18 +264,32 @@ class Sinks:
                 Code.IN_USE,
                 f"this client's queue is already {sink.when_full.value} with {sink.limit} events",
             )
-        queue_max, subscriptions_max = self._config.queue_events_max, self._config.subscriptions_max
-        if message.limit > queue_max:
-            raise Refusal(
-                Code.LIMIT, f"a queue of {message.limit} events (queue_events_max: {queue_max})"
-            )
+        self.check_limit(message.limit)
         if message.number in sink.interests:
             raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
-        if len(sink.interests) >= subscriptions_max:
-            bound = f"{subscriptions_max} subscriptions (subscriptions_max)"
+        return self.add(sink, message.number, message.filter, schemas, again=message.again)
+
+    def check_limit(self, limit: int) -> None:
+        """Refusal for a queue that is longer than any may be."""
+        queue_max = self._config.queue_events_max
+        if limit > queue_max:
+            raise Refusal(Code.LIMIT, f"a queue of {limit} events (queue_events_max: {queue_max})")
+
+    def add(
+        self,
+        sink: Sink,
+        number: int,
+        text: str,
+        schemas: Mapping[str, EventType],
+        *,
+        again: bool = False,
+    ) -> Interest:
+        """Add a subscription of a sink; Refusal, with nothing changed, when it is refused."""
+        if len(sink.interests) >= self._config.subscriptions_max:
+            bound = f"{self._config.subscriptions_max} subscriptions (subscriptions_max)"
             raise Refusal(Code.LIMIT, f"more than {bound}")
-        added = interest(message.number, message.filter, schemas, again=message.again)
-        self._sinks[peer] = sink
+        added = interest(number, text, schemas, again=again)
+        self._sinks[sink.peer] = sink
         parts = [added]
         if added.text == EVERY_TYPE:
             sink.interests.add(added)

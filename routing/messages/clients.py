@@ -86,7 +86,9 @@ class Subscribe:
 
     ``when_full`` and ``limit`` (events) are properties of the sink's one queue: its first
     subscription chooses them and the others agree. ``again``: it was confirmed on another link, so
-    it is paused, not refused, where its type has not what the filter asks for.
+    it is paused, not refused, where its type has not what the filter asks for. ``durable``: the
+    name of the durable sink to which the client attaches, which is made where there is none; "":
+    the subscription ends with the link.
     """
 
     request: Request
@@ -95,6 +97,7 @@ class Subscribe:
     when_full: WhenFull = WhenFull.BLOCK
     limit: Annotated[int, Meta(ge=1, lt=2**31)] = 65_536
     again: bool = False
+    durable: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +184,18 @@ class Refused:
     reason: Document
 
 
+@dataclass(frozen=True, slots=True)
+class RemoveDurable:
+    """Remove the durable sink of that name, with what waits for it."""
+
+    request: Request
+    name: Name
+
+
 class Acknowledged(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
-    """The broker has dealt with every event of the client up to ``sequence``."""
+    """The broker has dealt with every event of the client up to ``sequence``; from a client: it has
+    with every event of its durable sink that it was given.
+    """
 
     sequence: Sequence
 
@@ -202,7 +215,8 @@ class Delivery(Struct, frozen=True, eq=False, gc=False):
     ``order`` int64[n] lists positions in the concatenation of the batches, in the order of
     delivery; None: as they stand. ``dropped``: how many events the sink has lost since its last
     Delivery because its queue was full. ``late``: the events broke their source's promise and
-    took no part in detection.
+    took no part in detection. ``number``: that of the last event, among those of a durable sink;
+    0 of any other. ``again``: a client of the durable sink had them before.
     """
 
     batches: tuple[EventBatch, ...]
@@ -210,6 +224,8 @@ class Delivery(Struct, frozen=True, eq=False, gc=False):
     order: Int64s | None = None
     dropped: Sequence = 0
     late: bool = False
+    number: Sequence = 0
+    again: bool = False
 
     def __len__(self) -> int:
         return sum(map(len, self.batches))
@@ -257,6 +273,8 @@ FromClient: TypeAlias = (
     | ListRules
     | ShowRule
     | StatusRequest
+    | RemoveDurable
+    | Acknowledged
     | Credit
     | Heartbeat
     | Goodbye

@@ -67,5 +67,6 @@ class Code(enum.Enum):
     QUEUE_FULL = "queue-full"  # a sink that chose to be disconnected
     SILENT = "silent"  # nothing heard beyond the heartbeat timeout
     CLOSING = "closing"  # the broker stops
+    NO_STORE = "no-store"  # the broker keeps nothing, so that nothing there can be durable
     STORE_FULL = "store-full"  # the broker's store takes nothing more; later it may
     CONFLICT = "conflict"  # events whose id names another event of their source (tesla.md E1)

@@ -17,8 +17,9 @@ from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig
+from routing.delivery.durable import Durables
 from routing.delivery.sinks import Sink, Sinks
-from routing.delivery.subscriptions import fits
+from routing.delivery.subscriptions import Interest, fits
 from routing.effects import Effect, Log, Peer, Send
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
@@ -36,6 +37,7 @@ from routing.messages import (
     Publish,
     Rejected,
     Remove,
+    RemoveDurable,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -107,6 +109,7 @@ class Service:
         self._advertisements = Advertisements(config)
         self._deployments = Deployments(config)
         self._sinks = Sinks(config, self._deployments)
+        self._durables: Durables | None = None
         self._detection = self._make_detection(engine)
         self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
         self._overview = self._make_overview()
@@ -157,6 +160,7 @@ class Service:
             "parts": list(self._detection.parts),
             "memory": dict(self._detection.memory),
             "overruns": list(self._overruns),
+            "durable": [] if self._durables is None else list(self._durables.facts),
             "totals": {
                 **self._rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,
@@ -331,8 +335,7 @@ class Service:
     # --- sinks ---
 
     def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
-        schemas = self._advertisements.schemas
-        added = self._sinks.subscribe(link.peer, link.name, message, schemas)
+        added = self._subscribe(link, message)
         self._follow()
         if added.problem is not None:
             self._send(link.peer, SubscriptionPaused(added.number, added.problem))
@@ -342,6 +345,43 @@ class Service:
             "waits_for": self._missing_below(added.type_name),
         }
         self._confirm_subscription(link, Confirmed(message.request, detail))
+
+    def _subscribe(self, link: Link, message: Subscribe) -> Interest:
+        schemas = self._advertisements.schemas
+        if message.durable:
+            if self._durables is None:
+                reason = "this broker keeps nothing (--data): nothing there can be durable"
+                raise Refusal(Code.NO_STORE, reason)
+            return self._durables.subscribe(link.peer, message, schemas)
+        if self._durables is not None and self._durables.find(link.peer) is not None:
+            raise Refusal(Code.IN_USE, "this client is attached to a durable sink")
+        return self._sinks.subscribe(link.peer, link.name, message, schemas)
+
+    def _sink_of(self, peer: Peer) -> Sink | None:
+        """The sink at a link, or the durable one that its client is attached to."""
+        sink = self._sinks.find(peer)
+        return self._durables.find(peer) if sink is None and self._durables is not None else sink
+
+    def _leave(self, peer: Peer) -> None:
+        """A client has gone as a sink."""
+        self._sinks.remove(peer)
+        if self._durables is not None:
+            self._durables.detach(peer)
+
+    def _receive_acknowledged(self, link: Link, message: Acknowledged) -> None:
+        sink = None if self._durables is None else self._durables.find(link.peer)
+        if sink is None:
+            reason = "an acknowledgement from a client without a durable subscription"
+            raise ProtocolError(Code.PROTOCOL, reason)
+        sink.acknowledge(link.peer, message.sequence)
+
+    def _receive_remove_durable(self, link: Link, message: RemoveDurable) -> None:
+        if self._durables is None:
+            raise Refusal(Code.UNKNOWN, f"no durable sink is named {message.name!r}")
+        removed = self._durables.remove(message.name)
+        self._follow()
+        self._send(link.peer, Confirmed(message.request, {"queued": removed.queued}))
+        self._log("info", "durable sink removed", name=message.name, client=link.name)
 
     def _missing_below(self, name: str) -> list[str]:
         """The types that all rules which define a type wait for, since nobody has advertised them;
@@ -357,15 +397,18 @@ class Service:
         self._send(link.peer, answer)
 
     def _receive_unsubscribe(self, link: Link, message: Unsubscribe) -> None:
-        self._sinks.unsubscribe(link.peer, message.number)
+        if self._durables is not None and self._durables.find(link.peer) is not None:
+            self._durables.unsubscribe(link.peer, message.number)
+        else:
+            self._sinks.unsubscribe(link.peer, message.number)
         self._follow()
         self._send(link.peer, Confirmed(message.request))
 
     def _receive_credit(self, link: Link, message: Credit) -> None:
-        sink = self._sinks.find(link.peer)
+        sink = self._sink_of(link.peer)
         if sink is None:
             raise ProtocolError(Code.PROTOCOL, "credit from a client that has not subscribed")
-        sink.credit = min(sink.credit + message.events, CREDIT_MAX)
+        sink.grant(link.peer, message.events, CREDIT_MAX)
         self._sinks.touch(sink)
 
     def _check_interests(self) -> None:
@@ -483,7 +526,7 @@ class Service:
     def _send_due(self, sink: Sink) -> None:
         before = sink.delivered
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:
-            self._send(sink.peer, delivery)
+            self._send(sink.to, delivery)
         self._rates.delivered += sink.delivered - before
 
     def _deliver(self, sink: Sink) -> None:

@@ -27,6 +27,7 @@ from routing.messages import (
     Refused,
     Rejected,
     Remove,
+    RemoveDurable,
     Request,
     ShowRule,
     StatusRequest,
@@ -72,6 +73,8 @@ class _Delivered(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ordered: bool
     dropped: SequenceNumber
     late: bool
+    number: SequenceNumber
+    again: bool
 
 
 _unpack_advertised = msgspec.msgpack.Decoder(_Advertised).decode
@@ -108,7 +111,13 @@ def _encode_delivery(message: Delivery) -> Frames:
     order = message.order
     headers, body = encode_batches(message.batches, order)
     plain = _Delivered(
-        headers, message.subscriptions, order is not None, message.dropped, message.late
+        headers,
+        message.subscriptions,
+        order is not None,
+        message.dropped,
+        message.late,
+        message.number,
+        message.again,
     )
     return [_DELIVERY_PREFIX + pack(plain), body]
 
@@ -118,7 +127,8 @@ def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
     batches, order = decode_batches(plain.batches, body, plain.ordered)
     if len(plain.subscriptions) != len(batches):
         raise WireError(f"subscriptions for {len(plain.subscriptions)} of {len(batches)} batches")
-    return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late)
+    last = plain.number, plain.again
+    return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late, *last)
 
 
 CLIENT_CODECS: tuple[Codec, ...] = (
@@ -134,6 +144,7 @@ CLIENT_CODECS: tuple[Codec, ...] = (
     plain_codec(10, ListRules),
     plain_codec(11, ShowRule),
     plain_codec(12, StatusRequest),
+    plain_codec(13, RemoveDurable),
     plain_codec(16, Welcome),
     plain_codec(17, Confirmed),
     plain_codec(18, Refused),

@@ -48,6 +48,7 @@ class Sink:
     at_s: float | None = None
     for_s: float | None = None
     then: tuple[Then, ...] = ()
+    durable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ class Case:
             yield "" if sink.at_s is None else f"at_s = {sink.at_s}\n"
             yield "" if sink.for_s is None else f"for_s = {sink.for_s}\n"
             yield f"then = [{', '.join(map(_then, sink.then))}]\n" if sink.then else ""
+            yield "durable = true\n" if sink.durable else ""
         for number, change in enumerate(self.changes, 1):
             yield f"[[change]]\nat_s = {change.at_s}\nbroker = {_text(change.broker)}\n"
             yield f'rules = "change{number}.tesla"\n' if change.rules else ""

@@ -27,6 +27,8 @@ CHANGING, ENDING, REPLACING = 0.5, 0.5, 0.5
 another."""
 STOPPING = 0.5
 """The share of torn networks where brokers may stop and go on."""
+DURABLE = 0.7
+"""The share of sinks at brokers with stores that are durable."""
 STORING, CUT = 0.5, 0.15
 """The share of brokers that stop which are killed, and have a store; and of torn networks where all
 are at once."""
@@ -66,7 +68,7 @@ def torn(case: Case, random: Random) -> Case:
     replacing = made_replacing(ending, Random(f"{seed}/replacing"))
     visited = with_visitors(replacing, Random(f"{seed}/visitors"))
     cut = with_power_cut(visited, Random(f"{seed}/power"))
-    return with_sources_while_whole(cut)
+    return with_durables(with_sources_while_whole(cut), Random(f"{seed}/durables"))
 
 
 def made_torn(case: Case, random: Random) -> Case:
@@ -205,6 +207,22 @@ def with_power_cut(case: Case, random: Random) -> Case:
     fault = Fault("restart", at_s, for_s, random.choice(SYNC_S), brokers=case.brokers)
     others = (one for one in case.faults if one.kind not in FAILURES)
     return replace(case, changes=(), faults=(*others, fault))
+
+
+def with_durables(case: Case, random: Random) -> Case:
+    """The case, with some of the sinks durable whose brokers have stores, and that always want the
+    same.
+    """
+    kept = _failing(case, "restart")
+
+    def is_steady(sink: Sink) -> bool:
+        return sink.at_s is None and not sink.then and sink.broker in kept
+
+    sinks = (
+        replace(one, durable=True) if is_steady(one) and random.random() < DURABLE else one
+        for one in case.sinks
+    )
+    return replace(case, sinks=tuple(sinks))
 
 
 def made_changing(case: Case, random: Random) -> Case:

@@ -18,8 +18,9 @@ from typing import Any, ClassVar, get_args
 from matcher.model import TIME_MIN, EventBatch
 from routing import wire
 from routing.config import NodeConfig
+from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
-from routing.effects import Effect, Peer
+from routing.effects import Effect, Peer, Send
 from routing.errors import ProtocolError
 from routing.messages import (
     GATHERED,
@@ -109,13 +110,20 @@ class Broker(Node):
         assert not self._agreed.by_arrival, "by arrival nothing is kept"
         self._moment.now = now
         journal = Journal(
-            self.overlay.name,
+            self._context,
             self._agreed,
-            self._divided,
-            self._advertisements,
+            self._passing.deduplicator,
             lambda effect: self.emit(effect),
         )
-        take_over(stored, self._context, self._catalog_sync, self._published, journal)
+        self._durables = journal.durables
+        take_over(
+            stored,
+            self._context,
+            self._catalog_sync,
+            self._published,
+            self._passing.deduplicator,
+            journal,
+        )
         self._journal = self._divided.keeper = journal
 
     def stored(self, number: int, now: float) -> None:
@@ -132,6 +140,12 @@ class Broker(Node):
         if self._journal.problem is None:
             self._log("error", "the store takes nothing more", reason=problem)
         self._journal.problem = problem
+
+    def _when_kept(self, action: Callable[[], None]) -> None:
+        if self._journal is None:
+            action()
+        else:
+            self._journal.when_kept(action)
 
     def _make_detection(self, engine: Detector) -> DividedDetection:
         self._divided = DividedDetection(self.overlay.name, self._router, self._basis(engine))
@@ -161,6 +175,7 @@ class Broker(Node):
             check_interests=self._check_interests,
             follow=self._follow,
             settle=self._settle,
+            when_kept=self._when_kept,
             log=self._log,
         )
         return BrokerContext(
@@ -427,7 +442,8 @@ class Broker(Node):
         super()._deliver(sink)
         self._back_pressure.note_sink(sink)
         most = self._config.queue_events_max
-        if sink.when_full is WhenFull.BLOCK and sink.excess > most and self.overlay.neighbours:
+        is_excessive = sink.when_full is WhenFull.BLOCK and sink.excess > most
+        if is_excessive and self.overlay.neighbours and not isinstance(sink, DurableSink):
             reason = f"{most} events of sources at other brokers wait beyond the queue"
             self._expel(sink.peer, Code.QUEUE_FULL, reason)
 
@@ -480,7 +496,7 @@ class Broker(Node):
         if peer == ELSEWHERE:
             self._requests.note_answer(message)
         elif self._journal is not None and type(message) in PROMISES:
-            self._journal.hold(peer, message)
+            self._journal.when_kept(lambda: self.emit(Send(peer, message)))
         else:
             super()._send(peer, message)
 

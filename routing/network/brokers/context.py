@@ -51,6 +51,8 @@ class NodeCallbacks:
     """Rules have changed: what is held back may be due."""
     settle: Callable[[], None]
     """Do all that follows from what has come so far."""
+    when_kept: Callable[[Callable[[], None]], None]
+    """Do something once all that has changed so far would survive a restart."""
     log: Callable[..., None]
     """Tell the host something: level, text, and fields by name."""
 

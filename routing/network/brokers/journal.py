@@ -1,15 +1,19 @@
-"""Journal: what a broker asks its store to keep, and promises that wait until that is kept.
+"""Journal: what a broker asks its store to keep, and what waits until that is kept.
 
 Law 1: all that one input changes, or several that were taken in together, is asked for at once, as
-one ``effects.Store``. Messages that tell somebody that something is safe (``PROMISES``) leave when
-all is kept that they speak of; others do not wait. Temp 7 of s1 goes to the sinks at once; s1 hears
-that 7 has come when the store has it.
+one ``effects.Store``. What tells somebody that something is safe (``PROMISES``, and what surveys
+say) leaves when all is kept that it speaks of; the rest does not wait. Temp 7 of s1 goes to the
+sinks at once; s1 hears that 7 has come when the store has it.
 
 Law 2: the store may be behind by ``UNKEPT_MAX`` events: beyond that sources get no credit. A disk
 that takes nothing more is a store that falls behind; new sources are told that it is full.
 
 Law 3: the log is needed from the first event on that the replay buffer has; what lies before is
 trimmed, when a survey has let go of it.
+
+Law 4: what is queued for durable sinks is kept with what it was made from, and so is which events
+of other brokers have come for them: what is sent again after a restart is known. b1 has queued Temp
+9 of b3 for audit when it is killed; b3 sends 5 to 12 again: audit gets 10 to 12.
 """
 
 from __future__ import annotations
@@ -19,20 +23,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from matcher.model import EventBatch
 from matcher.single import Single
-from routing.effects import Peer, Send, Store
+from routing.delivery.durable import Durables, DurableSink, Numbered
+from routing.effects import Store
 from routing.errors import Refusal
-from routing.messages import Acknowledged, Code, Confirmed, Message
+from routing.messages import Acknowledged, Code, Confirmed
 from routing.network.brokers.agreed import Agreed
-from routing.network.evaluation.divided import DividedDetection, packed_parts
+from routing.network.brokers.context import BrokerContext
+from routing.network.evaluation.divided import packed_parts
+from routing.network.recovery.deduplicator import Deduplicator
 from routing.network.recovery.records import (
+    DURABLE,
+    IDS,
+    QUEUE,
     CatalogRecords,
     broker_record,
+    came_record,
+    durable_record,
+    ids_key,
+    ids_record,
+    queue_key,
+    queue_record,
     source_record,
     times_record,
 )
-from routing.serving.advertisements import Advertisements
 from routing.serving.sources import Source
-from routing.storage import Append, Change, Records, Trim
+from routing.storage import Append, Change, Delete, Records, Trim
+from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
 PROMISES = frozenset((Acknowledged, Confirmed))
 """Messages by which a client knows that something is safe (Law 1)."""
@@ -45,41 +61,48 @@ class Journal:
 
     def __init__(
         self,
-        name: str,
+        context: BrokerContext,
         agreed: Agreed,
-        detection: DividedDetection,
-        advertisements: Advertisements,
-        emit: Callable[[Store | Send], object],
+        deduplicator: Deduplicator,
+        emit: Callable[[Store], object],
     ) -> None:
-        self._name = name
+        self._context = context
         self._agreed = agreed
-        self._detection = detection
-        self._advertisements = advertisements
+        self._detection = context.detection
+        self._deduplicator = deduplicator
         self._emit = emit
+        self.problem: str | None = None
+        """Why the store takes nothing more; None while it does."""
         self._number = self._kept = 0
         """The last Store that was asked for, and the last that the store has kept."""
         self._unkept: deque[tuple[int, int]] = deque()
         """Numbers of those between, with how many events they have."""
-        self.unkept_events = 0
+        self._unkept_events = 0
+        self._actions: list[Callable[[], object]] = []
+        """To be done once all that this input changes is kept."""
+        self._waiting: deque[tuple[int, Callable[[], object]]] = deque()
+        """Those that wait for a Store of that number."""
+        self._is_new = True
         self._new: list[Sequence[EventBatch]] = []
         self._new_events = 0
         self._touched: dict[str, Source] = {}
-        self._promises: list[Send] = []
-        """Of this input."""
-        self._waiting: deque[tuple[int, Send]] = deque()
-        """Those that wait for a Store of that number."""
         self._catalog = CatalogRecords({})
         self._told_catalog = agreed.catalog
-        self._told_committed = detection.committed
+        self._told_committed = context.detection.committed
         self._position = self._trimmed = 0
         self._ends: deque[tuple[int, int]] = deque()
         """Positions of the log that are needed, and how many events the replay buffer had taken by
         the end of each."""
-        self.problem: str | None = None
-        """Why the store takes nothing more; None while it does."""
-        self._is_new = True
+        self._changed: dict[str, DurableSink] = {}
+        self.durables = Durables(context.sinks, self._note_durable)
+        """The durable sinks, which there are with a store alone."""
+        self._rows: dict[str, deque[tuple[int, int]]] = {}
+        """By name of a durable sink, the first and last numbers of its records."""
+        self._ids: deque[tuple[int, int]] = deque()
+        """Numbers of records of ids, with how many these have."""
+        self._kept_ids = 0
 
-    # --- what changes ---
+    # --- what was kept ---
 
     def recall(self, records: Records, position: int) -> None:
         """The store has these records, which the broker's tables were filled from, and a log that
@@ -96,6 +119,18 @@ class Journal:
         self._trimmed = self._trimmed or position - 1
         self._ends.append((position, self._detection.replay_buffer.place))
 
+    def recall_queue(self, name: str, rows: Iterable[tuple[int, int]]) -> None:
+        """The store has the queue of a durable sink, in records of these numbers."""
+        self._rows[name] = deque(rows)
+        self._deduplicator.watch()
+
+    def recall_ids(self, number: int, count: int) -> None:
+        """The store has so many ids in the record of this number."""
+        self._ids.append((number, count))
+        self._kept_ids += count
+
+    # --- what changes ---
+
     def append(self, batches: Sequence[EventBatch]) -> None:
         """Sources have published these events."""
         self._new.append(batches)
@@ -106,9 +141,13 @@ class Journal:
         if not source.home:
             self._touched[source.name] = source
 
-    def hold(self, peer: Peer, message: Message) -> None:
-        """Send a promise once what it speaks of is kept."""
-        self._promises.append(Send(peer, message))
+    def _note_durable(self, sink: DurableSink) -> None:
+        self._changed[sink.name] = sink
+        self._deduplicator.watch()
+
+    def when_kept(self, action: Callable[[], object]) -> None:
+        """Do this once all that has changed by the end of this input is kept."""
+        self._actions.append(action)
 
     # --- what is asked for ---
 
@@ -118,25 +157,25 @@ class Journal:
         if changes:
             self._number += 1
             self._unkept.append((self._number, self._new_events))
-            self.unkept_events += self._new_events
+            self._unkept_events += self._new_events
             self._new_events = 0
             self._emit(Store(self._number, changes))
-        promises, self._promises = self._promises, []
-        for promise in promises:
+        actions, self._actions = self._actions, []
+        for action in actions:
             if self._number > self._kept:
-                self._waiting.append((self._number, promise))
+                self._waiting.append((self._number, action))
             else:
-                self._emit(promise)
+                action()
 
     def _changes(self) -> Iterator[Change]:
         if self._is_new:
             self._is_new = False
-            yield broker_record(self._name)
+            yield broker_record(self._context.name)
         if self._new:
             yield from self._appended()
         if self._touched:
             touched, self._touched = self._touched, {}
-            schemas = self._advertisements.schemas
+            schemas = self._context.advertisements.schemas
             for source in touched.values():
                 yield source_record(source, schemas)
         if self._agreed.catalog is not self._told_catalog:
@@ -144,6 +183,12 @@ class Journal:
             yield from self._catalog.follow(self._told_catalog)
         if self._detection.committed is not self._told_committed:
             yield from self._committed()
+        if self._changed:
+            changed, self._changed = self._changed, {}
+            for sink in changed.values():
+                yield from self._durable(sink)
+        if self._deduplicator.changed is not None:
+            yield from self._came()
 
     def _appended(self) -> Iterator[Append]:
         new, self._new = self._new, []
@@ -160,24 +205,57 @@ class Journal:
         first = self._detection.replay_buffer.first
         while self._ends and self._ends[0][1] <= first:
             self._trimmed = self._ends.popleft()[0]
-        known = ((one.schema.name, one.front) for one in self._advertisements)
+        known = ((one.schema.name, one.front) for one in self._context.advertisements)
         yield times_record("types", {name: front for name, front in known if front is not None})
         yield Trim(self._trimmed + 1)
+        for sink in self.durables:  # rules that find nothing have come further, too
+            self._changed[sink.name] = sink
+
+    def _durable(self, sink: DurableSink) -> Iterator[Change]:
+        rows = self._rows.setdefault(sink.name, deque())
+        if sink.name not in (one.name for one in self.durables):  # it was removed
+            yield Delete(DURABLE, sink.name)
+            yield from (Delete(QUEUE, queue_key(sink.name, first)) for first, _ in rows)
+            del self._rows[sink.name]
+            return
+        yield durable_record(sink, sink.complete_to(self._detection.due_mark))
+        for parcels in _alike(sink.take_new()):
+            first, last = parcels[0].first, parcels[-1].last
+            rows.append((first, last))
+            yield queue_record(sink.name, first, parcels)
+        while rows and rows[0][1] <= sink.acknowledged:
+            yield Delete(QUEUE, queue_key(sink.name, rows.popleft()[0]))
+
+    def _came(self) -> Iterator[Change]:
+        """Which events have come for durable sinks (Law 4)."""
+        for name, number in self._deduplicator.take_numbers().items():
+            yield came_record(name, number)
+        ids = self._deduplicator.take_ids()
+        if not ids:
+            return
+        count = sum(len(texts) for _, texts in ids)
+        number = self._ids[-1][0] + 1 if self._ids else 0
+        self.recall_ids(number, count)
+        yield ids_record(number, ids)
+        while self._kept_ids - self._ids[0][1] > self._deduplicator.ids_max:
+            old, gone = self._ids.popleft()
+            self._kept_ids -= gone
+            yield Delete(IDS, ids_key(old))
 
     # --- what is kept ---
 
     def stored(self, number: int) -> None:
-        """The store has kept all up to this number; what has waited for it leaves."""
+        """The store has kept all up to this number; what has waited for it is done."""
         self._kept, self.problem = number, None
         while self._unkept and self._unkept[0][0] <= number:
-            self.unkept_events -= self._unkept.popleft()[1]
+            self._unkept_events -= self._unkept.popleft()[1]
         while self._waiting and self._waiting[0][0] <= number:
-            self._emit(self._waiting.popleft()[1])
+            self._waiting.popleft()[1]()
 
     @property
     def is_behind(self) -> bool:
         """Whether sources are to wait for the store (Law 2)."""
-        return self.unkept_events > UNKEPT_MAX or self.problem is not None
+        return self._unkept_events > UNKEPT_MAX or self.problem is not None
 
     def check_room(self) -> None:
         """Refusal while the store takes nothing more."""
@@ -192,3 +270,20 @@ def _by_source(batches: Sequence[EventBatch]) -> Iterable[Sequence[EventBatch]]:
         name = batch.row.source if isinstance(batch, Single) else batch.ids.source.values[0]
         found.setdefault(name, []).append(batch)
     return found.values()
+
+
+def _alike(parcels: Sequence[Numbered]) -> Iterator[Sequence[Numbered]]:
+    """Parcels in runs that one record holds: as long as a message may be, late ones apart."""
+    run: list[Numbered] = []
+    batches = size = 0
+    for parcel in parcels:
+        own = extent_of(parcel.batches)
+        is_full = size + own > EXTENT_MAX or batches + len(parcel.batches) > BATCHES_AT_ONCE
+        if run and (parcel.late != run[0].late or is_full):
+            yield run
+            run, batches, size = [], 0, 0
+        run.append(parcel)
+        batches += len(parcel.batches)
+        size += own
+    if run:
+        yield run

@@ -34,22 +34,22 @@ class Passing:
         self._detection = context.detection
         self._agreed = agreed
         self._registry = registry
-        self._deduplicator = Deduplicator(context.config.repeat_ids_max, context.config.sources_max)
+        self.deduplicator = Deduplicator(context.config.repeat_ids_max, context.config.sources_max)
 
     def configure(self, repeat_ids_max: int) -> None:
         """Remember so many ids from now on."""
-        self._deduplicator.ids_max = repeat_ids_max
+        self.deduplicator.ids_max = repeat_ids_max
 
     @property
     def remembered(self) -> int:
         """How many ids of events are remembered."""
-        return self._deduplicator.remembered
+        return self.deduplicator.remembered
 
     # --- what comes ---
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         """Events that this broker has not seen before."""
-        return self._deduplicator.news(batches)
+        return self.deduplicator.news(batches)
 
     def hear_flow(self, neighbour: str, flow: Flow) -> None:
         """Events, ends of sources and marks have come along the tree."""
@@ -80,13 +80,13 @@ class Passing:
         return self._detection.is_at_work and neighbour in self._router.partners
 
     def _pass_published(self, batches: tuple[EventBatch, ...], sender: str) -> None:
-        order, news = in_sequence(batches), self._deduplicator.news(batches)
+        order, news = in_sequence(batches), self.deduplicator.news(batches)
         self._context.sinks.offer(news, order if news is batches else in_sequence(news))
         self._router.route_down(batches, order, sender)
 
     def begin_anew(self) -> None:
         """All that brokers keep is sent once more."""
-        self._deduplicator.begin_anew()
+        self.deduplicator.begin_anew()
 
     # --- what goes ---
 

@@ -13,16 +13,22 @@ from __future__ import annotations
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.journal import Journal
+from routing.network.recovery.deduplicator import Deduplicator
+from routing.network.recovery.dues import least
 from routing.network.recovery.records import (
     SourceRecord,
+    came_in,
     catalog_in,
+    durables_in,
+    ids_in,
     owner_of,
+    queues_in,
     sources_in,
     times_in,
 )
 from routing.serving.published import PublishedIds
 from routing.serving.sources import FAR, Source, SourceState
-from routing.storage import Stored
+from routing.storage import Records, Stored
 from routing.wire.schemas import event_type_of
 
 
@@ -31,6 +37,7 @@ def take_over(
     context: BrokerContext,
     catalog_sync: CatalogSync,
     published: PublishedIds,
+    deduplicator: Deduplicator,
     journal: Journal,
 ) -> None:
     """Take what was kept into a broker's tables. ValueError for what another broker has kept."""
@@ -51,6 +58,7 @@ def take_over(
         if known is not None:
             known.has_come_to(front)
     journal.recall(records, stored.position)
+    _recall_durables(records, context, deduplicator, journal)
 
 
 def _recall_source(context: BrokerContext, name: str, record: SourceRecord) -> None:
@@ -87,3 +95,25 @@ def _recall_log(
         fitting = [one for one in batches if schemas.get(one.type.name) == one.type]
         context.detection.push(fitting, FAR)
         journal.recall_entry(position)
+
+
+def _recall_durables(
+    records: Records, context: BrokerContext, deduplicator: Deduplicator, journal: Journal
+) -> None:
+    """The durable sinks with their queues; the rules that they want are due from where these are
+    complete.
+    """
+    queues, schemas = queues_in(records), context.advertisements.schemas
+    for name, record in durables_in(records).items():
+        sink = journal.durables.recall(
+            name, record.when_full, record.limit, record.filters, schemas
+        )
+        queue = queues.get(name, ())
+        sink.recall(queue, record.last, record.acknowledged, record.complete)
+        journal.recall_queue(name, [(one.first, one.last) for one in queue])
+    marks = least([(one.rule.name, sink.floor) for one in sink.rules] for sink in journal.durables)
+    context.detection.recall_marks(marks)
+    ids = ids_in(records)
+    deduplicator.recall(came_in(records), (one for _, some in ids for one in some))
+    for number, some in ids:
+        journal.recall_ids(number, sum(len(texts) for _, texts in some))

@@ -96,7 +96,17 @@ class Surveying:
         )
         if self._measuring is not None:
             own = self._measuring.added_to(own)
-        self._gathering.ask(survey, lambda reports: self._conclude(combined(own, reports)))
+        self._gathering.ask(survey, lambda reports: self._conclude_kept(combined(own, reports)))
+
+    def _conclude_kept(self, report: Report) -> None:
+        """Conclude once this broker would know after a restart what its part of the report says."""
+        epoch = self._router.epoch
+
+        def conclude() -> None:
+            if self._router.epoch == epoch and self._detection.is_at_work:
+                self._conclude(report)
+
+        self._context.callbacks.when_kept(conclude)
 
     def _conclude(self, report: Report) -> None:
         """All below have answered."""

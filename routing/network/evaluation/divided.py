@@ -278,6 +278,12 @@ class DividedDetection(Evaluator):
         still_open = [promises[name] for name in needs if name in promises]
         return min(still_open) if still_open else self.changes.beyond(needs)
 
+    def recall_marks(self, marks: Mapping[str, int]) -> None:
+        """Have these rules' composite events up to there, as before a restart."""
+        self._routed = frozenset(marks)
+        for name, mark in marks.items():
+            self._router.reach(name, mark)
+
     def count_on(self, names: Iterable[str]) -> None:
         """Count on these rules' composite events, from where they have come to."""
         self._router.count_on(names, self.committed)

@@ -15,7 +15,7 @@ from b2, which failed; a part sends it again at b3: it is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class Deduplicator:
         """As they were when everything began to be sent again."""
         self._ids = _Ids()
         self.ids_max = ids_max
+        self.changed: set[str] | None = None
+        """Sources of which events have come since somebody looked; None: nobody does."""
 
     @property
     def remembered(self) -> int:
@@ -45,6 +47,27 @@ class Deduplicator:
     def sources(self) -> int:
         """Of how many sources numbers are remembered (Law 1)."""
         return len(self._older.keys() | self._latest.keys())
+
+    def watch(self) -> None:
+        """From now on note what comes, for it to be kept."""
+        if self.changed is None:
+            self.changed, self._ids.new = set(), []
+
+    def take_numbers(self) -> Mapping[str, int]:
+        """The greatest numbers of sources, where these are others than at the last call."""
+        changed, self.changed = self.changed or set(), set()
+        return {name: self._latest.get(name, self._older.get(name, 0)) for name in sorted(changed)}
+
+    def take_ids(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """The ids that have come since the last call, by source."""
+        new, self._ids.new = self._ids.new or [], []
+        return new
+
+    def recall(self, numbers: Mapping[str, int], ids: Iterable[tuple[str, Sequence[str]]]) -> None:
+        """Know what had come before a restart."""
+        self._latest.update(numbers)
+        for source, texts in ids:
+            self._ids.recall(source, texts)
 
     def begin_anew(self) -> None:
         """From now on what has come may come again."""
@@ -86,6 +109,8 @@ class Deduplicator:
             if len(self._latest) >= self._names_max:
                 self._older, self._latest = self._latest, {}
         self._latest[name] = max(number, before)
+        if self.changed is not None:
+            self.changed.add(name)
 
     def _unknown(self, batch: EventBatch) -> AnyArray | None:
         """The places of numbered events that are new; None: of all."""
@@ -108,6 +133,8 @@ class _Ids:
         self._young: dict[str, set[str]] = {}
         self._old: dict[str, set[str]] = {}
         self._count = 0  # of the young ones
+        self.new: list[tuple[str, Sequence[str]]] | None = None
+        """Ids that are new since somebody looked; None: nobody does."""
 
     @property
     def remembered(self) -> int:
@@ -134,6 +161,8 @@ class _Ids:
         if len(distinct) == len(texts) and young.isdisjoint(distinct) and old.isdisjoint(distinct):
             young |= distinct
             self._count += len(distinct)
+            if self.new is not None:
+                self.new.append((source, texts))
             return None
         new = []
         for place, text in enumerate(texts):
@@ -141,7 +170,16 @@ class _Ids:
                 young.add(text)
                 new.append(place)
         self._count += len(young) - before
+        if self.new is not None and new:
+            self.new.append((source, [texts[place] for place in new]))
         return np.array(new, np.int64)
+
+    def recall(self, source: str, texts: Sequence[str]) -> None:
+        """Remember these, which had come before."""
+        young = self._young.setdefault(source, set())
+        before = len(young)
+        young.update(texts)
+        self._count += len(young) - before
 
     def turn(self, ids_max: int) -> None:
         """Let the older go when the younger have become many."""

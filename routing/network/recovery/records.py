@@ -14,6 +14,10 @@ kind           key                value
 ``rule``       its id             place among the rules, RuleFacts
 ``catalog``    "rest"             versions of ended rules, homes, closed brokers
 ``committed``  "rules", "types"   times up to which nobody needs anything; greatest event times
+``durable``    its name           DurableRecord
+``queue``      "name/number"      events from that number on, as the frames of a Delivery
+``came``       a source's name    the number of its last event that came for durable sinks
+``ids``        a number           sources with ids of events that came for durable sinks
 =============  =================  ==========================================================
 """
 
@@ -26,14 +30,18 @@ import msgspec
 from msgspec import Struct
 
 from matcher.model import EventType
-from routing.messages import Catalog, RuleFacts
+from routing.delivery.durable import DurableSink, Numbered
+from routing.delivery.parcel import Parcel, join
+from routing.messages import Catalog, Delivery, RuleFacts, WhenFull
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
+from routing.wire import decode, encode
 from routing.wire.schemas import event_type_of, flat_schema
 
 BROKER, SOURCE, TYPE, RULE = "broker", "source", "type", "rule"
 CATALOG, COMMITTED = "catalog", "committed"
-KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED)
+DURABLE, QUEUE, CAME, IDS = "durable", "queue", "came", "ids"
+KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED, DURABLE, QUEUE, CAME, IDS)
 
 Flat = tuple[str, ...]
 Times = Mapping[str, int]
@@ -51,6 +59,19 @@ class SourceRecord(Struct, array_like=True, frozen=True):
     closed_by: str
     replays: bool
     types: tuple[tuple[Flat, int], ...] = ()
+
+
+class DurableRecord(Struct, array_like=True, frozen=True):
+    """A durable sink. ``last`` and ``acknowledged``: numbers of events; ``complete``: the time up
+    to which all composite events are queued.
+    """
+
+    when_full: WhenFull
+    limit: int
+    filters: tuple[tuple[int, str], ...]
+    last: int
+    acknowledged: int
+    complete: int
 
 
 class _Rest(Struct, array_like=True, frozen=True):
@@ -77,6 +98,38 @@ def broker_record(name: str) -> Put:
 def times_record(key: str, times: Times) -> Put:
     """A record of times by name."""
     return Put(COMMITTED, key, _pack(dict(times)))
+
+
+def durable_record(sink: DurableSink, complete: int) -> Put:
+    """The record of a durable sink."""
+    filters = tuple(sink.filters)
+    said = sink.when_full, sink.limit, filters, sink.last, sink.acknowledged, complete
+    return Put(DURABLE, sink.name, _pack(DurableRecord(*said)))
+
+
+def queue_record(name: str, first: int, parcels: Sequence[Numbered]) -> Put:
+    """The record of events that a durable sink was given together."""
+    return Put(QUEUE, queue_key(name, first), _pack(encode(join(parcels).delivery)))
+
+
+def queue_key(name: str, first: int) -> str:
+    """The key of events from that number on."""
+    return f"{name}/{first:020d}"
+
+
+def came_record(source: str, number: int) -> Put:
+    """The record of the last event of a source that came."""
+    return Put(CAME, source, _pack(number))
+
+
+def ids_record(number: int, ids: Sequence[tuple[str, Sequence[str]]]) -> Put:
+    """The record of ids that came, by source."""
+    return Put(IDS, ids_key(number), _pack(ids))
+
+
+def ids_key(number: int) -> str:
+    """The key of the ids of that number."""
+    return f"{number:020d}"
 
 
 class CatalogRecords:
@@ -163,6 +216,34 @@ def _rules_in(records: Records) -> Mapping[str, tuple[int, RuleFacts]]:
 def times_in(records: Records, key: str) -> Times:
     """Times by name."""
     return _decoded(records, COMMITTED, dict[str, int]).get(key, {})
+
+
+def durables_in(records: Records) -> Mapping[str, DurableRecord]:
+    """The durable sinks, by name."""
+    return _decoded(records, DURABLE, DurableRecord)
+
+
+def queues_in(records: Records) -> Mapping[str, Sequence[Numbered]]:
+    """The events that durable sinks were given, by name, in the order of their numbers."""
+    found: dict[str, list[Numbered]] = {}
+    for key, frames in sorted(_decoded(records, QUEUE, tuple[bytes, ...]).items()):
+        name, _, first = key.rpartition("/")
+        delivery = decode(frames)
+        assert isinstance(delivery, Delivery)
+        parcel = Parcel(delivery, len(delivery))
+        found.setdefault(name, []).append(Numbered.from_(parcel, int(first)))
+    return found
+
+
+def came_in(records: Records) -> Mapping[str, int]:
+    """The numbers of the last events that came, by source."""
+    return _decoded(records, CAME, int)
+
+
+def ids_in(records: Records) -> Sequence[tuple[int, Sequence[tuple[str, Sequence[str]]]]]:
+    """The ids that came, each with the number of its record, in order."""
+    found = _decoded(records, IDS, list[tuple[str, list[str]]])
+    return [(int(key), found[key]) for key in sorted(found)]
 
 
 def owner_of(records: Records) -> str | None:
