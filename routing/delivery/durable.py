@@ -70,8 +70,8 @@ class Numbered(Parcel, frozen=True, eq=False, gc=False):
 
 @dataclass(slots=True, eq=False)
 class Attachment:
-    """A client of a durable sink: its credit, what it has not acknowledged, and its own numbers of
-    the subscriptions.
+    """A client of a durable sink: its credit, what it has not acknowledged, and by its own numbers
+    the sink's numbers of the subscriptions.
     """
 
     peer: Peer
@@ -301,20 +301,24 @@ class Durables:
             added = self._all.add(sink, number, message.filter, schemas, again=message.again)
             self._changed(sink)
         self._sinks[sink.name] = self._attached[peer] = sink
-        sink.attach(peer).numbers[added.number] = message.number
+        numbers = sink.attach(peer).numbers
+        if message.number in numbers:
+            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
+        numbers[message.number] = added.number
         self._all.touch(sink)
         return replace(added, number=message.number)
 
     def unsubscribe(self, peer: Peer, number: int) -> None:
-        """End a subscription of the sink that a client is attached to; Refusal for none."""
+        """End a subscription of the sink that a client is attached to, unless it, or another one,
+        has the same by another number; Refusal for none.
+        """
         sink = self._attached[peer]
-        numbers = sink.attached[peer].numbers
-        own = next((one for one, told in numbers.items() if told == number), None)
+        own = sink.attached[peer].numbers.pop(number, None)
         if own is None:
             raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
-        del numbers[own]
-        self._all.unsubscribe(sink.peer, own)
-        self._changed(sink)
+        if all(own not in one.numbers.values() for one in sink.attached.values()):
+            self._all.unsubscribe(sink.peer, own)
+            self._changed(sink)
 
     def detach(self, peer: Peer) -> None:
         """A client has gone."""
@@ -374,9 +378,9 @@ def _first(parcel: Parcel) -> int:
 
 def _told_to(attachment: Attachment, delivery: Delivery, taken: Sequence[Numbered]) -> Delivery:
     """A delivery as a client is to see it: by its own numbers of the subscriptions."""
-    own = attachment.numbers
+    own = attachment.numbers.items()
     numbers: tuple[SubscriptionNumbers, ...] = tuple(
-        tuple(own[one] for one in each if one in own) for each in delivery.subscriptions
+        tuple(told for told, one in own if one in each) for each in delivery.subscriptions
     )
     last, again = taken[-1].last, taken[0].again
     return structs.replace(delivery, subscriptions=numbers, number=last, again=again)
