@@ -43,6 +43,7 @@ COMMANDS = (
     "pub",
     "sub",
     "rule",
+    "durable",
     "status",
     "top",
     "keys",

@@ -49,7 +49,10 @@ def command(
         str, typer.Option("--time", metavar="rfc3339|seconds", help="How times are printed.")
     ] = "rfc3339",
     durable: Annotated[
-        str | None, typer.Option("--durable", metavar="NAME", help="Comes later.")
+        str | None,
+        typer.Option(
+            "--durable", metavar="NAME", help="Go on where the last of that name had come to."
+        ),
     ] = None,
     *,
     broker: Address,
@@ -60,10 +63,11 @@ def command(
     Until it is interrupted, N have come, the time is over, or its reader has gone. '*' is all
     events of all types. When the broker's queue for this command is full, sources wait (block), the
     oldest events are dropped and counted on standard error (drop-oldest), or it is sent away
-    (disconnect).
+    (disconnect). With --durable the broker, which needs a store, keeps what comes while this
+    command does not run, and what it has not printed.
     """
     from broker import Subscriber
-    from broker.cli.outcome import UsageError, counted, duration_of, one_of
+    from broker.cli.outcome import counted, duration_of, one_of
     from broker.cli.streams import closing_with_reader
     from broker.client.sink import places
     from broker.log import start_logging
@@ -72,8 +76,6 @@ def command(
     one_of("--when-full", when_full, ("block", "drop-oldest", "disconnect"))
     one_of("--cause", cause, ("ids", "full"))
     one_of("--time", time, ("rfc3339", "seconds"))
-    if durable is not None:
-        raise UsageError("sub --durable comes later")
     seconds = None if lasting is None else duration_of("--for", lasting)
     start_logging("warning")
     wanted, dropped = count, 0
@@ -83,6 +85,9 @@ def command(
             *filters,
             when_full=when_full,  # type: ignore[arg-type]
             queue=queue,
+            name=durable or "",
+            durable=durable is not None,
+            acks="explicit",
             connect_timeout_s=connect_timeout_s,
         ) as subscriber,
         closing_with_reader(subscriber.close),
@@ -100,6 +105,8 @@ def command(
             )
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
+            if durable is not None:
+                subscriber.acknowledge(delivery.number - len(delivery) + len(order))
             if subscriber.dropped > dropped:
                 dropped = subscriber.dropped
                 print(f"rexmq: {counted(dropped, 'event')} dropped so far", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -84,6 +85,16 @@ class RuleManager(Scoped):
         """One rule, with its canonical ``text``."""
         return self._ask(lambda: self._session.show_rule(name))
 
+    def durables(self) -> builtins.list[Mapping[str, Any]]:
+        """The durable subscriptions at this broker: name, filters, clients, and how many events
+        wait, were given and not acknowledged, and were dropped.
+        """
+        return [*self.status()["durable"]]
+
+    def remove_durable(self, name: str) -> Mapping[str, Any]:
+        """Remove a durable subscription that no client uses, with what waits for it."""
+        return self._ask(lambda: self._session.remove_durable(name))
+
     def status(self) -> Mapping[str, Any]:
         """The broker's status: plain data (protocol.md section 7)."""
         return self._ask(self._session.status)
@@ -156,6 +167,14 @@ class AsyncRuleManager(AsyncScoped):
     async def show(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.show``."""
         return await self._ask(lambda: self._session.show_rule(name))
+
+    async def durables(self) -> builtins.list[Mapping[str, Any]]:
+        """See ``RuleManager.durables``."""
+        return [*(await self.status())["durable"]]
+
+    async def remove_durable(self, name: str) -> Mapping[str, Any]:
+        """See ``RuleManager.remove_durable``."""
+        return await self._ask(lambda: self._session.remove_durable(name))
 
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""

@@ -22,6 +22,7 @@ from routing.config import SessionConfig
 from routing.messages import Delivery, WhenFull
 from routing.session import Lost, Result
 
+DurableAcks: TypeAlias = Literal["auto", "explicit"]
 WhenFullName: TypeAlias = Literal["block", "drop-oldest", "disconnect"]
 
 
@@ -29,8 +30,16 @@ class Sink:
     """The half of a subscriber that never waits."""
 
     def __init__(
-        self, address: Address, config: SessionConfig, when_full: str, queue_events: int
+        self,
+        address: Address,
+        config: SessionConfig,
+        when_full: str,
+        queue_events: int,
+        durable: str = "",
+        acks: str = "auto",
     ) -> None:
+        if acks not in get_args(DurableAcks):
+            raise ValueError(f"acks is 'auto' or 'explicit', not {acks!r}")
         if when_full not in get_args(WhenFullName):
             expected = ", ".join(get_args(WhenFullName))
             raise ValueError(f"when_full is one of {expected}, not {when_full!r}")
@@ -45,12 +54,17 @@ class Sink:
         """By subscription, the types that nobody published, when it began, and its rules need."""
         self._when_full = WhenFull(when_full)
         self._queue_events = queue_events
+        self.position = 0
+        """The number of the last event that was given, of a durable sink's."""
+        self._durable = durable
+        self._is_auto = bool(durable) and acks == "auto"
         self._rows: Iterator[Event] = iter(())
         self._numbers: dict[int, int] = {}
 
     def subscribe(self, text: str) -> int:
         """Ask for events; gives the request's number."""
-        request, number = self.session.subscribe(text, self._when_full, self._queue_events)
+        bounds = self._when_full, self._queue_events
+        request, number = self.session.subscribe(text, *bounds, self._durable)
         self._numbers[request] = number
         return request
 
@@ -76,17 +90,33 @@ class Sink:
 
     def take_delivery(self) -> Delivery:
         """The next delivery; the broker may send as many events more."""
+        self.acknowledge_given()
         delivery = self.deliveries.popleft()
         self.session.consume(len(delivery))
+        self.position = delivery.number
         return delivery
 
     def next_event(self) -> Event | None:
         """The next event of the delivery at hand, or None when it is used up."""
-        return next(self._rows, None)
+        event = next(self._rows, None)
+        if event is not None:
+            self.position += 1
+        return event
 
     def open_delivery(self) -> None:
         """Take the next delivery and let ``next_event`` give its events."""
-        self._rows = rows(self.take_delivery())
+        delivery = self.take_delivery()
+        self._rows = rows(delivery)
+        self.position -= len(delivery)
+
+    def acknowledge_given(self) -> None:
+        """What was given before is dealt with, unless the application says so itself."""
+        if self._is_auto:
+            self.session.acknowledge(self.position)
+
+    def acknowledge(self, position: int | None) -> None:
+        """The application has dealt with all up to that number (None: that it was given)."""
+        self.session.acknowledge(self.position if position is None else position)
 
     def _take(self, result: Result) -> None:
         if isinstance(result, Delivery):

@@ -10,7 +10,7 @@ from typing import Self
 from broker.client.address import Address, address_of
 from broker.client.looped import Looped
 from broker.client.scope import AsyncScoped, Scoped, until_closed, until_closed_async
-from broker.client.sink import Sink, WhenFullName
+from broker.client.sink import DurableAcks, Sink, WhenFullName
 from broker.client.threaded import Threaded
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.model import Event
@@ -23,14 +23,24 @@ TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 
 
-def _sink(address: Address, name: str, when_full: str, queue: int, credit: int) -> Sink:
+def _sink(
+    address: Address,
+    name: str,
+    when_full: str,
+    queue: int,
+    credit: int,
+    durable: bool,
+    acks: str,
+) -> Sink:
+    if durable and not name:
+        raise ValueError("a durable subscriber needs a name, by which it is found again")
     config = SessionConfig(
-        name=name,
+        name="" if durable else name,  # clients may share a durable sink
         instance=random.getrandbits(63),
         delivery_credit=credit,
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
-    return Sink(address, config, when_full, queue)
+    return Sink(address, config, when_full, queue, name if durable else "", acks)
 
 
 class Subscriber(Scoped):
@@ -43,6 +53,11 @@ class Subscriber(Scoped):
     ``queue`` events wait at the broker, and ``credit`` more here and on the way. When they are
     full, ``when_full`` is: ``"block"``, the sources wait, ``"drop-oldest"``, counted in
     ``dropped``, or ``"disconnect"``.
+
+    ``durable=True``: its broker, which needs a store, keeps for ``name`` whatever has not been
+    acknowledged, over restarts of both (docs/durability.md); subscribers of one name share the
+    events. With ``acks="auto"`` an event counts as dealt with when the next one (or delivery) is
+    asked for, or the subscriber is closed; with ``"explicit"`` when ``acknowledge`` says so.
 
     ``key`` and ``server_key`` are those of ``Publisher``.
 
@@ -64,12 +79,15 @@ class Subscriber(Scoped):
         when_full: WhenFullName = "block",
         queue: int = QUEUE_EVENTS,
         credit: int = CREDIT_EVENTS,
+        durable: bool = False,
+        acks: DurableAcks = "auto",
         key: str | Path | None = None,
         server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        self._sink = _sink(address_of(endpoint, key, server_key), name, when_full, queue, credit)
+        address = address_of(endpoint, key, server_key)
+        self._sink = _sink(address, name, when_full, queue, credit, durable, acks)
         self._timeout_s = timeout_s
         self._driver = Threaded(self._sink.connection)
         self._driver.open(connect_timeout_s)
@@ -113,6 +131,24 @@ class Subscriber(Scoped):
         with self._driver:
             self._await_delivery(timeout_s)
             return self._sink.take_delivery()
+
+    def acknowledge(self, position: int | None = None) -> None:
+        """Say that all events of a durable subscription up to a ``position`` are dealt with; None:
+        all that were given.
+        """
+        with self._driver:
+            self._sink.acknowledge(position)
+
+    @property
+    def position(self) -> int:
+        """The number of the last event that was given, of a durable subscription."""
+        return self._sink.position
+
+    def close(self) -> None:
+        """End it; a durable subscription goes on at the broker."""
+        with self._driver:
+            self._sink.acknowledge_given()
+        super().close()
 
     @property
     def dropped(self) -> int:
@@ -175,12 +211,15 @@ class AsyncSubscriber(AsyncScoped):
         when_full: WhenFullName = "block",
         queue: int = QUEUE_EVENTS,
         credit: int = CREDIT_EVENTS,
+        durable: bool = False,
+        acks: DurableAcks = "auto",
         key: str | Path | None = None,
         server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        self._sink = _sink(address_of(endpoint, key, server_key), name, when_full, queue, credit)
+        address = address_of(endpoint, key, server_key)
+        self._sink = _sink(address, name, when_full, queue, credit, durable, acks)
         self._filters = filters
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
@@ -227,6 +266,22 @@ class AsyncSubscriber(AsyncScoped):
         await self._await_delivery(timeout_s)
         with self._driver:
             return self._sink.take_delivery()
+
+    def acknowledge(self, position: int | None = None) -> None:
+        """See ``Subscriber.acknowledge``."""
+        with self._driver:
+            self._sink.acknowledge(position)
+
+    async def close(self) -> None:
+        """See ``Subscriber.close``."""
+        with self._driver:
+            self._sink.acknowledge_given()
+        await super().close()
+
+    @property
+    def position(self) -> int:
+        """See ``Subscriber.position``."""
+        return self._sink.position
 
     @property
     def dropped(self) -> int:

@@ -284,6 +284,8 @@ class Durables:
         attached = self._attached.get(peer)
         if attached is not None and attached.name != message.durable:
             raise Refusal(Code.IN_USE, f"this client is already attached to {attached.name!r}")
+        if attached is not None and message.number in attached.attached[peer].numbers:
+            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
         if self._all.find(peer) is not None:
             raise Refusal(Code.IN_USE, "this client has subscriptions that end with its link")
         if message.when_full is WhenFull.DISCONNECT:
@@ -301,10 +303,7 @@ class Durables:
             added = self._all.add(sink, number, message.filter, schemas, again=message.again)
             self._changed(sink)
         self._sinks[sink.name] = self._attached[peer] = sink
-        numbers = sink.attach(peer).numbers
-        if message.number in numbers:
-            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
-        numbers[message.number] = added.number
+        sink.attach(peer).numbers[message.number] = added.number
         self._all.touch(sink)
         return replace(added, number=message.number)
 

@@ -1,0 +1,85 @@
+"""List, show and remove the durable subscriptions of a broker."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from broker.client.address import Address
+
+EXAMPLE = "rexmq durable list"
+COLUMNS = ("name", "clients", "queued", "given", "acknowledged", "last", "dropped")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The durable subscription's name.")]
+
+
+@takes_broker
+def list_durables(
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON line each.")] = False,
+    *,
+    broker: Address,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """List the durable subscriptions: their clients, and how many events wait or were dropped."""
+    from broker.cli.table import table
+
+    found = _durables(broker, connect_timeout_s)
+    if as_json:
+        for one in found:
+            print(json.dumps(one))
+        return
+    print(table(found, COLUMNS))
+
+
+@takes_broker
+def show(
+    name: Name,
+    *,
+    broker: Address,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Print one durable subscription, with its filters, as JSON."""
+    from broker.errors import RefusedError
+
+    found = [one for one in _durables(broker, connect_timeout_s) if one["name"] == name]
+    if not found:
+        raise RefusedError(f"no durable sink is named {name!r}", "unknown")
+    print(json.dumps(found[0], indent=2))
+
+
+@takes_broker
+def remove(
+    name: Name,
+    *,
+    broker: Address,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Remove a durable subscription that no client uses, with what waits for it."""
+    from broker import RuleManager
+
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        removed = manager.remove_durable(name)
+    print(f"{removed['queued']} events were waiting")
+
+
+def _durables(broker: Address, connect_timeout_s: float) -> Sequence[Mapping[str, Any]]:
+    from broker import RuleManager
+
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        return manager.durables()
+
+
+EXAMPLES = {
+    "list": EXAMPLE,
+    "show": "rexmq durable show billing",
+    "remove": "rexmq durable remove billing",
+}
+
+commands = {"list": list_durables, "show": show, "remove": remove}
