@@ -84,9 +84,8 @@ class Reader:
 
     @property
     def last_position(self) -> int:
-        """The position of the last entry that is stored; first_position - 1 where there is none."""
-        row = self._one("SELECT max(position) FROM entries")
-        return self.fact("trimmed") if row is None or row[0] is None else int(row[0])
+        """The position of the last entry that was stored, whether it is kept or not."""
+        return self.fact("last")
 
     def summary(self) -> Summary:
         """The log as a whole."""
