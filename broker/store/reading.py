@@ -26,7 +26,7 @@ _COLUMNS = (
     "position, source, first_sequence, last_sequence, types, first_time, last_time, events, "
     "stored_at, bytes, checksum"
 )
-_READ = (
+READ = (
     f"SELECT {_COLUMNS}, data FROM entries LEFT JOIN frames USING (position) "
     "WHERE position >= ? AND position < ? ORDER BY position LIMIT ?"
 )
@@ -39,7 +39,7 @@ class Reader:
 
     def __init__(self, directory: Path, connection: sqlite3.Connection) -> None:
         self.directory = directory
-        self._connection = connection
+        self.connection = connection
 
     @classmethod
     def open(cls, directory: Path) -> Reader:
@@ -62,7 +62,7 @@ class Reader:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
+        self.connection.close()
 
     def __enter__(self) -> Reader:
         return self
@@ -127,7 +127,7 @@ class Reader:
         )
         length = 16
         while low < high:
-            rows = self._all(_READ, low, high, length)
+            rows = self._all(READ, low, high, length)
             for row in rows:
                 self._verify_next(row[0], low)
                 low = row[0] + 1
@@ -189,7 +189,7 @@ class Reader:
         return lost
 
     def verified(self, row: Any) -> Entry:
-        """The entry of a row of _READ; StoreDamaged where it is not what was written."""
+        """The entry of a row of READ; StoreDamaged where it is not what was written."""
         entry = entry_of(row, row[-1] or b"")
         if entry_checksum(entry, entry.position, row[4]) != row[10]:
             raise StoreDamaged(
@@ -223,11 +223,11 @@ class Reader:
 
     def _all(self, statement: str, *values: object) -> list[Any]:
         with damage_told(self.directory):
-            return self._connection.execute(statement, values).fetchall()
+            return self.connection.execute(statement, values).fetchall()
 
     def _one(self, statement: str, *values: object) -> Any:
         with damage_told(self.directory):
-            return self._connection.execute(statement, values).fetchone()
+            return self.connection.execute(statement, values).fetchone()
 
 
 def entry_of(row: Any, frames: bytes) -> Entry:
