@@ -45,6 +45,7 @@ COMMANDS = (
     "rule",
     "status",
     "top",
+    "log",
     "keys",
     "simulate",
     "demo",

@@ -37,7 +37,8 @@ _INSERTS = {
     _FRAMES: ("INSERT INTO frames VALUES", ""),
     _VALUE: (
         "INSERT INTO state VALUES",
-        "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum",
+        "ON CONFLICT (kind, key) DO UPDATE SET (value, checksum) = (excluded.value, "
+        "excluded.checksum)",
     ),
 }
 """Statements by the columns of their rows: what stands before these, and behind."""
