@@ -46,6 +46,7 @@ COMMANDS = (
     "durable",
     "status",
     "top",
+    "log",
     "keys",
     "simulate",
     "demo",

@@ -7,7 +7,7 @@ ends before it is handed out; so the write-ahead log never grows for a reader th
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,11 +26,12 @@ _COLUMNS = (
     "position, source, first_sequence, last_sequence, types, first_time, last_time, events, "
     "stored_at, bytes, checksum"
 )
-_READ = (
+READ = (
     f"SELECT {_COLUMNS}, data FROM entries LEFT JOIN frames USING (position) "
     "WHERE position >= ? AND position < ? ORDER BY position LIMIT ?"
 )
-_OUTLINES = f"SELECT {_COLUMNS} FROM entries WHERE position > ? ORDER BY position LIMIT ?"
+_AT = f"SELECT {_COLUMNS}, data FROM entries LEFT JOIN frames USING (position) WHERE position IN"
+_OUTLINES = f"SELECT {_COLUMNS} FROM entries WHERE position >= ? ORDER BY position LIMIT ?"
 _types_of = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -39,7 +40,7 @@ class Reader:
 
     def __init__(self, directory: Path, connection: sqlite3.Connection) -> None:
         self.directory = directory
-        self._connection = connection
+        self.connection = connection
 
     @classmethod
     def open(cls, directory: Path) -> Reader:
@@ -62,7 +63,7 @@ class Reader:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
+        self.connection.close()
 
     def __enter__(self) -> Reader:
         return self
@@ -84,9 +85,8 @@ class Reader:
 
     @property
     def last_position(self) -> int:
-        """The position of the last entry that is stored; first_position - 1 where there is none."""
-        row = self._one("SELECT max(position) FROM entries")
-        return self.fact("trimmed") if row is None or row[0] is None else int(row[0])
+        """The position of the last entry that was stored, whether it is kept or not."""
+        return self.fact("last")
 
     def summary(self) -> Summary:
         """The log as a whole."""
@@ -128,7 +128,7 @@ class Reader:
         )
         length = 16
         while low < high:
-            rows = self._all(_READ, low, high, length)
+            rows = self._all(READ, low, high, length)
             for row in rows:
                 self._verify_next(row[0], low)
                 low = row[0] + 1
@@ -152,7 +152,17 @@ class Reader:
         at = self._begin(after)
         while rows := self._all(_OUTLINES, at, READ_ENTRIES):
             yield from (entry_of(row, b"") for row in rows)
-            at = rows[-1][0]
+            at = rows[-1][0] + 1
+
+    def at(self, positions: Sequence[int]) -> Iterator[Entry]:
+        """The entries at some positions, in their order; raises as ``entries`` does."""
+        places = ",".join("?" * len(positions))
+        rows = {row[0]: row for row in self._all(f"{_AT} ({places})", *positions)}
+        for position in sorted(positions):
+            if position not in rows:
+                self._verify_next(position + 1, position)
+            else:
+                yield self.verified(rows[position])
 
     def _begin(self, after: int | None) -> int:
         """The first position to read."""
@@ -190,7 +200,7 @@ class Reader:
         return lost
 
     def verified(self, row: Any) -> Entry:
-        """The entry of a row of _READ; StoreDamaged where it is not what was written."""
+        """The entry of a row of READ; StoreDamaged where it is not what was written."""
         entry = entry_of(row, row[-1] or b"")
         if entry_checksum(entry, entry.position, row[4]) != row[10]:
             raise StoreDamaged(
@@ -224,16 +234,16 @@ class Reader:
 
     def _all(self, statement: str, *values: object) -> list[Any]:
         with damage_told(self.directory):
-            return self._connection.execute(statement, values).fetchall()
+            return self.connection.execute(statement, values).fetchall()
 
     def _one(self, statement: str, *values: object) -> Any:
         with damage_told(self.directory):
-            return self._connection.execute(statement, values).fetchone()
+            return self.connection.execute(statement, values).fetchone()
 
 
 def entry_of(row: Any, frames: bytes) -> Entry:
     """The entry of a row of _COLUMNS and its frames."""
-    position, source, first_sequence, last_sequence, types, first, last, events, stored_at = row[:9]
+    position, source, first_sequence, last_sequence, types, first, last, events = row[:8]
     return Entry(
         source,
         first_sequence,
@@ -244,7 +254,7 @@ def entry_of(row: Any, frames: bytes) -> Entry:
         events,
         frames,
         position,
-        stored_at,
+        *row[8:10],
     )
 
 

@@ -67,7 +67,7 @@ def trim_step(connection: sqlite3.Connection, reach: int, is_over: Callable[...,
 
 
 def _let_go(connection: sqlite3.Connection, row: Any) -> None:
-    """Delete the entries up to the one of a row."""
+    """Delete the entries up to that of a row."""
     position, _, end, _, _ = row
     connection.execute("DELETE FROM frames WHERE position <= ?", (position,))
     connection.execute("DELETE FROM entries WHERE position <= ?", (position,))
@@ -90,10 +90,8 @@ def end_of(connection: sqlite3.Connection) -> End:
         "SELECT position, before + bytes, stored_at FROM entries ORDER BY position DESC LIMIT 1"
     ).fetchone()
     facts = dict(connection.execute("SELECT name, number FROM facts").fetchall())
-    trimmed = facts.get("trimmed", 0)
-    if row is None or row[0] < trimmed:
-        return End(trimmed, facts.get("before", 0), 0)
-    return End(*row)
+    _, before, stored_at = (0, facts.get("before", 0), 0) if row is None else row
+    return End(facts.get("last", 0), before, stored_at)
 
 
 def note(connection: sqlite3.Connection, **facts: int) -> None:

@@ -59,9 +59,9 @@ MIGRATIONS: Sequence[str] = (
 )
 """Statements that bring a store from version 0, an empty file, to 1, from 1 to 2, and so on.
 
-``facts``: ``trimmed``, the last position that is kept no more, with ``before`` of the next;
-``reach``, the first position that a rule needs. ``lost``: positions that a repair has found nothing
-sound of.
+``facts``: ``last``, the last position that was stored; ``trimmed``, the last that is kept no more,
+with ``before`` of the next; ``reach``, the first position that a rule needs. ``lost``: positions
+that a repair has found nothing sound of.
 """
 VERSION = len(MIGRATIONS)
 

@@ -22,8 +22,9 @@ class Entry(Struct, frozen=True, gc=False):
     """Some events of one source, as they came in.
 
     ``frames``: the bytes of their message. ``first_time`` and ``last_time``: the least and the
-    greatest time of an event, in microseconds. ``position`` and ``stored_at`` (microseconds of the
-    broker's clock) are the store's: what is appended has none.
+    greatest time of an event, in microseconds. ``position``, ``stored_at`` (microseconds of the
+    broker's clock) and ``bytes``, the length of the frames, are the store's: what is appended has
+    none.
     """
 
     source: str
@@ -36,6 +37,7 @@ class Entry(Struct, frozen=True, gc=False):
     frames: bytes
     position: int = 0
     stored_at: int = 0
+    bytes: int = 0
 
 
 class Append(NamedTuple):

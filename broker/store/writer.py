@@ -33,11 +33,15 @@ CHUNK = 256
 """Rows in one statement, at most."""
 _ENTRY, _FRAMES, _VALUE = 12, 2, 4
 _INSERTS = {
-    _ENTRY: "INSERT INTO entries VALUES",
-    _FRAMES: "INSERT INTO frames VALUES",
-    _VALUE: "INSERT OR REPLACE INTO state VALUES",
+    _ENTRY: ("INSERT INTO entries VALUES", ""),
+    _FRAMES: ("INSERT INTO frames VALUES", ""),
+    _VALUE: (
+        "INSERT INTO state VALUES",
+        "ON CONFLICT (kind, key) DO UPDATE SET (value, checksum) = (excluded.value, "
+        "excluded.checksum)",
+    ),
 }
-"""How rows of so many columns are written."""
+"""Statements by the columns of their rows: what stands before these, and behind."""
 _NO_ROOM = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 )
@@ -162,8 +166,10 @@ class Writer:
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         try:
-            self._insert([row for batch in group for row in batch.entries], _ENTRY)
-            self._insert([row for batch in group for row in batch.frames], _FRAMES)
+            if entries := [row for batch in group for row in batch.entries]:
+                self._insert(entries, _ENTRY)
+                self._insert([row for batch in group for row in batch.frames], _FRAMES)
+                note(self._connection, last=entries[-1][0])
             self._put({row[:2]: row for batch in group for row in batch.values})
             if time.monotonic() >= self._trim_at:
                 self._trim()
@@ -178,7 +184,8 @@ class Writer:
         for some in _chunks(rows):
             places = ",".join(["(" + ",".join("?" * columns) + ")"] * len(some))
             values = [value for row in some for value in row]
-            self._connection.execute(f"{_INSERTS[columns]} {places}", values)
+            before, behind = _INSERTS[columns]
+            self._connection.execute(f"{before} {places} {behind}", values)
 
     def _put(self, rows: dict[tuple[str, str], Value]) -> None:
         self._insert([row for row in rows.values() if row[2] is not None], _VALUE)

@@ -268,3 +268,30 @@ def test_a_closed_store_gives_its_folder_back(tmp_path):
     Store.open(tmp_path).close()
     Store.open(tmp_path).close()
     assert os.listdir("/proc/self/fd")
+
+
+# --- backups, as docs/durability.md has them ---
+
+
+@pytest.mark.parametrize("way", ["backup", "vacuum"])
+def test_a_copy_of_a_store_in_use_is_a_store(tmp_path, way):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    with Store.open(tmp_path / "live") as store:
+        stored(store, *(Append(entry(n)) for n in range(1, 200)), Put("a", "b", b"c"))
+        store.write([Append(entry(200))])
+        with (
+            closing(sqlite3.connect(tmp_path / "live" / "broker.db")) as live,
+            closing(sqlite3.connect(copy / "broker.db")) as target,
+        ):
+            if way == "backup":
+                live.backup(target)
+            else:
+                live.execute("VACUUM INTO ?", (str(copy / "broker.db"),))
+        stored(store, Append(entry(201)))
+    with Store.open(copy) as store:
+        found = said(store.entries())
+        assert found == [entry(n) for n in range(1, len(found) + 1)]
+        assert len(found) in (199, 200)
+        assert store.get("a", "b") == b"c"
+        stored(store, Append(entry(len(found) + 1)))
