@@ -17,8 +17,8 @@ from broker.errors import StoreError
 from broker.store import Append, Change, Delete, Put, Store, Sync
 from broker.store.recording import entry_of, message_of
 from routing import effects, storage
+from routing.durability.records import KINDS
 from routing.messages import Publish
-from routing.network.recovery.records import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,13 @@ class Keeping:
 
     # --- what was kept ---
 
-    def read(self) -> storage.Stored:
+    def read(self) -> storage.StoreContents:
         """All that the store has of the broker; the log is read as it is iterated."""
         records = {kind: dict(self._store.items(kind)) for kind in KINDS}
         is_new = not any(records.values())
-        return storage.Stored({} if is_new else records, self._entries(), self._store.last_position)
+        return storage.StoreContents(
+            {} if is_new else records, self._entries(), self._store.last_position
+        )
 
     def _entries(self) -> Iterator[storage.Entry]:
         for entry in self._store.entries(max(self._store.reach, self._store.first_position) - 1):
@@ -79,7 +81,7 @@ class Keeping:
         ticket = self._store.write(written)
         assert ticket == asked.number, "the node and the store count alike"
 
-    def _written(self, change: storage.Change, number: int) -> Iterator[Change]:
+    def _written(self, change: storage.StoreChange, number: int) -> Iterator[Change]:
         if isinstance(change, storage.Append):
             message = Publish(tuple(change.batches))
             first = message.batches[0]

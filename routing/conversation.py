@@ -122,7 +122,7 @@ class Conversation:
         self._backlog = 0
         self._granted = 0
         self._given = Given()
-        """What a durable sink has brought."""
+        """Numbers of the events that a durable sink has brought."""
         self._dealt_with = 0
         """The number up to which that was acknowledged."""
 

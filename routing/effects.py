@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from routing.messages import Message
-from routing.storage import Change
+from routing.storage import StoreChange
 
 Peer: TypeAlias = bytes
 """The host's name for a link, opaque to the core. A Session's only peer is ``BROKER``."""
@@ -54,7 +54,7 @@ class Store(Struct, frozen=True, eq=False, gc=False):
     """Keep these changes, together and behind those of the numbers before."""
 
     number: int
-    changes: tuple[Change, ...]
+    changes: tuple[StoreChange, ...]
 
 
 Effect: TypeAlias = Send | Close | Log | Store

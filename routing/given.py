@@ -22,7 +22,7 @@ class Given:
         self._intervals: deque[tuple[int, int]] = deque(maxlen=INTERVALS_MAX)
 
     def add(self, first: int, last: int) -> None:
-        """These have come."""
+        """Note that these have come."""
         if self._intervals and first <= self._intervals[-1][1] + 1 and last >= first:
             low, high = self._intervals[-1]
             if first >= low:

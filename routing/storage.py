@@ -49,7 +49,7 @@ class Delete(Struct, frozen=True, gc=False):
     key: str
 
 
-Change: TypeAlias = Append | Trim | Put | Delete
+StoreChange: TypeAlias = Append | Trim | Put | Delete
 Entry: TypeAlias = tuple[int, Sequence[EventBatch]]
 """A position of the log, and the events there."""
 Records: TypeAlias = Mapping[str, Mapping[str, bytes]]
@@ -57,7 +57,7 @@ Records: TypeAlias = Mapping[str, Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoreContents:
     """All that a store has kept of a broker; nothing for one that starts for the first time."""
 
     records: Records = field(default_factory=dict)

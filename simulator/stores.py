@@ -13,7 +13,7 @@ from collections.abc import Callable
 from routing import wire
 from routing.effects import Store
 from routing.messages import Flow
-from routing.storage import Append, Change, Delete, Put, Stored, Trim
+from routing.storage import Append, Delete, Put, StoreChange, StoreContents, Trim
 from simulator.due import Due
 from simulator.simulation import Simulation
 
@@ -47,7 +47,7 @@ class SimulatedStore:
                 self._change(change)
         self.when_kept(asked[-1].number)
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: StoreChange) -> None:
         if isinstance(change, Append):
             assert change.position == self._position + 1
             self._position = change.position
@@ -65,7 +65,7 @@ class SimulatedStore:
         self._asked.clear()
         self._lives += 1
 
-    def read(self) -> Stored:
+    def read(self) -> StoreContents:
         """All that is kept."""
         entries = []
         for position, frames in sorted(self._log.items()):
@@ -73,4 +73,4 @@ class SimulatedStore:
             assert isinstance(flow, Flow)
             entries.append((position, flow.batches))
         records = {kind: dict(kept) for kind, kept in self._records.items()}
-        return Stored(records, entries, self._position)
+        return StoreContents(records, entries, self._position)

@@ -110,7 +110,7 @@ class Sink:
         self.position -= len(delivery)
 
     def acknowledge_given(self) -> None:
-        """What was given before is dealt with, unless the application says so itself."""
+        """Acknowledge what was given before, unless the application says so itself."""
         if self._is_auto:
             self.session.acknowledge(self.position)
 

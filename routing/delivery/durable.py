@@ -11,8 +11,9 @@ and did not acknowledge when it went comes again, marked so. Fires 1 to 5 were g
 which acknowledged 3 and died: the next client gets 4 and 5 again, then 6.
 
 Law 3: what is queued, and up to which time composite events are, is kept together with what it was
-made from (brokers.journal). After a restart rules are evaluated from that time on; composite events
-before it, found once more for the sake of others, are in the queue already, and are left out.
+made from (routing.durability.journal). After a restart rules are evaluated from that time on;
+composite events before it, found once more for the sake of others, are in the queue already, and
+are left out.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from routing.errors import Refusal
 from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.order import least_time
 
-PREFIX = b"durable/"
+KEY_PREFIX = b"durable/"
 """Of the keys of durable sinks, where others have the peer of their link."""
 
 
@@ -90,14 +91,14 @@ class DurableSink(Sink):
         limit: int,
         changed: Callable[[DurableSink], None],
     ) -> None:
-        super().__init__(PREFIX + name.encode(), name, when_full, limit)
+        super().__init__(KEY_PREFIX + name.encode(), name, when_full, limit)
         self.attached: dict[Peer, Attachment] = {}
         self.last = 0
         """The number of the last event that was queued."""
         self.floor = TIME_MIN
         """Composite events before it were queued before a restart (Law 3)."""
         self.new: list[Numbered] = []
-        """What was queued since ``take_new``."""
+        """Parcels that were queued since ``take_new``."""
         self._changed = changed
         self._taken: list[Numbered] = []
         self._turn: deque[Peer] = deque()
@@ -236,7 +237,7 @@ class DurableSink(Sink):
         return max(self.floor, min(map(due_mark, self.rules), default=TIME_MIN))
 
     def take_new(self) -> Sequence[Numbered]:
-        """What was queued since the last call."""
+        """Parcels that were queued since the last call."""
         new, self.new = self.new, []
         return new
 

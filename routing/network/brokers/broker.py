@@ -20,6 +20,8 @@ from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
+from routing.durability.journal import PROMISES, Journal
+from routing.durability.restart import take_over
 from routing.effects import Effect, Peer, Send
 from routing.errors import ProtocolError
 from routing.messages import (
@@ -39,9 +41,7 @@ from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
-from routing.network.brokers.journal import PROMISES, Journal
 from routing.network.brokers.parts import heard_by, parts_of
-from routing.network.brokers.restart import take_over
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.overview import NetworkOverview, broker_facts
@@ -54,7 +54,7 @@ from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
 from routing.serving.sources import Source
 from routing.serving.status import Overview
-from routing.storage import Stored
+from routing.storage import StoreContents
 from rules.engine.engine import Detector
 from rules.engine.overrun import Overrun
 from rules.errors import RuleErrors
@@ -103,7 +103,7 @@ class Broker(Node):
         self._heard = heard_by(parts)
         self._journal: Journal | None = None
 
-    def recall(self, stored: Stored, now: float) -> None:
+    def recall(self, stored: StoreContents, now: float) -> None:
         """Keep what matters in a store from now on, and go on from what that has kept. Before
         anything else is asked of it; ValueError for the store of another broker.
         """

@@ -44,7 +44,7 @@ DURABLE, QUEUE, CAME, IDS = "durable", "queue", "came", "ids"
 KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED, DURABLE, QUEUE, CAME, IDS)
 
 Flat = tuple[str, ...]
-Times = Mapping[str, int]
+TimesByName = Mapping[str, int]
 _Value = TypeVar("_Value")
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -75,7 +75,7 @@ class DurableRecord(Struct, array_like=True, frozen=True):
 
 
 class _Rest(Struct, array_like=True, frozen=True):
-    """What the catalog has beside types and rules."""
+    """The catalog but for types and rules."""
 
     ended: tuple[tuple[str, int], ...]
     homes: tuple[tuple[str, tuple[str, ...]], ...]
@@ -95,7 +95,7 @@ def broker_record(name: str) -> Put:
     return Put(BROKER, "name", name.encode())
 
 
-def times_record(key: str, times: Times) -> Put:
+def times_record(key: str, times: TimesByName) -> Put:
     """A record of times by name."""
     return Put(COMMITTED, key, _pack(dict(times)))
 
@@ -213,8 +213,8 @@ def _rules_in(records: Records) -> Mapping[str, tuple[int, RuleFacts]]:
     return _decoded(records, RULE, tuple[int, RuleFacts])
 
 
-def times_in(records: Records, key: str) -> Times:
-    """Times by name."""
+def times_in(records: Records, key: str) -> TimesByName:
+    """TimesByName by name."""
     return _decoded(records, COMMITTED, dict[str, int]).get(key, {})
 
 

@@ -10,12 +10,8 @@ found in all the Smokes and Temps of the five minutes before.
 
 from __future__ import annotations
 
-from routing.network.brokers.catalog_sync import CatalogSync
-from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.journal import Journal
-from routing.network.recovery.deduplicator import Deduplicator
-from routing.network.recovery.dues import least
-from routing.network.recovery.records import (
+from routing.durability.journal import Journal
+from routing.durability.records import (
     SourceRecord,
     came_in,
     catalog_in,
@@ -26,14 +22,18 @@ from routing.network.recovery.records import (
     sources_in,
     times_in,
 )
+from routing.network.brokers.catalog_sync import CatalogSync
+from routing.network.brokers.context import BrokerContext
+from routing.network.recovery.deduplicator import Deduplicator
+from routing.network.recovery.dues import least
 from routing.serving.published import PublishedIds
 from routing.serving.sources import FAR, Source, SourceState
-from routing.storage import Records, Stored
+from routing.storage import Records, StoreContents
 from routing.wire.schemas import event_type_of
 
 
 def take_over(
-    stored: Stored,
+    stored: StoreContents,
     context: BrokerContext,
     catalog_sync: CatalogSync,
     published: PublishedIds,
@@ -81,7 +81,7 @@ def _recall_source(context: BrokerContext, name: str, record: SourceRecord) -> N
 
 
 def _recall_log(
-    stored: Stored,
+    stored: StoreContents,
     context: BrokerContext,
     catalog_sync: CatalogSync,
     published: PublishedIds,

@@ -24,14 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from matcher.model import EventBatch
 from matcher.single import Single
 from routing.delivery.durable import Durables, DurableSink, Numbered
-from routing.effects import Store
-from routing.errors import Refusal
-from routing.messages import Acknowledged, Code, Confirmed
-from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.context import BrokerContext
-from routing.network.evaluation.divided import packed_parts
-from routing.network.recovery.deduplicator import Deduplicator
-from routing.network.recovery.records import (
+from routing.durability.records import (
     DURABLE,
     IDS,
     QUEUE,
@@ -46,8 +39,15 @@ from routing.network.recovery.records import (
     source_record,
     times_record,
 )
+from routing.effects import Store
+from routing.errors import Refusal
+from routing.messages import Acknowledged, Code, Confirmed
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.context import BrokerContext
+from routing.network.evaluation.divided import packed_parts
+from routing.network.recovery.deduplicator import Deduplicator
 from routing.serving.sources import Source
-from routing.storage import Append, Change, Delete, Records, Trim
+from routing.storage import Append, Delete, Records, StoreChange, Trim
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
 PROMISES = frozenset((Acknowledged, Confirmed))
@@ -81,7 +81,7 @@ class Journal:
         self._actions: list[Callable[[], object]] = []
         """To be done once all that this input changes is kept."""
         self._waiting: deque[tuple[int, Callable[[], object]]] = deque()
-        """Those that wait for a Store of that number."""
+        """Actions that wait for a Store of that number."""
         self._is_new = True
         self._new: list[Sequence[EventBatch]] = []
         self._new_events = 0
@@ -167,7 +167,7 @@ class Journal:
             else:
                 action()
 
-    def _changes(self) -> Iterator[Change]:
+    def _changes(self) -> Iterator[StoreChange]:
         if self._is_new:
             self._is_new = False
             yield broker_record(self._context.name)
@@ -199,7 +199,7 @@ class Journal:
                 yield Append(self._position, batches)
         self._ends.append((self._position, self._detection.replay_buffer.place))
 
-    def _committed(self) -> Iterator[Change]:
+    def _committed(self) -> Iterator[StoreChange]:
         self._told_committed = self._detection.committed
         yield times_record("rules", self._told_committed)
         first = self._detection.replay_buffer.first
@@ -211,7 +211,7 @@ class Journal:
         for sink in self.durables:  # rules that find nothing have come further, too
             self._changed[sink.name] = sink
 
-    def _durable(self, sink: DurableSink) -> Iterator[Change]:
+    def _durable(self, sink: DurableSink) -> Iterator[StoreChange]:
         rows = self._rows.setdefault(sink.name, deque())
         if sink.name not in (one.name for one in self.durables):  # it was removed
             yield Delete(DURABLE, sink.name)
@@ -226,8 +226,8 @@ class Journal:
         while rows and rows[0][1] <= sink.acknowledged:
             yield Delete(QUEUE, queue_key(sink.name, rows.popleft()[0]))
 
-    def _came(self) -> Iterator[Change]:
-        """Which events have come for durable sinks (Law 4)."""
+    def _came(self) -> Iterator[StoreChange]:
+        """Say which events have come for durable sinks (Law 4)."""
         for name, number in self._deduplicator.take_numbers().items():
             yield came_record(name, number)
         ids = self._deduplicator.take_ids()
