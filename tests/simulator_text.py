@@ -58,3 +58,22 @@ def events(type_name: str, *times: float) -> str:
     return "".join(
         json.dumps({"type": type_name, "time": time, "data": data}) + "\n" for time in times
     )
+
+
+HEAD = """
+strategy = "{name}"
+rules = "rules.tesla"
+[protocol]
+heartbeat_s = 2.0
+lead_s = 60.0
+"""
+
+
+def lines(source: str, type_name: str, *times: float) -> str:
+    """A file of events."""
+    event = {"type": type_name, "source": source, "data": {"n": 1}}
+    return "".join(json.dumps(event | {"time": time}) + "\n" for time in times)
+
+
+def at(kind: str, name: str, broker: str, does: str) -> str:
+    return f'[[{kind}]]\nname = "{name}"\nbroker = "{broker}"\n{does}\n'

@@ -11,7 +11,8 @@ and did not acknowledge when it went comes again, marked so. Fires 1 to 5 were g
 which acknowledged 3 and died: the next client gets 4 and 5 again, then 6.
 
 Law 3: what is queued, and up to which time composite events are, is kept together with what it was
-made from (routing.durability.journal). After a restart rules are evaluated from that time on;
+made from (routing.durability.journal), and leaves once it is: else its number might mean another
+event when a power cut has undone it. After a restart rules are evaluated from that time on;
 composite events before it, found once more for the sake of others, are in the queue already, and
 are left out.
 """
@@ -95,6 +96,8 @@ class DurableSink(Sink):
         self.attached: dict[Peer, Attachment] = {}
         self.last = 0
         """The number of the last event that was queued."""
+        self.kept = 0
+        """The number up to which the store has them, and they may leave."""
         self.floor = TIME_MIN
         """Composite events before it were queued before a restart (Law 3)."""
         self.new: list[Numbered] = []
@@ -182,7 +185,7 @@ class DurableSink(Sink):
 
     def take(self, events_max: int) -> Delivery | None:
         """The next delivery, for a client whose turn it is and that has given credit."""
-        if not self._queue:
+        if not self._queue or _first(self._queue[0]) > self.kept:
             return None
         for _ in range(len(self._turn)):
             peer = self._turn[0]
@@ -211,7 +214,8 @@ class DurableSink(Sink):
     def _goes_with(self, first: Parcel, following: Parcel) -> bool:
         assert isinstance(first, Numbered)
         assert isinstance(following, Numbered)
-        return first.late == following.late and first.again == following.again
+        is_alike = first.late == following.late and first.again == following.again
+        return is_alike and following.first <= self.kept
 
     def drop_oldest(self) -> int:
         """Drop what exceeds the limit, the first in the order of delivery; how many it was."""
@@ -254,7 +258,8 @@ class DurableSink(Sink):
                 left.appendleft(rest)
         self._queue = deque(left)
         self._queued = sum(one.events for one in left)
-        self.last, self.floor = last, floor
+        self.last = self.kept = last
+        self.floor = floor
 
 
 class Durables:

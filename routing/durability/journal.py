@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from matcher.model import EventBatch
 from matcher.single import Single
@@ -218,6 +219,8 @@ class Journal:
             yield from (Delete(QUEUE, queue_key(sink.name, first)) for first, _ in rows)
             del self._rows[sink.name]
             return
+        if sink.last > sink.kept:
+            self.when_kept(partial(self._release, sink, sink.last))
         yield durable_record(sink, sink.complete_to(self._detection.due_mark))
         for parcels in _alike(sink.take_new()):
             first, last = parcels[0].first, parcels[-1].last
@@ -225,6 +228,11 @@ class Journal:
             yield queue_record(sink.name, first, parcels)
         while rows and rows[0][1] <= sink.acknowledged:
             yield Delete(QUEUE, queue_key(sink.name, rows.popleft()[0]))
+
+    def _release(self, sink: DurableSink, number: int) -> None:
+        """Let what is kept leave (routing.delivery.durable, Law 3)."""
+        sink.kept = number
+        self._context.sinks.touch(sink)
 
     def _came(self) -> Iterator[StoreChange]:
         """Say which events have come for durable sinks (Law 4)."""

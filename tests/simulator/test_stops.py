@@ -1,10 +1,8 @@
 """Brokers that stop without a word and go on with all that they knew, and their clients."""
 
-import json
-
 import pytest
 from networks import run
-from simulator_text import SMALL, overlay
+from simulator_text import HEAD, SMALL, at, lines, overlay
 
 from routing.network import strategy
 from simulator.checkers import check
@@ -13,23 +11,6 @@ from simulator.oracle import in_order
 from simulator.scenario import ScenarioError
 
 RULES = "event A(n: int)\nevent B(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n"
-HEAD = """
-strategy = "{name}"
-rules = "rules.tesla"
-[protocol]
-heartbeat_s = 2.0
-lead_s = 60.0
-"""
-
-
-def lines(source: str, type_name: str, *times: float) -> str:
-    """A file of events."""
-    event = {"type": type_name, "source": source, "data": {"n": 1}}
-    return "".join(json.dumps(event | {"time": time}) + "\n" for time in times)
-
-
-def at(kind: str, name: str, broker: str, does: str) -> str:
-    return f'[[{kind}]]\nname = "{name}"\nbroker = "{broker}"\n{does}\n'
 
 
 @pytest.mark.parametrize("name", strategy.names())
