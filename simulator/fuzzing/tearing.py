@@ -29,7 +29,7 @@ STOPPING = 0.5
 """The share of torn networks where brokers may stop and go on."""
 DURABLE = 0.7
 """The share of sinks at brokers with stores that are durable."""
-STORING, CUT = 0.5, 0.15
+STORING, CUT = 0.6, 0.3
 """The share of brokers that stop which are killed, and have a store; and of torn networks where all
 are at once."""
 SYNC_S = (0.0005, 0.004, 0.05)
