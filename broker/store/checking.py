@@ -30,6 +30,9 @@ PROBLEMS_MAX = 20
 """Problems that SQLite is asked for."""
 PIECE = 256
 """Rows that are read at once, where none is damaged."""
+LONG = 4_096
+PROBES = 256
+"""Of a stretch of at least LONG numbers, how many are tried before it is given up."""
 _COUNT_AT = 28
 """Where the header of a file says its pages, and its free ones behind."""
 _SMALLEST_ROW = 32
@@ -287,13 +290,29 @@ class Salvage:
             low = rows[-1][0] + 1
 
     def _halves(self, statement: str, low: int, high: int) -> Iterator[Any]:
-        if high - low == 1:
+        if high - low == 1 or self._is_hopeless(statement, low, high):
             if statement is _VALUES:
                 self._say("values of the state cannot be read")
             return
         middle = (low + high) // 2
         yield from self._rows(statement, low, middle)
         yield from self._rows(statement, middle, high)
+
+    def _is_hopeless(self, statement: str, low: int, high: int) -> bool:
+        """Whether no row can be read of a long stretch, by PROBES of its numbers: where a table's
+        root is damaged, nobody knows its last number, and to try all would take hours.
+        """
+        if high - low < LONG:
+            return False
+        step = (high - low) // PROBES
+        return not any(self._can_read(statement, at) for at in range(low, high, step))
+
+    def _can_read(self, statement: str, at: int) -> bool:
+        try:
+            self._connection.execute(statement, (at, at + 1, 1)).fetchall()
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return False
+        return True
 
     def _say(self, problem: str) -> None:
         if problem not in self.report.problems:

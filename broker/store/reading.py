@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from broker.errors import BeyondRetention, StoreDamaged
+from broker.errors import BeyondRetention, StoreDamaged, StoreError
 from broker.store import schema
 from broker.store.folder import damaged, existing
 from broker.store.values import Entry, Summary, entry_checksum, value_checksum
@@ -276,13 +276,14 @@ def _next_length(rows: list[Any]) -> int:
 
 @contextmanager
 def damage_told(directory: Path) -> Iterator[None]:
-    """Have what SQLite finds wrong with a file be a StoreDamaged."""
+    """Have what SQLite finds wrong with a file be a StoreDamaged, and what else keeps it from
+    reading or writing it, such as rights or another writer, a StoreError.
+    """
     try:
         yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise StoreDamaged(damaged(directory, error)) from None
+        raise StoreError(f"the store in {directory} cannot be used: {error}") from None
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF not in (
-            sqlite3.SQLITE_CORRUPT,
-            sqlite3.SQLITE_NOTADB,
-        ):
-            raise
         raise StoreDamaged(damaged(directory, error)) from None

@@ -5,8 +5,8 @@ Law 1: an entry goes once no rule needs it (its position is below the *reach*) a
 Entries go in the order in which they came. With a reach of 90, ``retain_bytes`` of 1 GB and 10 MB
 of frames an entry, an entry stays until it is below 90 and a hundred entries are behind it.
 
-Law 2: at most STEP_ENTRIES entries and about STEP_BYTES go in one transaction, so what is written
-meanwhile waits for milliseconds.
+Law 2: at most STEP_ENTRIES entries and about STEP_BYTES go in one transaction, and then nothing for
+as long as that took; so what is written meanwhile waits for one such step at most.
 """
 
 from __future__ import annotations

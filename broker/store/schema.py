@@ -85,6 +85,7 @@ def set_up(connection: sqlite3.Connection, sync: Sync) -> None:
     """Have a connection write as brokers do."""
     page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
     connection.execute(f"PRAGMA synchronous={sync.value.upper()}")
+    connection.execute("PRAGMA secure_delete=OFF")  # else what goes is overwritten, and synced
     connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_BYTES // page_bytes}")
     connection.execute(f"PRAGMA journal_size_limit={4 * CHECKPOINT_BYTES}")
 

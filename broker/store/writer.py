@@ -163,7 +163,8 @@ class Writer:
             return group
 
     def _write(self, group: Sequence[Batch]) -> None:
-        run = self._connection.execute
+        run, begun = self._connection.execute, time.monotonic()
+        has_more, reach = None, self._reach
         run("BEGIN IMMEDIATE")
         try:
             if entries := [row for batch in group for row in batch.entries]:
@@ -171,13 +172,16 @@ class Writer:
                 self._insert([row for batch in group for row in batch.frames], _FRAMES)
                 note(self._connection, last=entries[-1][0])
             self._put({row[:2]: row for batch in group for row in batch.values})
-            if time.monotonic() >= self._trim_at:
-                self._trim()
+            if begun >= self._trim_at:
+                has_more = self._trim(reach)
             run("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 run("ROLLBACK")
             raise
+        if has_more is not None:
+            self._reach_noted = reach
+            self._put_off_trimming(begun, reach, has_more)
 
     def _insert(self, rows: Sequence[tuple[Any, ...]], columns: int) -> None:
         """Insert rows, by few statements (Law 1) of few lengths, which are prepared once."""
@@ -193,8 +197,18 @@ class Writer:
         if gone:
             self._connection.executemany("DELETE FROM state WHERE kind = ? AND key = ?", gone)
 
-    def _trim(self) -> None:
-        reach, now = self._reach, self._clock()
+    def _put_off_trimming(self, begun: float, reach: int, has_more: bool) -> None:
+        """After a step that began at a time: nothing goes for as long as it took, so that what
+        comes meanwhile is stored by itself.
+        """
+        now = time.monotonic()
+        with self._changed:
+            if reach == self._reach:  # else there is a reason to look again
+                self._trim_at = now + (now - begun if has_more else LOOK_S)
+
+    def _trim(self, reach: int) -> bool:
+        """Let some entries go, and note the reach; gives whether more may go at once."""
+        now = self._clock()
         step = trim_step(
             self._connection,
             reach,
@@ -202,9 +216,7 @@ class Writer:
         )
         if reach != self._reach_noted:
             note(self._connection, reach=reach)
-            self._reach_noted = reach
-        if not step.has_more:
-            self._trim_at = time.monotonic() + LOOK_S
+        return step.has_more
 
     def _go_on_after(self, error: sqlite3.Error) -> bool:
         """Wait and go on after an error that may pass; False where it does not (Law 2)."""

@@ -3,7 +3,7 @@
 import os
 import random
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 from stored import entry, said
@@ -40,6 +40,12 @@ def garble(directory, *pages, seed=0):
         for page in pages:
             file.seek(page * PAGE)
             file.write(random.Random(seed).randbytes(PAGE))
+
+
+def change(directory, what, into):
+    """Change some bytes wherever they stand: in free places of pages, too."""
+    file = directory / "broker.db"
+    file.write_bytes(file.read_bytes().replace(what, into))
 
 
 def read(directory):
@@ -118,9 +124,7 @@ def test_a_damaged_header_costs_nothing_else(copied):
 
 
 def test_a_damaged_value_is_named(copied):
-    data = (copied / "broker.db").read_bytes()
-    assert data.count(VALUES["source-7"]) == 1
-    (copied / "broker.db").write_bytes(data.replace(VALUES["source-7"], b"<8>" * 30))
+    change(copied, VALUES["source-7"], b"<8>" * 30)
     with Store.open(copied) as store, pytest.raises(StoreDamaged, match="source 'source-7' is not"):
         dict(store.items("source"))
     assert check(copied).problems == ["the value of source 'source-7' is not what was written"]
@@ -129,10 +133,7 @@ def test_a_damaged_value_is_named(copied):
 
 
 def test_a_damaged_entry_is_named(copied):
-    data = (copied / "broker.db").read_bytes()
-    wrong = bytearray(data)
-    wrong[data.index(ENTRIES[99].frames[:10]) + 3] ^= 1
-    (copied / "broker.db").write_bytes(wrong)
+    change(copied, ENTRIES[99].frames[:10], b"0123456789")
     with Store.open(copied) as store, pytest.raises(StoreDamaged, match="entry 100 is not"):
         list(store.entries())
     assert repair(copied).unsound == [(100, 100)]
@@ -160,9 +161,23 @@ def test_nothing_is_repaired_where_there_is_nothing(tmp_path):
         repair(tmp_path)
 
 
+@pytest.mark.parametrize("table", ["entries", "frames", "state", "facts", "lost"])
+def test_a_table_whose_root_is_damaged_is_given_up_soon(copied, table):
+    with closing(schema.connect(copied / "broker.db")) as file:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        root = file.execute(query, (table,)).fetchone()[0]
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    garble(copied, root - 1)
+    report = repair(copied)
+    kept = {"entries": (0, 300), "frames": (0, 300), "state": (389, 0)}
+    assert (report.entries, report.values) == kept.get(table, (389, 300))
+    read(copied)
+    assert check(copied).is_sound
+
+
 def test_two_repairs_put_two_files_aside(copied):
     for name in ("broker.db.damaged", "broker.db.damaged.2"):
-        garble(copied, 9 if name.endswith("2") else 12)
+        garble(copied, *range(100, 120))
         report = repair(copied)
         assert report.aside == copied / name
     assert check(copied).is_sound

@@ -2,11 +2,12 @@
 
 import json
 import random
+from contextlib import closing
 
 import command
 import pytest
 
-from broker.store import Append, Put, Store
+from broker.store import Append, Put, Store, schema
 from broker.store.recording import entry_of, message_of
 from matcher.formats.printing import json_lines
 from matcher.model import EventType
@@ -115,8 +116,8 @@ def test_a_store_is_checked_and_repaired(tmp_path):
         refused = log("check", "--data", folder, "--repair")
         assert refused.returncode == 1
         assert "is in use by process" in refused.stderr
-    data = bytearray((folder / "broker.db").read_bytes())
-    data[data.index(entries[4].frames) + 20] ^= 1
+    frames = entries[4].frames
+    data = (folder / "broker.db").read_bytes().replace(frames, bytes(len(frames)))
     (folder / "broker.db").write_bytes(data)
     done = log("check", "--data", folder)
     assert done.returncode == 1
@@ -174,6 +175,16 @@ def test_detect_finds_in_an_export_what_it_finds_in_the_events(stored, tmp_path,
     assert found.stdout == expected.stdout
     assert found.stdout.count("\n") > 100
     assert found.stderr == ""  # an export is in the order of its times
+
+
+def test_a_store_that_another_writes_for_long_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(schema, "BUSY_S", 0.1)
+    Store.open(tmp_path).close()
+    with closing(schema.connect(tmp_path / "broker.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done = log("trim", "--data", tmp_path, "--before", "2026-01-01T00:00:00Z")
+    assert done.returncode == 1
+    assert "cannot be used: database is locked" in done.stderr
 
 
 def test_usage(stored, tmp_path):

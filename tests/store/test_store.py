@@ -189,7 +189,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path, monkeypatch
     broken = "CREATE TABLE half (x INTEGER) STRICT; CREATE TABLE entries (x INTEGER) STRICT;"
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
     monkeypatch.setattr(schema, "VERSION", len(schema.MIGRATIONS))
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(StoreError, match="table entries already exists"):
         Store.open(tmp_path)
     monkeypatch.undo()
     with Store.open(tmp_path) as store:
