@@ -147,7 +147,7 @@ def main(address: str, rules: str, events: str, *filters: str) -> None:
     sink = Client(host, int(port), f"{name} sink")
     sink.ask(DEPLOY, Path(rules).read_text(), False, rules)
     for number, pattern in enumerate(filters, start=1):
-        sink.ask(SUBSCRIBE, number, pattern, "block", QUEUE, False)
+        sink.ask(SUBSCRIBE, number, pattern, "block", QUEUE, False, "")
     sink.say(CREDIT, QUEUE)
 
     known = sink.ask(STATUS)["types"]  # with schemas as in "Temp(area: string, value: float)"
