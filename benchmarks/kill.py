@@ -181,7 +181,7 @@ def run(case: Case, logs: Path) -> Outcome:
     records = [logs / f"{kind}.jsonl" for kind in HOMES]
     events = sum(len(record.read_text().splitlines()) for record in records)
     received = Counter(sink.read_text().splitlines())
-    return Outcome(events, refused, _detected(records), received, silences, given_up, used)
+    return Outcome(events, refused, detected(records), received, silences, given_up, used)
 
 
 class Watch:
@@ -330,7 +330,7 @@ def _given_up(logs: Path, links: Iterable[str], victim: str | None) -> Iterator[
 _NEIGHBOUR = re.compile(r"neighbour=(\S+)")
 
 
-def _detected(records: Sequence[Path]) -> Counter[str]:
+def detected(records: Sequence[Path]) -> Counter[str]:
     """The lines that one engine finds over what was published."""
     rules = records[0].with_name("rules.tesla")
     rules.write_text(RULES)
