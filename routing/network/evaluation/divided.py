@@ -85,6 +85,7 @@ class DividedDetection(Evaluator):
         """The types that lag here, in all trees."""
         self.ended: dict[str, int] = {}
         """The rules that have ended by themselves in some tree here, and up to when they hold."""
+        self._is_measured = False
         self.part = TreePart(self._new_station(), router)
         """The broker's part in the single tree."""
         self.replay_buffer = ReplayBuffer(self._config.retained_events_max)
@@ -122,7 +123,15 @@ class DividedDetection(Evaluator):
     def _new_station(self) -> TreeEvaluator:
         kind = ArrivalEvaluator if self._by_arrival else TreeEvaluator
         engine, most = self._engine.fresh(), self._config.waiting_events_max
-        return kind(self._name, engine, most, self.skew_limit)
+        evaluator = kind(self._name, engine, most, self.skew_limit)
+        evaluator.is_measured = self._is_measured
+        return evaluator
+
+    def measure(self) -> None:
+        """Have the evaluators count what they find."""
+        self._is_measured = True
+        for evaluator in self.evaluators:
+            evaluator.is_measured = True
 
     @property
     def evaluator(self) -> TreeEvaluator:
@@ -181,6 +190,8 @@ class DividedDetection(Evaluator):
 
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that one dropped since its id is another's."""
+        if not self.tree_table.trees:
+            return self.part.evaluator.take_conflict()
         found = [evaluator.take_conflict() for evaluator in self._fed]
         return next((one for one in found if one is not None), None)
 
@@ -312,8 +323,9 @@ class DividedDetection(Evaluator):
         now on its promise counts.
         """
         self.publishers.add(source, names)
+        marks = self.evaluator.type_marks
         for name in names:
-            source.begin_at(name, self.evaluator.type_marks.get(name, TIME_MIN))
+            source.begin_at(name, marks.get(name, TIME_MIN))
         source.goes_on = True
 
     def begin_at(self, begins: Mapping[str, int]) -> None:
@@ -350,13 +362,14 @@ class DividedDetection(Evaluator):
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
         """Send events of local sources along the single tree."""
-        self._router.route_down(batches, in_sequence(batches), None)
-        self.evaluator.push(batches)
+        if self._router.branches:
+            self._router.route_down(batches, in_sequence(batches), None)
+        self.part.evaluator.push(batches)
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
         if source.keep_promise(mark, now):
-            self.publishers.touch()
+            self.publishers.note_promise(source)
 
     def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
         """Events that are kept elsewhere wait for these types, up to these times."""
@@ -605,8 +618,8 @@ class DividedDetection(Evaluator):
         else:
             if self._held is None:
                 self._hear_publishers()
-            own = self.publishers.marks
-            found = self.part.advance(own, self.time(now), round(now * MICROSECONDS))
+            clock = self.time(now) if self._deployments.need_clock else None
+            found = self.part.advance(self.publishers.marks, clock, round(now * MICROSECONDS))
         if self.tree_table.trees:
             if self.kinds.own:
                 found = [self._only_routed(one) for one in found]
@@ -634,8 +647,7 @@ class DividedDetection(Evaluator):
         """Local sources may say something else by now."""
         before, marks = self.publishers.marks, self.publishers.say()
         if marks is not None and self.tree_table.trees:
-            names = marks.keys() | before.keys()
-            self.tree_table.touch_users([one for one in names if marks.get(one) != before.get(one)])
+            self.tree_table.touch_users({name for name, _ in marks.items() ^ before.items()})
 
     @property
     def front(self) -> int:

@@ -251,7 +251,7 @@ class NetworkOverview(Overview):
     def pending(self, deployed: Deployed, mark: int) -> bool:
         """Whether events wait here for a rule's mark."""
         evaluator, _ = self._tree(deployed)
-        return evaluator.front >= mark
+        return evaluator.progress.front >= mark
 
     def _types_here(self, deployed: Deployed, evaluator: TreeEvaluator) -> list[str]:
         """The types that a rule needs of sources and brokers below, through the rules here."""

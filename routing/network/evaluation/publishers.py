@@ -38,6 +38,8 @@ class Publishers:
         """Sources that are no news to the root."""
         self._is_said_anew = True
         """Whether they may say something else than ``marks``."""
+        self._promised: dict[str, Source] = {}
+        """The sources that alone may do so, else."""
 
     @property
     def types(self) -> Sequence[str]:
@@ -134,19 +136,41 @@ class Publishers:
         """A source may say something else than before."""
         self._is_said_anew = True
 
+    def note_promise(self, source: Source) -> None:
+        """A source has promised more."""
+        self._promised[source.name] = source
+
     # --- what they say ---
 
     def say(self) -> Mapping[str, int] | None:
         """Law 1, where it may be news; None where it is not."""
-        if not self._is_said_anew:
+        if self._is_said_anew:
+            said = {name: self._said_of(name) for name in self._of}
+            for name in (*self._asked, *self.waited_for):
+                said[name] = TIME_MIN
+            self._is_said_anew = False
+        elif self._promised:
+            said = dict(self.marks)
+            for source in self._promised.values():
+                for name in source.floors:
+                    # Else nobody here publishes it yet, or somebody has asked whether he may.
+                    if said.get(name, TIME_MIN) != TIME_MIN or self._may_say(name):
+                        said[name] = self._said_of(name)
+        else:
             return None
-        self._is_said_anew = False
-        said = dict.fromkeys(self._of, CLOSED)
-        for name, sources in self._of.items():
-            for one in sources.values():
-                if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
-                    said[name] = mark
-        for name in (*self._asked, *self.waited_for):
-            said[name] = TIME_MIN
+        self._promised.clear()
         self.marks = said
         return said
+
+    def _may_say(self, name: str) -> bool:
+        return name in self._of and name not in self._asked and name not in self.waited_for
+
+    def _said_of(self, name: str) -> int:
+        least = CLOSED
+        for one in self._of[name].values():
+            floor = one.floors.get(name)
+            if floor is not None and one.is_open:
+                mark = one.promise if one.promise > floor else floor
+                if mark < least:
+                    least = mark
+        return least
