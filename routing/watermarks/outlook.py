@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from matcher.model import TIME_MIN, EventBatch
-from routing.order import greatest_time, least_time
+from matcher.model import TIME_MIN
 from rules.pattern import Rule
 
 EXTENTS_MAX = 64
@@ -67,14 +66,18 @@ class Outlook:
         for one in self._types.values():
             one.waiting = []
 
-    def see(self, batch: EventBatch) -> None:
-        """Events have come that may be terminators."""
-        one = self._types.get(batch.type.name)
-        if one is not None:
-            if one.is_long:
-                passed = min(map(self._mark, one.rules))
-                one.waiting = [extent for extent in one.waiting if extent[1] >= passed]
-            one.add(least_time(batch), greatest_time(batch))
+    def see(self, name: str, least: int, greatest: int) -> None:
+        """Events of a type have come that may be terminators (Law 2)."""
+        one = self._types.get(name)
+        if one is None:
+            return
+        if len(one.waiting) >= min(8 + len(one.rules), EXTENTS_MAX):
+            passed = min(map(self._mark, one.rules))
+            one.waiting = [extent for extent in one.waiting if extent[1] >= passed]
+        if len(one.waiting) >= EXTENTS_MAX:
+            first, last = one.waiting.pop()
+            least, greatest = min(first, least), max(last, greatest)
+        one.waiting.append((least, greatest))
 
     def rise(self, rule: str, mark: int, bound: int) -> bool:
         """A rule has been evaluated up to a mark; whether its outlook is another by that.
@@ -111,15 +114,3 @@ class _Type:
         self.waiting = waiting
         self.rules: list[str] = []
         """Rules whose terminators are of it."""
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is worth a look which extents all rules have evaluated."""
-        return len(self.waiting) >= min(8 + len(self.rules), EXTENTS_MAX)
-
-    def add(self, least: int, greatest: int) -> None:
-        """A batch has come (Law 2)."""
-        if len(self.waiting) >= EXTENTS_MAX:
-            first, last = self.waiting.pop()
-            least, greatest = min(first, least), max(last, greatest)
-        self.waiting.append((least, greatest))

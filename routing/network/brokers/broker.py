@@ -405,11 +405,11 @@ class Broker(Node):
         if self.overlay.neighbours:
             self._context.send_flows()
         is_at_work = detection.is_at_work
-        if is_at_work and (detection.evaluator.is_pulling or detection.tree_table.trees):
+        if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
             self._openings.ask_below()
         if not detection.is_held:
             self._requests.ask_behind_events()
-            if detection.publishers.have_left:
+            if detection.publishers.leaving:
                 self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
         if is_at_work:

@@ -125,7 +125,7 @@ class Surveying:
     def look_at_replay_buffer(self) -> None:
         """Ask the root for what the evaluator and the buffer need, while there is a plan."""
         detection = self._detection
-        if detection.evaluator.missing.absent or detection.trees:
+        if detection.part.evaluator.missing.absent or detection.tree_table.trees:
             unpublished = detection.take_unpublished()
             if unpublished:
                 self._needs.say(Need(Needed.RELEASE, unpublished))

@@ -90,8 +90,10 @@ class DividedDetection(Evaluator):
         """The broker's part in the single tree."""
         self.replay_buffer = ReplayBuffer(self._config.retained_events_max)
         self.publishers = Publishers()
-        self._held: list[Sequence[EventBatch]] | None = []
-        """Batches that wait for the rules to be divided; None while they are."""
+        self.is_held = True
+        """Whether local sources are held (Law 1)."""
+        self._held: list[Sequence[EventBatch]] = []
+        """Batches that wait for the rules to be divided."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self.fronts: dict[str, int] = {}
@@ -165,14 +167,9 @@ class DividedDetection(Evaluator):
         return (self.evaluator, *[tree.evaluator for tree in trees]) if trees else (self.evaluator,)
 
     @property
-    def is_held(self) -> bool:
-        """Whether local sources are held (Law 1)."""
-        return self._held is not None
-
-    @property
     def held_types(self) -> Iterable[EventType]:
         """The types of the events that are held, each once."""
-        return {batch.type.name: batch.type for one in self._held or () for batch in one}.values()
+        return {batch.type.name: batch.type for one in self._held for batch in one}.values()
 
     @property
     def given(self) -> Mapping[str, int]:
@@ -347,18 +344,15 @@ class DividedDetection(Evaluator):
             self._advertisements[batch.type.name].take(batch, horizon)
         if not self._by_arrival:
             self.replay_buffer.add(batches)
-        if self._held is None:
-            self._emit(batches)
-        else:
+        if self.is_held:
             self._held.append(batches)
-        return []
-
-    def _emit(self, batches: Sequence[EventBatch]) -> None:
+            return []
         self._send_along(batches)
         if self.tree_table.trees:
             self.tree_table.touch_users([batch.type.name for batch in batches])
             for tree in self.tree_table.news:
                 tree.push(batches)
+        return []
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
         """Send events of local sources along the single tree."""
@@ -419,7 +413,7 @@ class DividedDetection(Evaluator):
         """The local sources that have closed and of which nothing is held; the root has to hear it
         after the last of their events.
         """
-        return self.publishers.take_leaving() if self._held is None else []
+        return [] if self.is_held else self.publishers.take_leaving()
 
     def touch(self, names: Iterable[str]) -> None:
         """A source may say something else than before."""
@@ -429,8 +423,7 @@ class DividedDetection(Evaluator):
 
     def hold(self) -> None:
         """Hold local sources."""
-        if self._held is None:
-            self._held = []
+        self.is_held = True
 
     def follow_trees(
         self, plan: Plan, divisions: Sequence[Division], kinds: Kinds, division: Division
@@ -485,7 +478,7 @@ class DividedDetection(Evaluator):
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
         self._feed_trees()
         self._follow(division)
-        self._release(packed_parts(self._held or ()))
+        self._release(packed_parts(self._held))
 
     def _follow(self, division: Division) -> None:
         self.skew_limit.keep(evaluator.skew for evaluator in self.evaluators)
@@ -513,7 +506,7 @@ class DividedDetection(Evaluator):
         self._follow(division)
         self.replay_buffer.begin_anew()
         kept = list(self.replay_buffer.fitting(self._advertisements.schemas))
-        held = len(self._held or ())  # the last of what is kept
+        held = len(self._held)  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
         for part in packed_parts(kept[:came]):
             self.evaluator.push(part, fresh=False)
@@ -528,7 +521,7 @@ class DividedDetection(Evaluator):
         kept = (
             packed_parts(self.replay_buffer.fitting(self._advertisements.schemas)) if begun else ()
         )
-        held = packed_parts(self._held or ()) if self.trees else ()
+        held = packed_parts(self._held) if self.trees else ()
         for root, tree in self.trees.items():
             if root in begun:
                 tree.begin(kept)
@@ -538,7 +531,7 @@ class DividedDetection(Evaluator):
         self._begun = frozenset()
 
     def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
-        self._held, self.is_at_work = None, True
+        self._held, self.is_held, self.is_at_work = [], False, True
         for batches in held:
             self._send_along(batches)
 
@@ -616,7 +609,7 @@ class DividedDetection(Evaluator):
         if not self.is_at_work:
             found = self.part.take_relayed()
         else:
-            if self._held is None:
+            if not self.is_held:
                 self._hear_publishers()
             clock = self.time(now) if self._deployments.need_clock else None
             found = self.part.advance(self.publishers.marks, clock, round(now * MICROSECONDS))

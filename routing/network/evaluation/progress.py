@@ -45,10 +45,14 @@ class Progress:
         """Whether the watermarks are those of the plan that there is."""
         self._moved: Collection[TypeProgress] = ()
         """The types that moved with the last ``rise``."""
+        self.have_rules_moved = False
+        """Whether rules here may have come further by that, or have ended."""
         self._changed: Collection[str] = ()
         self._is_anew = False
         self._outlook = Outlook(self._mark)
         self._duties = NO_DUTIES
+        self._looked_at: set[Evaluated | TypeProgress] = set()
+        """Rules, and the types that they define, that were looked at since the last ``rise``."""
         self._forwarded: frozenset[TypeProgress] = frozenset()
         """The types that rules here define, and that may be forwarded."""
 
@@ -97,7 +101,8 @@ class Progress:
         mark, found = self._engine.mark(rule), self._rules.get(rule)
         if found is None:
             return mark
-        if self._is_heard:
+        if self._is_heard and found not in self._looked_at:
+            self._looked_at.add(found)
             bounds = [self._here(one) for one in found.opening]
             self._outlook.rise(rule, mark, min([TIME_MIN if b == UNSAID else b for b in bounds]))
         known = self._outlook.of(rule)
@@ -188,7 +193,7 @@ class Progress:
         if front > self.front and not is_found:
             self.front = front
         if one.opens:
-            self._outlook.see(batch)
+            self._outlook.see(batch.type.name, least_time(batch), front)
 
     # --- after an input ---
 
@@ -203,12 +208,15 @@ class Progress:
             defined = {rule.defined for one in moved for rule in one.users}
             moved.update(defined & self._forwarded)
         clock = self._watermarks.clock
-        self._moved = moved
+        self._looked_at.clear()
+        self._moved, have_rules_moved = moved, is_anew or bool(changed)
         if clock in moved:
             moved.discard(clock)  # nobody is told of it
-            self._moved = (*moved, clock)
+            self._moved, have_rules_moved = (*moved, clock), True
         for one in moved:
             mark = one.mark
+            if one.users:
+                have_rules_moved = True
             if mark >= CLOSED or one.defining or one.has_ended:
                 self._look_at(one)
                 continue
@@ -216,6 +224,7 @@ class Progress:
             if one.given == UNSAID or mark > one.given:
                 one.given = mark
         self._changed, self._is_anew, self._is_heard = changed, is_anew, True
+        self.have_rules_moved = have_rules_moved
 
     def _rise_anew(self, moved: set[TypeProgress]) -> None:
         looks_at, forwarded = self._forwarder.looks_at, []
@@ -228,18 +237,8 @@ class Progress:
         moved.update(forwarded)
         self._forwarded = frozenset(forwarded)
 
-    @property
-    def have_rules_moved(self) -> bool:
-        """Whether rules here may have come further with the last ``rise``, or have ended."""
-        if self._changed or self._is_anew:
-            return True
-        for one in self._moved:  # noqa: SIM110 (a generator has a step for each)
-            if one.users:
-                return True
-        return False
-
     def news(self, wanted: frozenset[str]) -> Sequence[str]:
-        """The rules among these of which that is so."""
+        """The rules among these that may have moved."""
         if self._is_anew:
             return sorted(self._rules.keys() & wanted)
         risen = {rule.name for one in self._moved for rule in one.users if rule.name in wanted}
@@ -251,7 +250,8 @@ class Progress:
 
     def _here(self, one: TypeProgress) -> int:
         """The mark of a type as of now, the rules here included."""
-        if one.defining and self._is_heard:
+        if one.defining and self._is_heard and one not in self._looked_at:
+            self._looked_at.add(one)
             self._look_at(one)
         return one.here
 

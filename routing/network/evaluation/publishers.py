@@ -33,7 +33,8 @@ class Publishers:
         """Types that a source has asked to publish, each once for every request."""
         self.waited_for: frozenset[str] = frozenset()
         """Types that somebody may come back to publish (Law 2)."""
-        self._leaving: list[Source] = []
+        self.leaving: list[Source] = []
+        """The sources that ``take_leaving`` has to look at."""
         self._is_told_of: list[Source] = []
         """Sources that are no news to the root."""
         self._is_said_anew = True
@@ -97,7 +98,7 @@ class Publishers:
     def leave(self, source: Source) -> None:
         """A source has closed, which the root has to be told: unless it was refused there."""
         if self.drop(source):
-            self._leaving.append(source)
+            self.leaving.append(source)
 
     def drop(self, source: Source) -> bool:
         """Of a source that has closed, or has gone to another broker, its types are known alone;
@@ -112,24 +113,19 @@ class Publishers:
         """Whether a source of that name has closed, and ``take_leaving`` has not been asked since:
         nobody else knows it yet.
         """
-        return any(one.name == name for one in self._leaving)
-
-    @property
-    def have_left(self) -> bool:
-        """Whether ``take_leaving`` has something to give."""
-        return bool(self._leaving)
+        return any(one.name == name for one in self.leaving)
 
     def tell_open(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         """As ``open``, to the root: so it knows who has left, and takes it for no other of that
         name, which may be somewhere else by then.
         """
-        self._is_told_of = list(self._leaving)
+        self._is_told_of = list(self.leaving)
         return list(self.open)
 
     def take_leaving(self) -> list[Source]:
         """Give the sources that have closed since the last call, if the root has to hear of it."""
-        leaving, told = self._leaving, self._is_told_of
-        self._leaving, self._is_told_of = [], []
+        leaving, told = self.leaving, self._is_told_of
+        self.leaving, self._is_told_of = [], []
         return [one for one in leaving if one not in told]
 
     def touch(self) -> None:

@@ -323,7 +323,8 @@ class TreeEvaluator:
         ended = watermarks.ends.types
         changed = watermarks.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, is_anew=is_anew)
-        self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
+        if not self._forwarder.is_idle:
+            self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
         if progress.has_gone_far or self.skew.is_due:
             self.skew.look(self._inputs, progress, self._waits)
         return detections
@@ -338,7 +339,8 @@ class TreeEvaluator:
             said.bound(pulls.take_limits(), moved)
         if is_anew:
             moved = set(said.types)
-        watermarks.look_beyond(moved, is_anew=is_anew)
+        if said.closed or watermarks.ends.types:
+            watermarks.look_beyond(moved, is_anew=is_anew)
         if self.is_pulling:
             pulls.keep(watermarks.beyond)
         return moved
@@ -397,8 +399,6 @@ class TreeEvaluator:
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:
         """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
         forwarder, progress, ends = self._forwarder, self.progress, self._watermarks.ends.types
-        if forwarder.is_idle:
-            return
         forwarded = forwarder.advance({one.name: one.here for one in moved})
         up = forwarder.marks if is_anew else forwarded.marks
         over = [name for name in up if name in ends and forwarder.binding(name) <= ends]

@@ -16,6 +16,7 @@ from matcher.model import TIME_MIN
 from routing.messages import Catalog, RuleFacts
 from routing.network.agreement.catalog import rules_of
 from routing.network.evaluation.tree_evaluator import TreeEvaluator
+from routing.order import greatest_time, least_time
 from routing.watermarks import outlook
 from routing.watermarks.outlook import Outlook
 from rules.engine.engine import Detections
@@ -63,7 +64,7 @@ def bound_of(rule: str, types: Mapping[str, int]) -> int:
 
 def see(found: Outlook, text: str) -> None:
     for batch in batches_of(text, SCHEMAS):
-        found.see(batch)
+        found.see(batch.type.name, least_time(batch), greatest_time(batch))
 
 
 def test_a_rule_looks_ahead_as_far_as_its_terminators_are_known() -> None:
