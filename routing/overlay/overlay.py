@@ -56,6 +56,8 @@ class Overlay:
         self.links: Mapping[Peer, Channel] = self._connections.by_link
         """The links to brokers that this one is, or wants to be, linked to."""
         self._neighbours: dict[str, Channel] = {}
+        self.neighbours: Mapping[str, Channel] = self._neighbours
+        """The links that are up, by the neighbours' names."""
         self._delays: dict[Peer, int] = {}
         self._due: dict[Channel, float] = {}
         """When a channel's timer is due, kept since most inputs touch one channel only."""
@@ -82,11 +84,6 @@ class Overlay:
     def config(self) -> OverlayConfig:
         """Its choices."""
         return self._config
-
-    @property
-    def neighbours(self) -> Mapping[str, Channel]:
-        """The links that are up, by the neighbours' names."""
-        return self._neighbours
 
     @property
     def part(self) -> Component:

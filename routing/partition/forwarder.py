@@ -93,6 +93,8 @@ class Forwarder:
         self._demands: Mapping[str, Demanded] = {}
         self._fresh: list[EventBatch] = []  # what passes at once, and has just been published
         self._late: list[EventBatch] = []  # the rest of that
+        self.is_idle = True
+        """Whether there is no fragment in force, and nothing is wanted."""
 
     def __len__(self) -> int:
         """How many events are kept."""
@@ -117,11 +119,6 @@ class Forwarder:
     def demands(self) -> Mapping[str, Demanded]:
         """The demands for events that pass because they are wanted (Law 6), by type."""
         return self._demands
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether there is no fragment in force, and nothing is wanted."""
-        return not (self._evaluations or self._demands)
 
     @property
     def is_asked(self) -> bool:
@@ -185,9 +182,11 @@ class Forwarder:
         and no others.
         """
         self._demands = dict(demands)
+        self.is_idle = not (self._evaluations or self._demands)
 
     def _rearrange(self, released: Collection[str] = ()) -> None:
         self._arrangement = Arrangement(self._evaluations, self._leaving)
+        self.is_idle = not (self._evaluations or self._demands)
         running = self._arrangement.running
         self._waiting = {one: None for one in self._waiting if one in set(running)}
         names = {name for one in running for name in one.fragment.types}

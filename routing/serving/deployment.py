@@ -105,6 +105,8 @@ class Deployments:
 
     def __init__(self, config: NodeConfig) -> None:
         self._rules: dict[str, Deployed] = {}
+        self._in_order: tuple[Deployed, ...] | None = ()
+        """The same in their order; None until somebody asks."""
         self._in_force: dict[str, Deployed] = {}
         """Rules that nobody has removed or replaced, by name."""
         self._versions: dict[str, int] = {}
@@ -136,7 +138,9 @@ class Deployments:
     @property
     def rules(self) -> tuple[Deployed, ...]:
         """All rules, in their order (E4)."""
-        return tuple(sorted(self._rules.values(), key=lambda deployed: deployed.place))
+        if self._in_order is None:
+            self._in_order = tuple(sorted(self._rules.values(), key=lambda one: one.place))
+        return self._in_order
 
     @property
     def in_force(self) -> tuple[Deployed, ...]:
@@ -242,6 +246,7 @@ class Deployments:
             added.append(Deployed(named, since, version, self._serial))
             self._versions[rule.name] = version
             self._take_turn(named.name)
+        self._in_order = None
         self._rules.update((deployed.rule.name, deployed) for deployed in added)
         self._in_force.update((deployed.name, deployed) for deployed in added)
         return tuple(added)
@@ -261,7 +266,7 @@ class Deployments:
 
         Gives the ids that mean no rule any more, or another than before.
         """
-        before = self._rules
+        before, self._in_order = self._rules, None
         self._rules = {deployed.rule.name: deployed for deployed in rules}
         self._in_force = {one.name: one for one in self._rules.values() if one.until is None}
         gone = tuple(name for name, one in before.items() if self._rules.get(name) != one)
@@ -277,12 +282,14 @@ class Deployments:
 
     def end(self, rule: str, until: int) -> Deployed:
         """Let a rule in force hold up to an instant (Law 3)."""
+        self._in_order = None
         ending = self._rules[rule] = replace(self._rules[rule], until=until)
         del self._in_force[ending.name]
         return ending
 
     def drop(self, rule: str) -> Deployed:
         """Drop a rule that ends. ``rearrange`` must follow."""
+        self._in_order = None
         return self._rules.pop(rule)
 
     def rearrange(self, published: Iterable[str]) -> None:

@@ -99,7 +99,7 @@ class Detection(Evaluator):
 
     def _bound(self, name: str) -> int:
         """Law 1; TIME_MIN before anything was."""
-        given = self._watermarks.standings.of(name).given if name in self._needed else UNSAID
+        given = self._watermarks.standings[name].given if name in self._needed else UNSAID
         rules, mark = self._deployments.using(name), self._engine.mark
         evaluated = [(one.since, mark(one.rule.name)) for one in rules]
         marks = [until for since, until in evaluated if since is None or until > since]
@@ -121,7 +121,7 @@ class Detection(Evaluator):
             front = known.take(batch, horizon)
             if known.mentions:
                 self._engine.push(batch)
-                self._watermarks.reach(self._watermarks.standings.of(name), front)
+                self._watermarks.reach(self._watermarks.standings[name], front)
                 if name in self._missing.waiting:
                     self._missing.count(name, len(batch))
         return self._give_up() if self._missing.absent else []
@@ -174,11 +174,11 @@ class Detection(Evaluator):
 
     def _is_open_again(self) -> bool:
         """Note what sources say of types; whether one has a source that had none any more."""
-        found, said, of = False, self._watermarks.said, self._watermarks.standings.of
+        found, said = False, self._watermarks.said
         for name in self._dirty:
             known = self._advertisements.find(name)
             mark = None if known is None else known.mark
-            found |= mark is not None and of(name).own == CLOSED
+            found |= mark is not None and self._watermarks.standings[name].own == CLOSED
             said.note_own(name, CLOSED if mark is None else mark)
         self._dirty.clear()
         return found
@@ -227,7 +227,9 @@ class Detection(Evaluator):
         self._needed = needed = frozenset(self._deployments.needed) - {TIMER.name}
         self._is_arranged = False
         standings = self._watermarks.standings
-        gone = [one.name for one in standings if one.is_published and one.name not in needed]
+        gone = [
+            one.name for one in standings.values() if one.is_published and one.name not in needed
+        ]
         if gone:  # nobody is bound any more by what rules did with these (Law 1)
             standings.keep({*needed, TIMER.name})
             self._advertisements.release(gone)
@@ -246,7 +248,7 @@ class Detection(Evaluator):
         watermarks.standings.keep(self._needed.union([TIMER.name], *uses.values()))
         for name in self._needed:
             front = types.front(name)
-            watermarks.standings.of(name).front = TIME_MIN if front is None else front
+            watermarks.standings[name].front = TIME_MIN if front is None else front
         finished = watermarks.finished
         together = {uses[rule] | needs[rule] for rule in uses}
         watermarks.arrange(uses, defining, timed, together, self._engine.over)

@@ -276,7 +276,8 @@ class Service:
     ) -> None:
         source.events += events
         self._rates.received += events
-        self._offer(source, batches)
+        unseen = batches if source.whole is None else self._unseen(batches)
+        self._sinks.offer(unseen, None if len(unseen) == 1 else in_sequence(unseen))
         if not self._gathers:
             for sink in self._sinks.touched:
                 self._send_due(sink)
@@ -284,9 +285,9 @@ class Service:
         if given_up:
             self._log("warning", "rules wait no longer", types=given_up)
 
-    def _offer(self, source: Source, batches: tuple[EventBatch, ...]) -> None:
-        """Give a source's events to the sinks that want them."""
-        self._sinks.offer(batches, in_sequence(batches))
+    def _unseen(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
+        """The events of a part of a source that sinks have not been offered before."""
+        return batches
 
     def _report_late(self, source: Source, late: Sequence[Any]) -> None:
         count = sum(map(len, late))

@@ -26,6 +26,8 @@ from rules.pattern import TIMER
 STALLED_AFTER_S = 5.0
 """Seconds without a new promise after which a live source is said to stall its rules."""
 
+UNKNOWN = "?"
+"""In place of the name of a root that is not known yet, and of a broker that is not known here."""
 ORIGINS_TOLD = 3
 """In words: so many brokers beyond another, and so many of each one's sources and rules."""
 
@@ -274,6 +276,8 @@ def source_holder(source: Source, types: Iterable[str], now: float) -> Holder:
 
 def _describe(facts: Facts) -> str:
     """A rule's state in words."""
+    if facts["place"] == UNKNOWN:
+        return "evaluated as soon as a plan says where"
     if facts["state"] == "elsewhere":
         return f"evaluated by broker {facts['place']}"
     if facts["state"] == "idle":

@@ -40,7 +40,7 @@ class Said:
     @property
     def types(self) -> list[TypeProgress]:
         """The types of which something is said."""
-        return [one for one in self._standings if one.mark != UNSAID]
+        return [one for one in self._standings.values() if one.mark != UNSAID]
 
     @staticmethod
     def furthest(kin: Kin) -> int:
@@ -71,21 +71,21 @@ class Said:
         begin anew; if it does not, the child says so again.
         """
         before, self._children = self._children, {}
-        for one in self._standings:
+        for one in self._standings.values():
             one.sayers = []
             one.bound = UNSAID
             one.is_published = False
         for name in published:
-            self._standings.of(name).is_published = True
+            self._standings[name].is_published = True
         for child, names in expected.items():
             table = before.get(child, {})
             self._children[child] = {
-                name: Sayer(self._standings.of(name), table.get(name)) for name in names
+                name: Sayer(self._standings[name], table.get(name)) for name in names
             }
-        for one in self._standings:
+        for one in self._standings.values():
             one.told = one.mark = UNSAID
             one.kin.is_furthest_known = False
-        self._touched = {one for one in self._standings if one.least() != UNSAID}
+        self._touched = {one for one in self._standings.values() if one.least() != UNSAID}
         self._is_anew = True
         self.closed.clear()
         self.closings += 1
@@ -122,14 +122,16 @@ class Said:
     def hear_own(self, own: Mapping[str, int]) -> None:
         """Local sources say this now, and nothing else."""
         before, self._own = self._own, own
-        if own is not before and own != before:
-            for name in own.keys() | before.keys():
-                if own.get(name) != before.get(name):
-                    self.note_own(name, own.get(name, TIME_MIN))
+        if own is before:
+            return
+        for name, mark in own.items() - before.items():
+            self.note_own(name, mark)
+        for name in before.keys() - own.keys():
+            self.note_own(name, TIME_MIN)
 
     def note_own(self, name: str, mark: int) -> None:
         """Local sources say this of a type."""
-        one = self._standings.of(name)
+        one = self._standings[name]
         one.own = mark
         self._touched.add(one)
 
@@ -140,7 +142,7 @@ class Said:
             return moved
         touched, self._touched = self._touched, set()
         for one in touched:
-            mark = one.least()
+            mark = one.least() if one.sayers else one.own if one.is_published else UNSAID
             if mark != one.told:
                 one.told = mark
                 self._set(one, mark)
@@ -152,10 +154,10 @@ class Said:
         types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
         another than before.
         """
-        looked_at = set(self._standings) if self._is_anew else set(moved)
+        looked_at = set(self._standings.values()) if self._is_anew else set(moved)
         self._is_anew = False
         for name, limit in limits.items():
-            one = self._standings.of(name)
+            one = self._standings[name]
             one.bound = limit
             looked_at.add(one)
         for one in looked_at:

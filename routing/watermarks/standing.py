@@ -11,7 +11,7 @@ where a broker works alone. Records of rules are of one division.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.watermarks.ends import CLOSED
@@ -71,12 +71,13 @@ class TypeProgress:
         """The rules here whose marks it bears on, through other rules here too."""
         self.defining: list[Evaluated] = []
         """The rules here that define it."""
-        self.opened: list[Evaluated] = []
-        """The rules here of whose terminators it is a type."""
+        self.opens = False
+        """Whether it is a type of terminators of rules here."""
         self.is_used = False
         """Whether rules here use it."""
         self.here = UNSAID
-        """The mark, the rules here included, as of now."""
+        """The mark, the rules here included, as of now; where rules here define the type, when it
+        was last asked for."""
         self.first = TIME_MAX
         """The least time of the first events that came here; TIME_MAX before any."""
         self.begun = TIME_MIN
@@ -105,21 +106,15 @@ class TypeProgress:
 
 
 class Evaluated:
-    """A rule that is evaluated here."""
+    """A rule that is evaluated here: the type that it defines, and those of its terminators."""
 
     def __init__(self, name: str, defined: TypeProgress, opening: list[TypeProgress]) -> None:
         self.name = name
         self.defined = defined
-        self.mark = UNSAID
-        """Up to where it was evaluated when the evaluator was last advanced."""
-        self._opening = opening
+        self.opening = opening
         defined.defining.append(self)
         for one in opening:
-            one.opened.append(self)
-
-    def bound(self) -> int:
-        """The least mark of the types of its terminators; TIME_MIN where one is not known."""
-        return min([TIME_MIN if one.here == UNSAID else one.here for one in self._opening])
+            one.opens = True
 
 
 class Sayer:
@@ -138,22 +133,14 @@ class Sayer:
         standing.sayers.append(self)
 
 
-class Standings:
-    """The types of one evaluator, by name."""
+class Standings(dict[str, TypeProgress]):
+    """The types of one evaluator, by name; the record of a type is made if need be."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, TypeProgress] = {}
-
-    def __iter__(self) -> Iterator[TypeProgress]:
-        return iter(self._found.values())
+    def __missing__(self, name: str) -> TypeProgress:
+        found = self[name] = TypeProgress(name)
+        return found
 
     def keep(self, names: Collection[str]) -> None:
         """Forget all types but these."""
-        self._found = {name: one for name, one in self._found.items() if name in names}
-
-    def of(self, name: str) -> TypeProgress:
-        """The record of a type, which is made if need be."""
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = TypeProgress(name)
-        return found
+        for name in self.keys() - names:
+            del self[name]

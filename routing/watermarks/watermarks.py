@@ -42,7 +42,7 @@ class Watermarks:
         self.standings = Standings()
         self.said = Said(self.standings)
         self.ends = Ends()
-        self.clock = self.standings.of(TIMER.name)
+        self.clock = self.standings[TIMER.name]
         self.over: frozenset[str] = frozenset()
         """The rules here that have been evaluated up to their ends."""
         self._uses: Uses = {}
@@ -72,21 +72,21 @@ class Watermarks:
         ``over`` as in note_over. ``said.arrange`` must follow.
         """
         self._uses, self._defining, self._timed, self.over = uses, defining, timed, over
-        for one in self.standings:
+        for one in self.standings.values():
             one.is_timed = False
         for name in frozenset[str]().union(*timed.values()):
-            self.standings.of(name).is_timed = True
+            self.standings[name].is_timed = True
         self._arrange_kins(together)
         self._arrange_ends()
 
     def _arrange_kins(self, together: Iterable[Collection[str]]) -> None:
         """Arrange which types are coupled; none are by Timer, which goes with all."""
-        coupled = {one.name: {one.name} for one in self.standings}
+        coupled = {one.name: {one.name} for one in self.standings.values()}
         for names in together:
             _couple(coupled, [name for name in names if name != TIMER.name])
         self._grown.clear()
         for names in {id(names): names for names in coupled.values()}.values():
-            types = [self.standings.of(name) for name in sorted(names)]
+            types = [self.standings[name] for name in sorted(names)]
             kin = Kin(types)
             for one in types:
                 one.kin = kin
@@ -132,8 +132,10 @@ class Watermarks:
         if not (self.said.closed or self.ends.types):
             self._grown.clear()
             return
-        kins = self._grown.union([one.kin for one in (self.standings if is_anew else moved)])
-        kins.update(self.standings.of(name).kin for name in self._kept)
+        kins = self._grown.union(
+            [one.kin for one in (self.standings.values() if is_anew else moved)]
+        )
+        kins.update(self.standings[name].kin for name in self._kept)
         self._grown.clear()
         for kin in kins:
             beyond = self._beyond_of(kin)
@@ -159,7 +161,7 @@ class Watermarks:
                 marks[one.name] = one.mark
             elif one.mark == CLOSED:
                 marks[one.name] = self.beyond_gone(one)
-        for one in map(self.standings.of, self.finished):
+        for one in map(self.standings.__getitem__, self.finished):
             if one.mark == UNSAID:
                 marks[one.name] = self.beyond_gone(one)
         if ticks:
@@ -169,12 +171,12 @@ class Watermarks:
     @property
     def _gone(self) -> set[TypeProgress]:
         """The types of which nothing is published any more, or nothing at all will come."""
-        return self.said.closed.union(map(self.standings.of, self.ends.types))
+        return self.said.closed.union(map(self.standings.__getitem__, self.ends.types))
 
     def end(self, moved: set[TypeProgress], *, is_timed: bool) -> Collection[str]:
         """See what has ended; adds to the types that have moved, and gives rules (Ends.look)."""
         types, rules = self.ends.look(self.said, is_timed=is_timed)
-        for one in map(self.standings.of, types):
+        for one in map(self.standings.__getitem__, types):
             one.has_ended = one.name in self.ends.types
             if one.mark != UNSAID or one.name in self._defining:
                 moved.add(one)
@@ -193,7 +195,7 @@ class Watermarks:
 
     def beyond(self, name: str) -> int:
         """How far the kin of a type has come (Law 2)."""
-        return self._beyond_of(self.standings.of(name).kin)
+        return self._beyond_of(self.standings[name].kin)
 
     def _beyond_of(self, kin: Kin) -> int:
         """Just beyond all that has come of some types, or was promised, or is kept for masters that
@@ -203,7 +205,7 @@ class Watermarks:
         if kin.front >= beyond and kin.front > TIME_MIN:
             beyond = kin.front + 1
         for name, until in self._kept.items():
-            one = self.standings.of(name)
+            one = self.standings[name]
             if one.kin is kin and one.is_closed:
                 beyond = max(beyond, until + 1)
         return beyond
@@ -218,7 +220,7 @@ class Watermarks:
 
     def _from_sources(self, needs: Iterable[str]) -> list[TypeProgress]:
         """The records of these types, but for Timer and those that rules here alone define."""
-        records = [self.standings.of(name) for name in needs if name != TIMER.name]
+        records = [self.standings[name] for name in needs if name != TIMER.name]
         return [one for one in records if one.mark != UNSAID or one.name not in self._defining]
 
     def _said_of(self, one: TypeProgress) -> int:

@@ -80,8 +80,8 @@ def test_what_is_right_is_found_to_be_so_at_rest(written, name: str) -> None:
 
 
 def lower_a_type(experiment: Experiment) -> None:
-    standings = broker_of(experiment, "b2").context.detection.evaluator._progress._standings
-    standings.of("Smoke").given -= 1
+    standings = broker_of(experiment, "b2").context.detection.evaluator.progress._standings
+    standings["Smoke"].given -= 1
 
 
 def lower_what_went_up(experiment: Experiment) -> None:
@@ -91,7 +91,8 @@ def lower_what_went_up(experiment: Experiment) -> None:
 
 def lower_an_outlook(experiment: Experiment) -> None:
     evaluator = broker_of(experiment, "b2").context.detection.evaluator
-    evaluator._progress._outlook._rules["fire"].outlook -= 1_000_000_000
+    lower = evaluator.outlook("fire") - 1
+    evaluator.progress._outlook.of = lambda rule: lower
 
 
 def lower_what_a_sink_has(experiment: Experiment) -> None:
@@ -134,7 +135,7 @@ def test_a_mark_of_a_tree_for_sinks_that_goes_back_is_found(written) -> None:
     experiment = midway(written)
     watch, tree = watch_of(experiment), tree_of(experiment, "b2")
     watch.look()
-    tree.evaluator._progress._standings.of("Temp").given -= 1
+    tree.evaluator.progress._standings["Temp"].given -= 1
     watch.look()
     told = "broker b2: the mark in the tree of b3 of type Temp went back"
     assert told in watch.found["marks"]
@@ -146,11 +147,11 @@ def test_marks_that_go_back_during_a_run_are_told_by_check(written) -> None:
     standing: list[int] = []
 
     def lower() -> None:
-        marks = broker_of(experiment, "b2").context.detection.evaluator._progress._standings
-        standing.append(marks.of("Smoke").given)
-        marks.of("Smoke").given -= 5
+        marks = broker_of(experiment, "b2").context.detection.evaluator.progress._standings
+        standing.append(marks["Smoke"].given)
+        marks["Smoke"].given -= 5
         watch_of(experiment).look()
-        marks.of("Smoke").given += 5
+        marks["Smoke"].given += 5
 
     experiment.simulation.at(30.0, watch_of(experiment).look)
     experiment.simulation.at(30.1, lower)

@@ -52,7 +52,6 @@ from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
-from routing.serving.sources import Source
 from routing.serving.status import Overview
 from routing.storage import StoreContents
 from rules.engine.engine import Detector
@@ -267,7 +266,8 @@ class Broker(Node):
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message, of a client or of a neighbour."""
-        self._awake(now)
+        if self.overlay.neighbours:
+            self._awake(now)
         is_link = peer in self.overlay.links
         if is_link or (peer not in self._links.by_peer and wire.looks_like(frames, LinkHello)):
             self.overlay.receive_frames(peer, frames, now)
@@ -314,10 +314,19 @@ class Broker(Node):
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, others = super().next_timer(), [self.overlay.next_timer(), self._timer.tell_at]
-        for other in (*others, *[part.due_at for part in self._timed]):
-            if other is not None and (due is None or other < due):
-                due = other
+        due, tell_at, links_at = (
+            super().next_timer(),
+            self._timer.tell_at,
+            self.overlay.next_timer(),
+        )
+        if tell_at is not None and (due is None or tell_at < due):
+            due = tell_at
+        if links_at is not None and (due is None or links_at < due):
+            due = links_at
+        for part in self._timed:
+            part_at = part.due_at
+            if part_at is not None and (due is None or part_at < due):
+                due = part_at
         return due
 
     def close(self, reason: str, now: float) -> None:
@@ -426,10 +435,8 @@ class Broker(Node):
     def _serve(self, link: Link, request: Asking) -> None:
         Node.handlers[type(request)](self, link, request)
 
-    def _offer(self, source: Source, batches: tuple[EventBatch, ...]) -> None:
-        if source.whole is not None:  # another broker may have passed them on before it was lost
-            batches = self._passing.news(batches)
-        super()._offer(source, batches)
+    def _unseen(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
+        return self._passing.news(batches)  # another may have passed them on before it was lost
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         is_planned = self._trees.is_wanted_planned
@@ -460,13 +467,14 @@ class Broker(Node):
         if timer.seen != sinks.version and self._router.has_tree:
             timer.seen = sinks.version
             self._know()
-        self._context.send_flows()
+        if self.overlay.neighbours:
+            self._context.send_flows()
         is_at_work = detection.is_at_work
-        if is_at_work:
+        if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
             self._openings.ask_below()
         if not detection.is_held:
             self._requests.ask_behind_events()
-            if detection.publishers.have_left:
+            if detection.publishers.leaving:
                 self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
         if is_at_work:

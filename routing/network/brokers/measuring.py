@@ -78,6 +78,7 @@ class Measuring:
         """The findings of the last survey under the present plan."""
         self._chosen: Choice | None = None
         """At the root: what the next plan is to say, where another would pay."""
+        context.detection.measure()
 
     @property
     def has_work(self) -> bool:

@@ -135,9 +135,10 @@ class Surveying:
     def look_at_replay_buffer(self) -> None:
         """Ask the root for what the evaluator and the buffer need, while there is a plan."""
         detection = self._detection
-        unpublished = detection.take_unpublished()
-        if unpublished:
-            self._needs.say(Need(Needed.RELEASE, unpublished))
+        if detection.part.evaluator.missing.absent or detection.tree_table.trees:
+            unpublished = detection.take_unpublished()
+            if unpublished:
+                self._needs.say(Need(Needed.RELEASE, unpublished))
         if detection.replay_buffer.is_full and not self._has_asked:
             self._has_asked = True
             self._needs.say(Need(Needed.SURVEY))

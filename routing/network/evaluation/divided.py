@@ -96,12 +96,15 @@ class DividedDetection(Evaluator):
         """The types that lag here, in all trees."""
         self.ended: dict[str, int] = {}
         """The rules that have ended by themselves in some tree here, and up to when they hold."""
+        self._is_measured = False
         self.part = TreePart(self._new_station(), router)
         """The broker's part in the single tree."""
         self.replay_buffer = ReplayBuffer(self._config.retained_events_max)
         self.publishers = Publishers()
-        self._held: list[Sequence[EventBatch]] | None = []
-        """Batches that wait for the rules to be divided; None while they are."""
+        self.is_held = True
+        """Whether local sources are held (Law 1)."""
+        self._held: list[Sequence[EventBatch]] = []
+        """Batches that wait for the rules to be divided."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self.fronts: dict[str, int] = {}
@@ -135,7 +138,15 @@ class DividedDetection(Evaluator):
     def _new_station(self) -> TreeEvaluator:
         kind = ArrivalEvaluator if self._by_arrival else TreeEvaluator
         engine, most = self._engine.fresh(), self._config.waiting_events_max
-        return kind(self._name, engine, most, self.skew_limit)
+        evaluator = kind(self._name, engine, most, self.skew_limit)
+        evaluator.is_measured = self._is_measured
+        return evaluator
+
+    def measure(self) -> None:
+        """Have the evaluators count what they find."""
+        self._is_measured = True
+        for evaluator in self.evaluators:
+            evaluator.is_measured = True
 
     @property
     def evaluator(self) -> TreeEvaluator:
@@ -169,14 +180,9 @@ class DividedDetection(Evaluator):
         return (self.evaluator, *[tree.evaluator for tree in trees]) if trees else (self.evaluator,)
 
     @property
-    def is_held(self) -> bool:
-        """Whether local sources are held (Law 1)."""
-        return self._held is not None
-
-    @property
     def held_types(self) -> Iterable[EventType]:
         """The types of the events that are held, each once."""
-        return {batch.type.name: batch.type for one in self._held or () for batch in one}.values()
+        return {batch.type.name: batch.type for one in self._held for batch in one}.values()
 
     @property
     def given(self) -> Mapping[str, int]:
@@ -194,6 +200,8 @@ class DividedDetection(Evaluator):
 
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that one dropped since its id is another's."""
+        if not self.tree_table.trees:
+            return self.part.evaluator.take_conflict()
         found = [evaluator.take_conflict() for evaluator in self._fed]
         return next((one for one in found if one is not None), None)
 
@@ -331,8 +339,9 @@ class DividedDetection(Evaluator):
         now on its promise counts.
         """
         self.publishers.add(source, names)
+        marks = self.evaluator.type_marks
         for name in names:
-            source.begin_at(name, self.evaluator.type_marks.get(name, TIME_MIN))
+            source.begin_at(name, marks.get(name, TIME_MIN))
         source.goes_on = True
         self._keep((source,))
 
@@ -364,28 +373,26 @@ class DividedDetection(Evaluator):
             self.replay_buffer.add(batches)
             if self.keeper is not None:
                 self.keeper.append(batches)
-        if self._held is None:
-            self._emit(batches)
-        else:
+        if self.is_held:
             self._held.append(batches)
-        return []
-
-    def _emit(self, batches: Sequence[EventBatch]) -> None:
+            return []
         self._send_along(batches)
         if self.tree_table.trees:
             self.tree_table.touch_users([batch.type.name for batch in batches])
             for tree in self.tree_table.news:
                 tree.push(batches)
+        return []
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
         """Send events of local sources along the single tree."""
-        self._router.route_down(batches, in_sequence(batches), None)
-        self.evaluator.push(batches)
+        if self._router.branches:
+            self._router.route_down(batches, in_sequence(batches), None)
+        self.part.evaluator.push(batches)
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
         if source.keep_promise(mark, now):
-            self.publishers.touch()
+            self.publishers.note_promise(source)
         if self.keeper is not None:  # of what it has published, too
             self.keeper.touch(source)
 
@@ -438,7 +445,7 @@ class DividedDetection(Evaluator):
         """The local sources that have closed and of which nothing is held; the root has to hear it
         after the last of their events.
         """
-        return self.publishers.take_leaving() if self._held is None else []
+        return [] if self.is_held else self.publishers.take_leaving()
 
     def touch(self, names: Iterable[str]) -> None:
         """A source may say something else than before."""
@@ -448,8 +455,7 @@ class DividedDetection(Evaluator):
 
     def hold(self) -> None:
         """Hold local sources."""
-        if self._held is None:
-            self._held = []
+        self.is_held = True
 
     def follow_trees(
         self, plan: Plan, divisions: Sequence[Division], kinds: Kinds, division: Division
@@ -504,7 +510,7 @@ class DividedDetection(Evaluator):
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
         self._feed_trees()
         self._follow(division)
-        self._release(packed_parts(self._held or ()))
+        self._release(packed_parts(self._held))
 
     def _follow(self, division: Division) -> None:
         self.skew_limit.keep(evaluator.skew for evaluator in self.evaluators)
@@ -532,7 +538,7 @@ class DividedDetection(Evaluator):
         self._follow(division)
         self.replay_buffer.begin_anew()
         kept = list(self.replay_buffer.fitting(self._advertisements.schemas))
-        held = len(self._held or ())  # the last of what is kept
+        held = len(self._held)  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
         for part in packed_parts(kept[:came]):
             self.evaluator.push(part, fresh=False)
@@ -547,7 +553,7 @@ class DividedDetection(Evaluator):
         kept = (
             packed_parts(self.replay_buffer.fitting(self._advertisements.schemas)) if begun else ()
         )
-        held = packed_parts(self._held or ()) if self.trees else ()
+        held = packed_parts(self._held) if self.trees else ()
         for root, tree in self.trees.items():
             if root in begun:
                 tree.begin(kept)
@@ -557,7 +563,7 @@ class DividedDetection(Evaluator):
         self._begun = frozenset()
 
     def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
-        self._held, self.is_at_work = None, True
+        self._held, self.is_held, self.is_at_work = [], False, True
         for batches in held:
             self._send_along(batches)
 
@@ -635,10 +641,10 @@ class DividedDetection(Evaluator):
         if not self.is_at_work:
             found = self.part.take_relayed()
         else:
-            if self._held is None:
+            if not self.is_held:
                 self._hear_publishers()
-            own = self.publishers.marks
-            found = self.part.advance(own, self.time(now), round(now * MICROSECONDS))
+            clock = self.time(now) if self._deployments.need_clock else None
+            found = self.part.advance(self.publishers.marks, clock, round(now * MICROSECONDS))
         if self.tree_table.trees:
             if self.kinds.own:
                 found = [self._only_routed(one) for one in found]
@@ -666,8 +672,7 @@ class DividedDetection(Evaluator):
         """Local sources may say something else by now."""
         before, marks = self.publishers.marks, self.publishers.say()
         if marks is not None and self.tree_table.trees:
-            names = marks.keys() | before.keys()
-            self.tree_table.touch_users([one for one in names if marks.get(one) != before.get(one)])
+            self.tree_table.touch_users({name for name, _ in marks.items() ^ before.items()})
 
     @property
     def front(self) -> int:

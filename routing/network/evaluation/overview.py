@@ -23,13 +23,10 @@ from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
-from routing.serving.status import STALLED_AFTER_S, Facts, Holder, Overview, source_holder
+from routing.serving.status import STALLED_AFTER_S, UNKNOWN, Facts, Holder, Overview, source_holder
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Placement
 from rules.pattern import TIMER
-
-UNKNOWN = "?"
-"""In place of the name of a root that is not known yet, and of a broker that is not known here."""
 
 
 def network_facts(overlay: Overlay, router: Router, strategy: str) -> Facts:
@@ -251,7 +248,7 @@ class NetworkOverview(Overview):
     def pending(self, deployed: Deployed, mark: int) -> bool:
         """Whether events wait here for a rule's mark."""
         evaluator, _ = self._tree(deployed)
-        return evaluator.front >= mark
+        return evaluator.progress.front >= mark
 
     def _types_here(self, deployed: Deployed, evaluator: TreeEvaluator) -> list[str]:
         """The types that a rule needs of sources and brokers below, through the rules here."""

@@ -93,10 +93,6 @@ class ProcessingTree:
         self._owes_word = name in keeping
         self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         """The types that rules of this tree use."""
-        self._own: Mapping[str, int] = {}
-        self._clock: int | None = None
-        self._own_used: Mapping[str, int] = {}
-        """Marks of local sources, as far as they concern the tree."""
         self._front = plan.front
         self.part = TreePart(evaluator, self._make_router(name, matching))
         self.part.due = {name: time for name, time in plan.due if name in self.rules}
@@ -169,14 +165,8 @@ class ProcessingTree:
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
         """Evaluate what marks allow, as TreePart.advance; at the root gives what its sinks want."""
-        is_same = own is self._own and clock is None and self._clock is None
-        if is_same and not (self.evaluator.has_news or self.part.router.has_news):
-            return []  # a broker is in many trees, and most inputs concern few of them
-        self._clock = clock
-        if own is not self._own:
-            self._own = own
-            self._own_used = {name: mark for name, mark in own.items() if name in self.used}
-        found = self.part.advance(self._own_used, clock, now)
+        used = {name: own[name] for name in own.keys() & self.used}
+        found = self.part.advance(used, clock, now)
         return found if self.is_root else []
 
     def take_relayed(self) -> list[Detections]:

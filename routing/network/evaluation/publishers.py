@@ -33,11 +33,14 @@ class Publishers:
         """Types that a source has asked to publish, each once for every request."""
         self.waited_for: frozenset[str] = frozenset()
         """Types that somebody may come back to publish (Law 2)."""
-        self._leaving: list[Source] = []
+        self.leaving: list[Source] = []
+        """The sources that ``take_leaving`` has to look at."""
         self._is_told_of: list[Source] = []
         """Sources that are no news to the root."""
         self._is_said_anew = True
         """Whether they may say something else than ``marks``."""
+        self._promised: dict[str, Source] = {}
+        """The sources that alone may do so, else."""
 
     @property
     def types(self) -> Sequence[str]:
@@ -95,7 +98,7 @@ class Publishers:
     def leave(self, source: Source) -> None:
         """A source has closed, which the root has to be told: unless it was refused there."""
         if self.drop(source):
-            self._leaving.append(source)
+            self.leaving.append(source)
 
     def drop(self, source: Source) -> bool:
         """Of a source that has closed, or has gone to another broker, its types are known alone;
@@ -110,43 +113,60 @@ class Publishers:
         """Whether a source of that name has closed, and ``take_leaving`` has not been asked since:
         nobody else knows it yet.
         """
-        return any(one.name == name for one in self._leaving)
-
-    @property
-    def have_left(self) -> bool:
-        """Whether ``take_leaving`` has something to give."""
-        return bool(self._leaving)
+        return any(one.name == name for one in self.leaving)
 
     def tell_open(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         """As ``open``, to the root: so it knows who has left, and takes it for no other of that
         name, which may be somewhere else by then.
         """
-        self._is_told_of = list(self._leaving)
+        self._is_told_of = list(self.leaving)
         return list(self.open)
 
     def take_leaving(self) -> list[Source]:
         """Give the sources that have closed since the last call, if the root has to hear of it."""
-        leaving, told = self._leaving, self._is_told_of
-        self._leaving, self._is_told_of = [], []
+        leaving, told = self.leaving, self._is_told_of
+        self.leaving, self._is_told_of = [], []
         return [one for one in leaving if one not in told]
 
     def touch(self) -> None:
         """A source may say something else than before."""
         self._is_said_anew = True
 
+    def note_promise(self, source: Source) -> None:
+        """A source has promised more."""
+        self._promised[source.name] = source
+
     # --- what they say ---
 
     def say(self) -> Mapping[str, int] | None:
         """Law 1, where it may be news; None where it is not."""
-        if not self._is_said_anew:
+        if self._is_said_anew:
+            said = {name: self._said_of(name) for name in self._of}
+            for name in (*self._asked, *self.waited_for):
+                said[name] = TIME_MIN
+            self._is_said_anew = False
+        elif self._promised:
+            said = dict(self.marks)
+            for source in self._promised.values():
+                for name in source.floors:
+                    # Else nobody here publishes it yet, or somebody has asked whether he may.
+                    if said.get(name, TIME_MIN) != TIME_MIN or self._may_say(name):
+                        said[name] = self._said_of(name)
+        else:
             return None
-        self._is_said_anew = False
-        said = dict.fromkeys(self._of, CLOSED)
-        for name, sources in self._of.items():
-            for one in sources.values():
-                if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
-                    said[name] = mark
-        for name in (*self._asked, *self.waited_for):
-            said[name] = TIME_MIN
+        self._promised.clear()
         self.marks = said
         return said
+
+    def _may_say(self, name: str) -> bool:
+        return name in self._of and name not in self._asked and name not in self.waited_for
+
+    def _said_of(self, name: str) -> int:
+        least = CLOSED
+        for one in self._of[name].values():
+            floor = one.floors.get(name)
+            if floor is not None and one.is_open:
+                mark = one.promise if one.promise > floor else floor
+                if mark < least:
+                    least = mark
+        return least

@@ -59,6 +59,7 @@ class Router:
         self._schemas: Mapping[str, EventType] = {}
         self._wanting: dict[str, tuple[Branch, ...]] = {}
         """By type, the children that want events of it; made when such events come."""
+        self._wanted_rules: frozenset[str] | None = None
         self._own: dict[str, tuple[str, ...]] = {}
         """Filters of this broker itself when it last told its neighbours, by type."""
         self.epoch: tuple[str, int] | None = None
@@ -114,6 +115,14 @@ class Router:
         return found
 
     @property
+    def wanted_rules(self) -> frozenset[str]:
+        """The rules whose composite events are wanted beyond neighbours."""
+        if self._wanted_rules is None:
+            branches = self._branches.values()
+            self._wanted_rules = frozenset(one.rule.name for of in branches for one in of.rules)
+        return self._wanted_rules
+
+    @property
     def has_untold(self) -> bool:
         """Whether a neighbour has yet to be told what is wanted of it."""
         for branch in self._branches.values():  # noqa: SIM110 (a generator has a step for each)
@@ -124,6 +133,7 @@ class Router:
     def follow(self, tree: LocalTree | None) -> bool:
         """The tree may have changed; whether what was sent to the root may be lost."""
         self._wanting.clear()
+        self._wanted_rules = None
         self._has_strangers = None
         before = self.root, self.father, self.epoch
         epoch = None if tree is None else (tree.root, tree.epoch)
@@ -180,6 +190,7 @@ class Router:
     ) -> None:
         """Filters, types or rules have changed."""
         self._wanting.clear()
+        self._wanted_rules = None
         before, self._schemas = self._schemas, schemas
         changed: set[str] = set()
         if before is not schemas:

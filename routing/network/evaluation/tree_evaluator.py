@@ -80,7 +80,7 @@ class TreeEvaluator:
         self._is_anew = True
         """Whether everything is to be looked at, after another plan."""
         self._watermarks = Watermarks()
-        self._progress = Progress(self._watermarks)
+        self.progress = Progress(self._watermarks, engine, self._forwarder)
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
         self.skew = TreeSkew(limit)
@@ -94,7 +94,8 @@ class TreeEvaluator:
         """Whether anything has come that ``advance`` was not called for."""
         self.found: dict[str, tuple[int, int]] = {}
         """By source, so by rule: bytes of composite events found here since the last plan, and in
-        how many batches."""
+        how many batches, where that is measured."""
+        self.is_measured = False
 
     @property
     def engine(self) -> Intervals:
@@ -128,21 +129,9 @@ class TreeEvaluator:
         }
 
     @property
-    def front(self) -> int:
-        """The greatest time of an event that is or was here; TIME_MIN for none."""
-        return self._progress.front
-
-    @property
-    def news(self) -> Sequence[str]:
-        """The rules here that have another outlook since the last ``advance``, or have ended, or
-        have not any more; all, after another plan.
-        """
-        return self._progress.news
-
-    @property
     def type_marks(self) -> Mapping[str, int]:
         """The marks that were given to engine and forwarder."""
-        return self._progress.types
+        return self.progress.types
 
     @property
     def forwarded(self) -> Mapping[str, int]:
@@ -151,13 +140,11 @@ class TreeEvaluator:
 
     def mark(self, rule: str) -> int:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
-        mark = self._progress.mark(rule)
-        return self._engine.mark(rule) if mark is None else mark
+        return self._engine.mark(rule)
 
     def outlook(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
-        outlook = self._progress.outlook(rule)
-        return self.mark(rule) if outlook is None else outlook
+        return self.progress.outlook(rule)
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
@@ -180,9 +167,8 @@ class TreeEvaluator:
         """
         self._take_come()
         demands = self._forwarder.demands
-        self._engine = self._engine.fresh()
-        self._progress.forget()
-        self._forwarder = Forwarder()
+        self._engine, self._forwarder = self._engine.fresh(), Forwarder()
+        self.progress.forget(self._engine, self._forwarder)
         self._forwarder.want(demands)
         self._begins_anew = True
         self._duties = NO_DUTIES
@@ -191,7 +177,7 @@ class TreeEvaluator:
     def forget_far(self, is_far: Callable[[str, int], bool]) -> bool:
         """Forget how far types have come, by names and times; whether any had come so far."""
         self._take_come()
-        return self._progress.forget_far(is_far)
+        return self.progress.forget_far(is_far)
 
     def want(self, demands: Mapping[str, Demanded]) -> None:
         """Change what the father wants of published events, by the names of types."""
@@ -202,6 +188,7 @@ class TreeEvaluator:
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
         self._take_come()
+        self.progress.settle()
         before, duties = self._duties.rules, duties_of(self._name, division)
         here = duties.rules
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
@@ -218,7 +205,7 @@ class TreeEvaluator:
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
-        self._progress.arrange(duties, published, self._together, self._engine.over)
+        self.progress.arrange(duties, published, self._together, self._engine.over)
         self._follow_pulls(division)
         self.skew.begin_anew()
         self.outbox.begin_anew()
@@ -231,7 +218,7 @@ class TreeEvaluator:
     def _follow_pulls(self, division: Division) -> None:
         """Law 1; what has been evaluated does not depend any more on what is asked for."""
         since = {one.rule.name: one.since for one in division.rules}
-        fragments, marks = self._forwarder.fragments, self._progress.types
+        fragments, marks = self._forwarder.fragments, self.progress.types
 
         def passed(rule: str) -> int:
             if rule in self._duties.rules:
@@ -252,18 +239,17 @@ class TreeEvaluator:
     @property
     def _front_of_masters(self) -> int:
         """Up to where masters may have come."""
-        return TIME_MIN if self._begins_anew else self._progress.front
+        return TIME_MIN if self._begins_anew else self.progress.front
 
     # --- inputs ---
 
     def push(self, batches: Iterable[EventBatch], *, fresh: bool = True) -> None:
         """Take events in, of local sources or from a child; ``fresh`` as in Forward."""
-        come = [batch for batch in batches if len(batch)]
-        for batch in come:
-            self._progress.reach(batch)
-        if come:
-            (self._fresh if fresh else self._late).extend(come)
-            self.has_news = True
+        come = self._fresh if fresh else self._late
+        for batch in batches:
+            if len(batch):
+                come.append(batch)
+                self.has_news = True
 
     def _take_come(self) -> None:
         """Give what has come to engine, fragments and pulls; many that came one by one, at once."""
@@ -275,13 +261,14 @@ class TreeEvaluator:
 
     def _take_batch(self, batch: EventBatch, fresh: bool) -> None:
         name, missing = batch.type.name, self.missing
+        self.progress.take(batch)
         if name in self._duties.used:
             self._engine.push(batch)
-            self._progress.see(batch)
             self._is_fed = True
         if name in missing.waiting:
             missing.count(name, len(batch))
-        self._forwarder.push(batch, fresh=fresh)
+        if not self._forwarder.is_idle:
+            self._forwarder.push(batch, fresh=fresh)
         if self.is_pulling:
             self._pulls.see(batch)
 
@@ -326,7 +313,7 @@ class TreeEvaluator:
         self._own, self._clock, self.has_news = own, clock, False
         self._take_come()
         is_anew, self._is_anew = self._is_anew, False
-        progress, watermarks = self._progress, self._watermarks
+        progress, watermarks = self.progress, self._watermarks
         moved = self._hear(own, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
         if self._ending and watermarks.note_over(self._engine.over):
@@ -335,8 +322,9 @@ class TreeEvaluator:
             self._take_found(detections)
         ended = watermarks.ends.types
         changed = watermarks.end(moved, is_timed=clock is not None)
-        progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
-        self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
+        progress.rise(moved, changed, is_anew=is_anew)
+        if not self._forwarder.is_idle:
+            self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
         if progress.has_gone_far or self.skew.is_due:
             self.skew.look(self._inputs, progress, self._waits)
         return detections
@@ -351,7 +339,8 @@ class TreeEvaluator:
             said.bound(pulls.take_limits(), moved)
         if is_anew:
             moved = set(said.types)
-        watermarks.look_beyond(moved, is_anew=is_anew)
+        if said.closed or watermarks.ends.types:
+            watermarks.look_beyond(moved, is_anew=is_anew)
         if self.is_pulling:
             pulls.keep(watermarks.beyond)
         return moved
@@ -388,12 +377,11 @@ class TreeEvaluator:
     def _take_found(self, detections: Detections) -> None:
         """Give what was found to whom it concerns here."""
         for batch in detections.batches:
-            for source in batch.ids.source.values:
+            for source in batch.ids.source.values if self.is_measured else ():
                 size, batches = self.found.get(source, (0, 0))
                 self.found[source] = size + batch_bytes(batch), batches + 1
-            self._progress.see(batch)
-            self._progress.note_come(batch)
-            if self._forwarder.looks_at(batch.type.name):
+            self.progress.take(batch, is_found=True)
+            if not self._forwarder.is_idle and self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._duties.ranks))
 
     def _evaluate(self, moved: set[TypeProgress], clock: int | None) -> Detections:
@@ -410,9 +398,7 @@ class TreeEvaluator:
 
     def _forward(self, moved: Iterable[TypeProgress], *, is_anew: bool) -> None:
         """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
-        forwarder, progress, ends = self._forwarder, self._progress, self._watermarks.ends.types
-        if forwarder.is_idle:
-            return
+        forwarder, progress, ends = self._forwarder, self.progress, self._watermarks.ends.types
         forwarded = forwarder.advance({one.name: one.here for one in moved})
         up = forwarder.marks if is_anew else forwarded.marks
         over = [name for name in up if name in ends and forwarder.binding(name) <= ends]

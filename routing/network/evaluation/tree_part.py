@@ -66,11 +66,15 @@ class TreePart:
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
         """Evaluate what marks allow (TreeEvaluator.advance), and tell of it; gives what is new."""
-        detected = self.evaluator.advance(own, clock, now)
-        if detected is None or not (detected.batches or self.evaluator.news):
+        evaluator, router = self.evaluator, self.router
+        detected = evaluator.advance(own, clock, now)
+        if detected is None or not (detected.batches or evaluator.progress.have_rules_moved):
             return self.take_relayed()
-        self._tell(detected, self.evaluator.news)
-        return [self.router.news(detected), *self.take_relayed()]
+        if router.branches:
+            self._tell(detected, evaluator.progress.news(router.wanted_rules))
+        if detected.batches:
+            detected = router.news(detected)
+        return [detected, *self.take_relayed()] if router.has_news else [detected]
 
     def take_relayed(self) -> list[Detections]:
         """Give what others have found, and evaluate nothing."""
@@ -79,7 +83,7 @@ class TreePart:
 
     def tell_marks(self) -> None:
         """Tell the marks of all rules here, and what others have told, to who has not heard it."""
-        self._tell(NOTHING, self.evaluator.rules)
+        self._tell(NOTHING, sorted(self.evaluator.rules.keys() & self.router.wanted_rules))
         self.router.repeat_marks()
 
     def _tell(self, detected: Detections, rules: Collection[str]) -> None:

@@ -44,6 +44,8 @@ class ReplayBuffer:
         self._place = 0
         self._kept = 0
         self._full_at = LEAST
+        self.is_full = False
+        """Whether it is time to ask what is still needed."""
         self._marked = self._passed = self._arrived = 0
         """Places: at the last survey, at the last one that was committed, at the one before."""
 
@@ -74,11 +76,6 @@ class ReplayBuffer:
         """How many events had come before the first that is kept."""
         return self._entries[0].place if self._entries else self._place
 
-    @property
-    def is_full(self) -> bool:
-        """Whether it is time to ask what is still needed."""
-        return self._kept >= self._full_at
-
     def add(self, batches: Sequence[EventBatch]) -> None:
         """Events have come."""
         events = sum(map(len, batches))
@@ -89,6 +86,7 @@ class ReplayBuffer:
             events = self._entries.popleft().events
             self._kept -= events
             self.given_up += events
+        self.is_full = self._kept >= self._full_at
 
     def survey(self) -> None:
         """A survey has come by: it follows on every way what came before it."""
@@ -108,7 +106,7 @@ class ReplayBuffer:
         ]
         self._entries = deque(kept)
         self._kept = sum(entry.events for entry in kept)
-        self._full_at = max(LEAST, 2 * self._kept)
+        self._full_at, self.is_full = max(LEAST, 2 * self._kept), False
 
     def drop(self, is_far: Callable[[str, int], bool]) -> None:
         """Drop events that nobody may be sent again: by type, from which time on."""

@@ -3,5 +3,5 @@
 ``branch`` is one neighbour in the tree, with what is wanted beyond it
 (``filters``, ``demand``) but for filters that others cover (``covering``). ``outbox`` is what is
 about to go up, ``sharing`` what goes up several trees at once. ``owed`` are the marks that a
-neighbour waits for, ``outlook`` says how far they are.
+neighbour waits for.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from matcher.model import EventType
 from routing.partition.placement import Partition, Tree, tree_of
@@ -11,7 +12,7 @@ from routing.serving.deployment import Deployed
 from rules.pattern import Rule
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Division:
     """How the rules in force are divided over a tree: the same value at every broker of it.
 
@@ -47,12 +48,10 @@ class Division:
 
     def absent_for(self, name: str) -> frozenset[str]:
         """The types that nobody advertises and that a rule needs, perhaps through others."""
-        defining: dict[str, list[Rule]] = {}
-        for one in self.rules:
-            defining.setdefault(one.rule.defines.name, []).append(one.rule)
-        found: set[str] = set()
-        waiting = [one.rule for one in self.rules if one.rule.name == name]
-        seen = {name}
+        if not self.partition.waiting:
+            return frozenset()
+        defining, found = self._defining, set[str]()
+        waiting, seen = [one.rule for one in self.rules if one.rule.name == name], {name}
         while waiting:
             rule = waiting.pop()
             found |= self.partition.waiting.get(rule.name, frozenset())
@@ -60,3 +59,10 @@ class Division:
             waiting += [one for one in below if one.name not in seen]
             seen.update(one.name for one in below)
         return frozenset(found)
+
+    @cached_property
+    def _defining(self) -> Mapping[str, Sequence[Rule]]:
+        defining: dict[str, list[Rule]] = {}
+        for one in self.rules:
+            defining.setdefault(one.rule.defines.name, []).append(one.rule)
+        return defining

@@ -82,6 +82,26 @@ def furnished() -> Network:
     return network
 
 
+def test_who_deploys_a_rule_is_told_that_a_plan_says_where_it_is_evaluated() -> None:
+    """The answer comes with what the root has decided, before anybody divides the rules by it."""
+    network, told = Network(2), []
+    client = network.connect("m", "b2")
+
+    def note(name: str) -> None:
+        results = client.take_results() if name == "m" else ()
+        told.extend(one.detail for one in results if isinstance(one, Confirmed))
+
+    network.mesh.after = note
+    client.deploy("event Temp(room: string, value: float) " + HOT)
+    network.run(0.5)
+    (detail,) = told
+    (rule,) = detail["rules"]
+    assert rule["says"] == {
+        "?": "evaluated as soon as a plan says where",
+        None: "idle: nobody has subscribed to what it defines",  # with trees of sinks
+    }.get(rule["place"])
+
+
 def test_a_rule_joins_events_of_two_brokers_for_a_sink_of_a_third() -> None:
     network = furnished()
     network.publish("t", 'Temp@1("a", 50) Temp@2("b", 60)', 10)

@@ -57,13 +57,13 @@ def test_a_type_that_was_asked_for_waits_until_all_is_answered() -> None:
 
 def test_who_has_closed_is_told_once() -> None:
     publishers, one, _ = with_two()
-    assert not publishers.have_left
+    assert not publishers.leaving
     publishers.leave(one)
-    assert publishers.have_left
+    assert publishers.leaving
     assert [one.name for one in publishers.take_leaving()] == ["s"]
-    assert not publishers.have_left
+    assert not publishers.leaving
     publishers.leave(one)
-    assert not publishers.have_left
+    assert not publishers.leaving
 
 
 def test_of_sources_that_have_closed_their_types_are_kept_and_nothing_else() -> None:

@@ -48,7 +48,7 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
     standings, anew = Standings(), Anew()
     kins = [[name for name in NAMES if name not in NAMES[:2]], list(NAMES[:2])]
     for names in kins:
-        kin = Kin([standings.of(name) for name in names])
+        kin = Kin([standings[name] for name in names])
         for one in kin.types:
             one.kin = kin
     said = Said(standings)
@@ -94,14 +94,14 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
         said.bound(news, heard)
         moved = {one.name for one in heard}
         marks = anew.marks(limits)
-        told = {one.name: one.told for one in standings if one.told != UNSAID}
+        told = {one.name: one.told for one in standings.values() if one.told != UNSAID}
         assert told == anew.told(), f"seed {seed}"
         assert {one.name: one.mark for one in said.types} == marks, f"seed {seed}"
         closed = {one.name for one in said.closed}
         assert closed == {name for name, mark in marks.items() if mark == CLOSED}
         for names in kins:
             still_open = [marks[one] for one in names if marks.get(one, CLOSED) != CLOSED]
-            furthest = said.furthest(standings.of(names[0]).kin)
+            furthest = said.furthest(standings[names[0]].kin)
             assert furthest == max(still_open, default=TIME_MIN), f"seed {seed}"
         changed = {name for name, mark in marks.items() if seen.get(name) != mark}
         assert changed <= moved, f"seed {seed}: {changed - moved} have moved and it is not said"

@@ -32,7 +32,7 @@ class At:
 
     def reach(self, **fronts: int) -> None:
         for name, front in fronts.items():
-            self.watermarks.reach(self.watermarks.standings.of(name), front)
+            self.watermarks.reach(self.watermarks.standings[name], front)
 
 
 def test_a_closed_type_is_where_those_are_that_it_is_used_with() -> None:

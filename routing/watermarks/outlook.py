@@ -18,19 +18,21 @@ once, fire is at 45 s: so is its outlook.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from matcher.model import TIME_MIN, EventBatch
-from routing.order import greatest_time, least_time
-from routing.serving.deployment import Deployed
+from matcher.model import TIME_MIN
+from rules.pattern import Rule
 
 EXTENTS_MAX = 64
 
 
 class Outlook:
-    """Owner of what waits to be evaluated, and of the outlooks of some rules."""
+    """Owner of what waits to be evaluated, and of the outlooks of some rules. ``mark``: up to where
+    a rule has been evaluated.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, mark: Callable[[str], int]) -> None:
+        self._mark = mark
         self._rules: dict[str, _Rule] = {}
         self._types: dict[str, _Type] = {}
         """The types of terminators."""
@@ -40,20 +42,22 @@ class Outlook:
         found = self._rules.get(rule)
         return found.outlook if found is not None and found.is_known else None
 
-    def arrange(self, rules: Mapping[str, Deployed]) -> None:
+    def arrange(self, rules: Mapping[str, Rule]) -> None:
         """Replace the rules by these; their marks are to be told anew."""
         known, self._rules = self._rules, {}
         before, self._types = self._types, {}
-        for name, deployed in rules.items():
+        for name, one_rule in rules.items():
             opening = []
-            for used in deployed.rule.opening:
-                one = self._types.setdefault(used.name, _Type())
-                if used.name in before:
-                    one.waiting = before[used.name].waiting
+            for used in one_rule.opening:
+                one = self._types.get(used.name)
+                if one is None:
+                    waiting = before[used.name].waiting if used.name in before else []
+                    one = self._types[used.name] = _Type(waiting)
+                one.rules.append(name)
                 opening.append(one)
-            rule = self._rules[name] = _Rule(deployed, opening)
+            rule = self._rules[name] = _Rule(one_rule, opening)
             was = known.get(name)
-            if was is not None and was.deployed == deployed:
+            if was is not None and was.rule == one_rule:
                 rule.outlook, rule.is_known = was.outlook, was.is_known
 
     def forget(self) -> None:
@@ -62,11 +66,18 @@ class Outlook:
         for one in self._types.values():
             one.waiting = []
 
-    def see(self, batch: EventBatch) -> None:
-        """Events have come that may be terminators."""
-        one = self._types.get(batch.type.name)
-        if one is not None:
-            one.add(least_time(batch), greatest_time(batch))
+    def see(self, name: str, least: int, greatest: int) -> None:
+        """Events of a type have come that may be terminators (Law 2)."""
+        one = self._types.get(name)
+        if one is None:
+            return
+        if len(one.waiting) >= min(8 + len(one.rules), EXTENTS_MAX):
+            passed = min(map(self._mark, one.rules))
+            one.waiting = [extent for extent in one.waiting if extent[1] >= passed]
+        if len(one.waiting) >= EXTENTS_MAX:
+            first, last = one.waiting.pop()
+            least, greatest = min(first, least), max(last, greatest)
+        one.waiting.append((least, greatest))
 
     def rise(self, rule: str, mark: int, bound: int) -> bool:
         """A rule has been evaluated up to a mark; whether its outlook is another by that.
@@ -74,10 +85,8 @@ class Outlook:
         ``bound``: the least mark of the types of its terminators.
         """
         one = self._rules[rule]
-        one.mark = mark
         if bound > mark:
             for opened in one.opening:
-                opened.let_go()
                 for least, greatest in opened.waiting:
                     if greatest >= mark:
                         bound = min(bound, max(least, mark))
@@ -89,37 +98,19 @@ class Outlook:
 
 
 class _Rule:
-    """One rule: the types of its terminators, up to where it is evaluated, and its outlook."""
+    """One rule: the types of its terminators, and its outlook."""
 
-    def __init__(self, deployed: Deployed, opening: list[_Type]) -> None:
-        self.deployed = deployed
+    def __init__(self, rule: Rule, opening: list[_Type]) -> None:
+        self.rule = rule
         self.opening = opening
-        self.mark = TIME_MIN
         self.outlook = TIME_MIN
         self.is_known = False
-        for one in opening:
-            one.rules.append(self)
 
 
 class _Type:
     """A type of terminators: the least and the greatest time of batches that have come."""
 
-    def __init__(self) -> None:
-        self.waiting: list[tuple[int, int]] = []
-        self.rules: list[_Rule] = []
+    def __init__(self, waiting: list[tuple[int, int]]) -> None:
+        self.waiting = waiting
+        self.rules: list[str] = []
         """Rules whose terminators are of it."""
-
-    def add(self, least: int, greatest: int) -> None:
-        """A batch has come (Law 2)."""
-        if len(self.waiting) >= EXTENTS_MAX:
-            self.let_go()
-        if len(self.waiting) >= EXTENTS_MAX:
-            first, last = self.waiting.pop()
-            least, greatest = min(first, least), max(last, greatest)
-        self.waiting.append((least, greatest))
-
-    def let_go(self) -> None:
-        """Forget what all rules have evaluated."""
-        if self.waiting:
-            passed = min([one.mark for one in self.rules])
-            self.waiting = [extent for extent in self.waiting if extent[1] >= passed]

@@ -1,9 +1,8 @@
-"""How far ahead nothing more will be found (routing.network.tables.outlook)."""
+"""How far ahead nothing more will be found (routing.watermarks.outlook)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,11 @@ from matcher.model import TIME_MIN
 from routing.messages import Catalog, RuleFacts
 from routing.network.agreement.catalog import rules_of
 from routing.network.evaluation.tree_evaluator import TreeEvaluator
-from routing.network.tables import outlook
-from routing.network.tables.outlook import Outlook
-from routing.serving.deployment import Deployed
+from routing.order import greatest_time, least_time
+from routing.watermarks import outlook
+from routing.watermarks.outlook import Outlook
 from rules.engine.engine import Detections
+from rules.pattern import Rule
 
 S = 1_000_000
 SCHEMAS = {name: schema_of(f"{name}(n: int)") for name in ("A", "B")}
@@ -32,19 +32,25 @@ RULES = (
 
 
 @cache
-def deployed() -> Mapping[str, Deployed]:
+def deployed() -> Mapping[str, Rule]:
     facts = tuple(RuleFacts(name, text, None, 0) for name, text in RULES)
     found = rules_of(Catalog(tuple(SCHEMAS.values()), facts))
-    return {one.rule.name: one for one in found}
+    return {one.rule.name: one.rule for one in found}
+
+
+MARKS: dict[str, int] = {}
+"""Up to where rules have been evaluated."""
 
 
 def made() -> Outlook:
-    found = Outlook()
+    MARKS.clear()
+    found = Outlook(lambda rule: MARKS.get(rule, TIME_MIN))
     found.arrange(deployed())
     return found
 
 
 def outlook_of(found: Outlook, rule: str, mark: int, types: Mapping[str, int]) -> int:
+    MARKS[rule] = mark
     found.rise(rule, mark, bound_of(rule, types))
     outlook = found.of(rule)
     assert outlook is not None
@@ -53,12 +59,12 @@ def outlook_of(found: Outlook, rule: str, mark: int, types: Mapping[str, int]) -
 
 def bound_of(rule: str, types: Mapping[str, int]) -> int:
     """The least mark of the types of its terminators."""
-    return min(types.get(one.name, TIME_MIN) for one in deployed()[rule].rule.opening)
+    return min(types.get(one.name, TIME_MIN) for one in deployed()[rule].opening)
 
 
 def see(found: Outlook, text: str) -> None:
     for batch in batches_of(text, SCHEMAS):
-        found.see(batch)
+        found.see(batch.type.name, least_time(batch), greatest_time(batch))
 
 
 def test_a_rule_looks_ahead_as_far_as_its_terminators_are_known() -> None:
@@ -99,7 +105,7 @@ def test_an_outlook_outlasts_plans_until_its_rule_begins_anew_or_is_another() ->
     found, there = made(), deployed()
     assert outlook_of(found, "r", 3 * S, {"A": 9 * S}) == 9 * S
     assert outlook_of(found, "s", 3 * S, {"B": 9 * S}) == 9 * S
-    found.arrange({"r": there["r"], "s": replace(there["s"], version=2)})
+    found.arrange({"r": there["r"], "s": there["t"]})
     assert found.of("r") == 9 * S
     assert outlook_of(found, "r", 3 * S, {"A": 7 * S}) == 9 * S
     assert outlook_of(found, "s", 3 * S, {"B": 7 * S}) == 7 * S
