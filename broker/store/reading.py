@@ -141,8 +141,10 @@ class Reader:
 
     def span(self, since_time: int | None = None, before_time: int | None = None) -> range:
         """The positions from the first to the last entry that may hold events of a stretch of time
-        (None: without a bound).
+        (None: without a bound). A bound has all entries looked at.
         """
+        if since_time is None and before_time is None:
+            return range(self.first_position, self.last_position + 1)
         conditions = _times(since_time, before_time)
         row = self._one(f"SELECT min(position), max(position) FROM entries WHERE {conditions}")
         return range(0) if row is None or row[0] is None else range(row[0], row[1] + 1)

@@ -24,7 +24,7 @@ from broker.store.values import (
     entry_checksum,
     value_checksum,
 )
-from broker.store.writer import Batch, Row, Value, Writer
+from broker.store.writer import Batch, Row, Value, Writer, unless_full
 
 WAITING_BYTES = 64 << 20
 """How much may wait to be written before the store says that it is full."""
@@ -91,8 +91,8 @@ class Store:
         lock = folder.lock(directory)
         connections: list[sqlite3.Connection] = []
         try:
-            file = _made(directory)
             with damage_told(directory):
+                file = _made(directory)
                 connections.append(_opened(directory, file, sync))
                 connections.append(schema.connect(file, read_only=True))
                 return cls(
@@ -260,7 +260,8 @@ def _opened(directory: Path, file: Path, sync: Sync) -> sqlite3.Connection:
     try:
         version = schema.version_of(connection, file)
         schema.set_up(connection, sync)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        with unless_full():
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         length = pages * connection.execute("PRAGMA page_size").fetchone()[0]
         if file.stat().st_size < length and not _has_log(file):

@@ -19,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 from broker.errors import StoreError
@@ -247,6 +248,16 @@ class Writer:
             self.stored = group[-1].ticket
             self._changed.notify_all()
         self._on_stored(self.stored)
+
+
+@contextmanager
+def unless_full() -> Iterator[None]:
+    """Do something that can be done later as well, where there is no room for it now."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode not in _NO_ROOM:
+            raise
 
 
 def _chunks(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:

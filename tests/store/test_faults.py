@@ -3,6 +3,7 @@
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -195,6 +196,30 @@ def test_a_store_without_room_can_be_closed_and_keeps_what_it_said(tmp_path):
         stored = account.tickets[-1]
     with Store.open(tmp_path) as store:
         assert said(store.entries()) == [entry(n, size=20_000) for n in range(1, stored + 1)]
+
+
+def test_a_store_opens_where_what_was_written_last_finds_no_room_in_its_file(tmp_path):
+    live, copy = tmp_path / "live", tmp_path / "copy"
+    with Store.open(live) as store:
+        ticket = store.write([Append(entry(n, size=20_000)) for n in range(1, 51)])
+        assert store.wait(ticket, 30)
+        shutil.copytree(live, copy)  # as it is after kill -9
+    size = (copy / "broker.db").stat().st_size
+    assert size < 500_000 < (copy / "broker.db-wal").stat().st_size
+    account = Account()
+    with files_of_at_most(500_000), account.opened(copy) as store:
+        assert said(store.entries()) == [entry(n, size=20_000) for n in range(1, 51)]
+        last = store.write([Append(entry(51, size=20_000))])
+        assert not store.wait(last, 1.5)
+        assert store.is_out_of_room
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert store.wait(last, 30)
+
+
+def test_a_new_store_without_room_is_refused_by_name(tmp_path):
+    with files_of_at_most(10_000), pytest.raises(StoreError, match=f"{tmp_path} cannot be used"):
+        Store.open(tmp_path)
+    Store.open(tmp_path).close()
 
 
 def test_another_error_ends_writing_and_is_told(tmp_path):
