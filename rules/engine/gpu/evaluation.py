@@ -108,6 +108,7 @@ class Workspace:
         self.alive = [empty(capacity) for _ in range(levels)]
         self.lows, self.highs = empty(capacity), empty(capacity)
         self.operands = empty(max(1, terms) * capacity)
+        self.ranges = tuple(empty(capacity) for _ in range(4))
         self.reduced = (empty(capacity), empty(capacity))
         self.marks = on.zeros(self.words, np.int64)
         self.sums, self.parts = empty(kernels.CHUNKS + 2), empty(PARTS)
@@ -115,7 +116,8 @@ class Workspace:
         self.results = empty(records.SIZES + room * (1 + events + 2 * values))
         self.generation += 1
         levels_of = (*self.frames, *self.slots, *self.alive)
-        others = (self.lows, self.highs, self.operands, *self.reduced, self.marks, self.sums)
+        others = (self.lows, self.highs, self.operands, *self.ranges, *self.reduced)
+        others += (self.marks, self.sums)
         self.bytes = sum(one.bytes for one in (*levels_of, *others, self.parts, self.results))
 
 
@@ -223,12 +225,15 @@ class Evaluation:
         begun = (space.frames[0], space.alive[0], space.sizes)
         on.launch(kernels.begin, (1, 1), threads, lane, *begun)
         level = 0
-        for step, address in zip(self.linked.plan.steps, addresses.steps, strict=True):
+        steps = zip(self.linked.plan.steps, addresses.steps, addresses.sorted, strict=True)
+        for step, address, is_sorted in steps:
             if step.access is None:
                 self._check(address, level)
                 continue
             self._look(address, level)
-            self._search(step, address, level)
+            if is_sorted:
+                self._narrow(address, level)
+            self._search(step, address, level, is_sorted)
             level += is_multiple(step)
         self._wide(
             kernels.conclude,
@@ -262,16 +267,28 @@ class Evaluation:
             (*self._windows(level), *space.reduced),
         )
 
-    def _search(self, step: Step, address: int, level: int) -> None:
-        """Launch the kernels that look at the candidates of the windows that ``look`` found."""
+    def _narrow(self, address: int, level: int) -> None:
+        space = self._workspace
+        base = (self._memory.heap, address, *self._sequences(level), space.lows, space.highs)
+        self._few(kernels.narrow, base, (space.capacity, space.sizes, level), space.ranges)
+
+    def _search(self, step: Step, address: int, level: int, is_sorted: bool) -> None:
+        """Launch the kernels that look at the candidates of the windows that ``look`` found, and
+        of the ranges that ``narrow`` took in their place, where the column is sorted.
+        """
         space, heap = self._workspace, self._memory.heap
         base = (heap, address, *self._sequences(level))
         rest = (space.capacity, space.sizes, level)
+        ranges = (*base, space.lows, space.operands, *rest)
         if not needs_marks(step):
             self._wide(kernels.reduce, base, self._windows(level), space.reduced)
+            if is_sorted:
+                self._wide(kernels.reduce_range, ranges, space.reduced, space.ranges)
             self._few(kernels.settle, base, (space.alive[level], *rest, *space.reduced))
             return
         self._wide(kernels.mark, base, self._windows(level), (space.marks,))
+        if is_sorted:
+            self._wide(kernels.mark_range, ranges, (space.marks,), space.ranges)
         self._wide(kernels.tally, (space.marks, space.sums, space.sizes))
         place = records.CHUNKS_PLACE
         sum_up_wide(space.device, space.sums, space.parts, space.sizes, place, space.lane)

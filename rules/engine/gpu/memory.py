@@ -7,8 +7,15 @@ column has outgrown its room or other rules are there.
 Law 2: where things stand changes only then (``generation`` tells it), so that launches may be
 recorded.
 
-The heap begins with the number of entries of each column; then come the columns' segments, and the
-words of rules.
+Law 3: an index by a key knows all entries. One by value, in which ranges are looked up, knows the
+first ones, and is made anew when those that it does not know are more than an eighth of them, or
+others have come between. So few events cost a sort; a terminator looks at the rest one by one.
+
+Example: of 1,000,000 entries sorted by ``price``, and 9 that came since, ``price < $p`` looks at
+those of the former that the range has, and at the 9.
+
+The heap begins with the number of entries of each column, and with how many of them each index by
+value knows; then come the columns' segments, and the words of rules.
 """
 
 from __future__ import annotations
@@ -19,16 +26,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.gpu.device import Buffer, Device, Lane
-from matcher.model import AnyArray, Int64s
-from rules.engine.gpu.kernels import index_keys, index_sorted, spread
+from matcher.model import AnyArray, Int64s, Kind
+from rules.engine.gpu.kernels import index_keys, index_sorted, range_keys, spread
 from rules.engine.gpu.linking import NUMBER, Addresses, Linked, Search, Words, addressed
 from rules.engine.gpu.stores import Column, Stores
-from rules.engine.kernels.layout import HEADER, ROW_TIME
+from rules.engine.kernels.layout import HEADER, KIND_FLOAT, KIND_INT, ROW_TIME, offset_of
 
 CAPACITY_MIN = 1_024
 """Entries that a column has room for at least."""
 INDEX_MIN = 2_048
 """Columns with room for fewer entries have no index: to look at all is as fast."""
+TAIL_MIN, TAIL_SHARE = 4_096, 8
+"""So many entries, and one part in so many of what it knows, an index by value may not know."""
 THREADS, BLOCKS = 256, 64
 """Threads of a block, and blocks, of kernels that copy."""
 
@@ -44,6 +53,26 @@ class _Index:
     sorted: int
 
 
+@dataclass(slots=True)
+class _ByValue:
+    """An index of a column by the values of an offset in the row, of a kind (layout.KIND_...), of
+    which it knows the first ``known`` entries; ``number`` is the address of that. Its segments.
+    """
+
+    offset: int
+    kind: int
+    number: int
+    keys: int
+    order: int
+    sorted: int
+    known: int = 0
+
+    def is_due(self, column: Column) -> bool:
+        """Whether it is to be made anew (Law 3)."""
+        left = len(column) - self.known
+        return column.fresh < self.known or left > max(TAIL_MIN, self.known // TAIL_SHARE)
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """The addresses of a column: its segment for each offset in the row, and its indexes."""
@@ -52,6 +81,7 @@ class _Place:
     capacity: int
     segments: Mapping[int | str, int]
     indexes: tuple[_Index, ...]
+    by_value: tuple[_ByValue, ...]
 
 
 class Memory:
@@ -85,14 +115,25 @@ class Memory:
         changed = [one for one in columns if one.fresh < len(one) or one.fresh < one.known]
         if not changed:
             return
-        sizes = np.array([len(one) for one in columns], np.int64)
-        parts: list[tuple[int, Int64s]] = [(0, sizes)]
+        due = [
+            (column, index)
+            for column in changed
+            for index in self._places[column.number].by_value
+            if index.is_due(column)
+        ]
+        for column, index in due:
+            index.known = len(column)
+        sizes = [len(one) for one in columns]
+        sizes += [one.known for column in columns for one in self._places[column.number].by_value]
+        parts: list[tuple[int, Int64s]] = [(0, np.array(sizes, np.int64))]
         for column in changed:
             parts += self._fresh(column, stores)
         self._bring(parts)
         for column in changed:
             column.fresh = column.known = len(column)
             self._index(self._places[column.number], len(column))
+        for column, index in due:
+            self._sort(self._places[column.number], index)
 
     def _fresh(self, column: Column, stores: Stores) -> list[tuple[int, Int64s]]:
         """The entries that are not on the device: addresses, and words."""
@@ -107,8 +148,9 @@ class Memory:
 
     def _lay_out(self, columns: Sequence[Column], stores: Stores, rules: Sequence[Linked]) -> None:
         self._places.clear()
-        top = len(columns)
-        keys = _keys_of(rules)
+        keys, ranges = _keys_of(rules), _ranges_of(rules)
+        number_of_index = len(columns)
+        top = number_of_index + sum(map(len, ranges.values()))
         for number, column in enumerate(columns):
             capacity = max(CAPACITY_MIN, 2 * len(column))
             offsets = [NUMBER, ROW_TIME, *range(HEADER, _width(column))]
@@ -120,11 +162,21 @@ class Memory:
             for offset, is_float in keys.get(column.number, ()) if capacity >= INDEX_MIN else ():
                 indexes.append(_Index(offset, is_float, top, top + capacity, top + 2 * capacity))
                 top += 3 * capacity
-            self._places[column.number] = _Place(number, capacity, segments, tuple(indexes))
+            by_value = []
+            for offset, kind in ranges.get(column.number, ()) if capacity >= INDEX_MIN else ():
+                segments_of = top, top + capacity, top + 2 * capacity
+                by_value.append(_ByValue(offset, kind, number_of_index, *segments_of))
+                number_of_index += 1
+                top += 3 * capacity
+            self._places[column.number] = _Place(
+                number, capacity, segments, tuple(indexes), tuple(by_value)
+            )
             column.fresh = column.known = 0
         words = Words(top, self._segment, stores)
         self.addresses = {
-            one.deployed.rule.name: addressed(one, words, self._segment, self._size, self._index_of)
+            one.deployed.rule.name: addressed(
+                one, words, self._segment, self._size, self._index_of, self._by_value_of
+            )
             for one in rules
         }
         self.heap = self.device.zeros(top + len(words.words) + 1, np.int64)
@@ -144,6 +196,14 @@ class Memory:
             if search.key >= 0 and index.offset == search.key_offset:
                 return index.sorted, index.order
         return -1, -1
+
+    def _by_value_of(self, search: Search) -> tuple[int, int, int] | None:
+        """Where it stands how much a search's index by value knows, its keys, and their entries."""
+        if search.ordered is not None:
+            for index in self._places[search.column.number].by_value:
+                if index.offset == offset_of(search.ordered.attribute):
+                    return index.number, index.sorted, index.order
+        return None
 
     def _bring(self, parts: Sequence[tuple[int, Int64s]]) -> None:
         """Copy words to their addresses."""
@@ -169,6 +229,13 @@ class Memory:
             self.device.sort_places(self.heap, one.keys, one.order, size, self.lane)
             self._launch(index_sorted, 1, self.heap, one.keys, one.order, one.sorted, size)
 
+    def _sort(self, place: _Place, one: _ByValue) -> None:
+        """Make an index by value of the entries that it is to know."""
+        source = place.segments[one.offset]
+        self._launch(range_keys, 1, self.heap, source, one.keys, one.known, one.kind)
+        self.device.sort_places(self.heap, one.keys, one.order, one.known, self.lane)
+        self._launch(index_sorted, 1, self.heap, one.keys, one.order, one.sorted, one.known)
+
     def _launch(self, kernel: object, rows: int, *arguments: Buffer | int) -> None:
         blocks, threads = (1, 4) if self.device.simulated else (BLOCKS, THREADS)
         self.device.launch(kernel, (blocks, rows), threads, self.lane, *arguments)
@@ -187,4 +254,17 @@ def _keys_of(rules: Sequence[Linked]) -> dict[int, list[tuple[int, bool]]]:
                 keys = found.setdefault(search.column.number, [])
                 if (search.key_offset, search.key_is_float) not in keys:
                     keys.append((search.key_offset, search.key_is_float))
+    return found
+
+
+def _ranges_of(rules: Sequence[Linked]) -> dict[int, list[tuple[int, int]]]:
+    """The indexes by value of each column: offsets in the row, and kinds."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for rule in rules:
+        for search in rule.searches:
+            if search is not None and search.ordered is not None:
+                kind = KIND_FLOAT if search.ordered.kind is Kind.FLOAT else KIND_INT
+                ranges = found.setdefault(search.column.number, [])
+                if (asked := (offset_of(search.ordered.attribute), kind)) not in ranges:
+                    ranges.append(asked)
     return found
