@@ -79,6 +79,8 @@ def in_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
         ("memory.INDEX_MIN", 4),
         ("memory.CAPACITY_MIN", 4),
         ("memory.TAIL_MIN", 2),
+        ("memory.FEW_WORDS", 24),
+        ("memory.FEW_RUNS", 12),
         ("evaluation.TERMINATORS_MAX", 3),
         ("evaluation.FIRST_MATCHES", 2),
         ("stores.FORGET_MIN", 1),

@@ -131,6 +131,9 @@ class Evaluation:
         self._pinned: AnyArray = workspace.device.pinned(
             records.SIZES + FIRST_MATCHES * self._width, np.int64
         )
+        values = 1 + len(linked.columns) + len(linked.plan.values)
+        self._flags = np.array([0, *range(values, self._width)])
+        """Words of a result that are 0 where it is no match, or a value is undefined."""
         self._asked: AnyArray = workspace.device.pinned(2, np.int64)
         self._first = self._stop = 0
         self._room = (0, 0)
@@ -139,16 +142,19 @@ class Evaluation:
         self._made_for = (-1, -1)
         self.recorded = not workspace.device.simulated
 
-    def start(self, begin: int, end: int) -> None:
-        """Launch the evaluation of the first terminators whose times are from ``begin`` to before
-        ``end``; the workspace fits the rule.
+    def ask(self, begin: int, end: int) -> bool:
+        """Take the terminators whose times are from ``begin`` to before ``end``; whether there are
+        some, for which it is to be started.
         """
         times = self.linked.columns[0].times
         since = max(begin, self.linked.deployed.since)
-        first, stop = np.searchsorted(times, (since, end))
-        self._first, self._stop = int(first), int(stop)
-        if self._first < self._stop:
-            self._submit(TERMINATORS_MAX)
+        first, stop = times.searchsorted((since, end)).tolist()
+        self._first, self._stop = first, stop
+        return bool(first < stop)
+
+    def start(self) -> None:
+        """Launch the evaluation of the first of these; the workspace fits the rule."""
+        self._submit(TERMINATORS_MAX)
 
     def matches(self) -> Iterator[Matches]:
         """All matches of the terminators that were asked for when it was started."""
@@ -172,8 +178,8 @@ class Evaluation:
     def _fits(self, sizes: Int64s, most: int) -> bool:
         """Whether there was room for all; else what is asked for anew has room (Law 2)."""
         space = self._workspace
-        needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
-        need, words = int(needs.max()), int(sizes[records.WORDS_NEEDED])
+        need = max(sizes[records.NEEDS : records.NEEDS + self.linked.levels].tolist())
+        words = int(sizes[records.WORDS_NEEDED])
         if need <= self._room[0] and words <= self._room[1]:
             return True
         has_room = need <= space.capacity or space.grow(need)
@@ -211,7 +217,9 @@ class Evaluation:
             words = whole[head:]
         table = words.reshape(count, self._width)
         values = 1 + events + len(self.linked.plan.values)
-        table = table[(table[:, 0] != 0) & table[:, values:].all(axis=1)]  # S9
+        is_match = table.take(self._flags, axis=1).all(axis=1)  # S9
+        if not is_match.all():
+            table = table[is_match]
         return Matches(table[:, 1 : 1 + events], table[:, 1 + events : values])
 
     # --- launches --------------------------------------------------------------------------------
@@ -220,6 +228,7 @@ class Evaluation:
         """Launch everything from the question to the first matches, on the lane."""
         space, heap = self._workspace, self._memory.heap
         on, lane = space.device, space.lane
+        self._memory.bring_few()
         on.upload(space.sizes, 0, self._asked, lane)
         threads = 4 if on.simulated else 1_024
         begun = (space.frames[0], space.alive[0], space.sizes)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from matcher.identity import Key
 from matcher.model import TIME_MIN, Kind
 from rules.engine.assembler import word_of
 from rules.engine.catalogue import Deployed
@@ -108,6 +109,8 @@ class Linked:
     columns: tuple[Column, ...]
     """The columns of its events, terminator first."""
     searches: tuple[Search | None, ...]
+    key: Key
+    """The rule's, of which ids of composite events are made."""
 
     @property
     def levels(self) -> int:
@@ -150,7 +153,7 @@ def link(deployed: Deployed, stores: Stores) -> Linked:
         searches.append(_search(step, column, plan, len(columns)))
         if step.kind is StepKind.SELECT:
             columns.append(column)
-    return Linked(deployed, plan, tuple(columns), tuple(searches))
+    return Linked(deployed, plan, tuple(columns), tuple(searches), deployed.key)
 
 
 def _search(step: Step, column: Column, plan: RulePlan, bound: int) -> Search:

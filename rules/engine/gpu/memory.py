@@ -1,11 +1,15 @@
 """Columns and rules in the memory of a device: one array of words, the heap.
 
-Law 1: after :meth:`Memory.synchronise` the heap holds what the stores hold. New entries are brought
-over by one copy and spread by one kernel; all is laid out anew, with room for as much again, when a
-column has outgrown its room or other rules are there.
+Law 1: after :meth:`Memory.synchronise`, and :meth:`Memory.bring_few` behind it, the heap holds what
+the stores hold. New entries are brought over by one copy and spread by one kernel; all is laid out
+anew, with room for as much again, when a column has outgrown its room or other rules are there.
 
 Law 2: where things stand changes only then (``generation`` tells it), so that launches may be
 recorded.
+
+Few entries wait in page-locked memory of a fixed size, and an evaluation's recorded launches begin
+with bringing them: so for one terminator the host copies nothing and launches nothing but a graph.
+Several evaluations of an advance bring the same words to the same places.
 
 Law 3: an index by a key knows all entries. One by value, in which ranges are looked up, knows the
 first ones, and is made anew when those that it does not know are more than an eighth of them, or
@@ -38,6 +42,8 @@ INDEX_MIN = 2_048
 """Columns with room for fewer entries have no index: to look at all is as fast."""
 TAIL_MIN, TAIL_SHARE = 4_096, 8
 """So many entries, and one part in so many of what it knows, an index by value may not know."""
+FEW_RUNS, FEW_WORDS = 64, 1_024
+"""Runs of neighbouring words, and words, that are few; an evaluation brings them."""
 THREADS, BLOCKS = 256, 64
 """Threads of a block, and blocks, of kernels that copy."""
 
@@ -96,12 +102,14 @@ class Memory:
         self._places: dict[int, _Place] = {}
         self._staged = device.zeros(1, np.int64)
         self._pinned: AnyArray = device.pinned(1, np.int64)
+        self._few: AnyArray = device.pinned(3 * FEW_RUNS + FEW_WORDS, np.int64)
+        self._few_staged = device.zeros(len(self._few), np.int64)
         self._is_stale = True
 
     @property
     def bytes(self) -> int:
         """Bytes of its buffers on the device."""
-        return self.heap.bytes + self._staged.bytes
+        return self.heap.bytes + self._staged.bytes + self._few_staged.bytes
 
     def forget_layout(self) -> None:
         """Lay all out anew when it is next synchronised: other rules are there."""
@@ -109,12 +117,15 @@ class Memory:
 
     def synchronise(self, stores: Stores, rules: Sequence[Linked]) -> None:
         """Bring the heap to what the stores hold (Law 1)."""
+        self.lane.wait()  # for the last copy out of page-locked memory
         columns = list(stores.columns)
         if self._is_stale or any(len(one) > self._places[one.number].capacity for one in columns):
             self._lay_out(columns, stores, rules)
         changed = [one for one in columns if one.fresh < len(one) or one.fresh < one.known]
+        self._few[: 3 * FEW_RUNS] = 0
         if not changed:
             return
+        places = [self._places[one.number] for one in columns]
         due = [
             (column, index)
             for column in changed
@@ -123,17 +134,51 @@ class Memory:
         ]
         for column, index in due:
             index.known = len(column)
-        sizes = [len(one) for one in columns]
-        sizes += [one.known for column in columns for one in self._places[column.number].by_value]
-        parts: list[tuple[int, Int64s]] = [(0, np.array(sizes, np.int64))]
-        for column in changed:
-            parts += self._fresh(column, stores)
-        self._bring(parts)
+        sizes = list(map(len, columns))
+        sizes += [index.known for place in places for index in place.by_value]
+        has_indexes = due or any(self._places[one.number].indexes for one in changed)
+        if has_indexes or not self._leave_few(sizes, changed, stores):
+            parts: list[tuple[int, Int64s]] = [(0, np.array(sizes, np.int64))]
+            for column in changed:
+                parts += self._fresh(column, stores)
+            self._bring(parts)
         for column in changed:
             column.fresh = column.known = len(column)
             self._index(self._places[column.number], len(column))
         for column, index in due:
             self._sort(self._places[column.number], index)
+
+    def _leave_few(self, sizes: list[int], changed: Sequence[Column], stores: Stores) -> bool:
+        """Leave what is new for an evaluation to bring; False where it is too much."""
+        entries = sum(len(one) - one.fresh for one in changed)
+        if len(sizes) + entries * max(map(_width, changed)) > FEW_WORDS:
+            return False
+        starts, runs = [0], [sizes]
+        for column in changed:
+            store, numbers = stores.of_type[column.plan.type.name], column.rows[column.fresh :]
+            if not len(numbers):
+                continue
+            words = store.rows[numbers].T.tolist()
+            for offset, start in self._places[column.number].segments.items():
+                starts.append(start + column.fresh)
+                runs.append(numbers.tolist() if offset == NUMBER else words[int(offset)])
+        if len(runs) > FEW_RUNS:
+            return False
+        head: list[int] = []
+        data: list[int] = []
+        for start, run in zip(starts, runs, strict=True):
+            head += start, 3 * FEW_RUNS + len(data), len(run)
+            data += run
+        self._few[: len(head)] = head
+        self._few[3 * FEW_RUNS : 3 * FEW_RUNS + len(data)] = data
+        return True
+
+    def bring_few(self) -> None:
+        """Launch what brings over the few words that wait."""
+        self.device.upload(self._few_staged, 0, self._few, self.lane)
+        grid, threads = ((1, 1), 4) if self.device.simulated else ((1, FEW_RUNS), THREADS)
+        arguments = (self.heap, self._few_staged, FEW_RUNS)
+        self.device.launch(spread, grid, threads, self.lane, *arguments)
 
     def _fresh(self, column: Column, stores: Stores) -> list[tuple[int, Int64s]]:
         """The entries that are not on the device: addresses, and words."""
@@ -210,7 +255,7 @@ class Memory:
         parts = [part for part in parts if len(part[1])]
         head = 3 * len(parts)
         total = head + sum(len(words) for _, words in parts)
-        self.lane.wait()  # for the last copy out of this memory
+        self.lane.wait()
         if total > len(self._pinned):
             self._pinned = self.device.pinned(2 * total, np.int64)
             self._staged = self.device.empty(2 * total, np.int64)
