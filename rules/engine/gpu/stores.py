@@ -164,7 +164,7 @@ def _together(parts: Sequence[Array]) -> Array:
 
 
 def _fits(plan: ColumnPlan, batch: EventBatch) -> Bools:
-    """Which events a column takes."""
+    """Whether a column takes each event."""
     if not plan.conditions:
         return np.ones(len(batch), np.bool_)
     return satisfied(plan.conditions, batch)
