@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from rules.operators.choosing import Choice
+from matcher.trials import Choice
 from rules.operators.places import (
     AUTO,
     HOST,
@@ -71,7 +71,7 @@ class Operator(ABC, Generic[Taken, Made]):
     Where a device fails in mid-stream the processor goes on, with the same outputs: what the
     windows held is entered again from the batches that brought it, and what was under way begins
     anew. The log says so, and so do ``device`` and ``failure``. With ``auto`` an operator moves in
-    the same way to where its batches take less time (:mod:`rules.operators.choosing`).
+    the same way to where its batches take less time (:mod:`matcher.trials`).
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Operator(ABC, Generic[Taken, Made]):
         """
         place = place_of(device)
         self.place, self.asked = place, device
-        self._choice = Choice(device_there) if device == AUTO and may_be_there() else None
+        self._choice = Choice(HOST, device_there) if device == AUTO and may_be_there() else None
         self._keeps = place.is_device or self._choice is not None
         """Whether batches are kept that windows hold, to enter them elsewhere."""
         self._failure: str | None = None
@@ -155,7 +155,7 @@ class Operator(ABC, Generic[Taken, Made]):
         """The number of its events."""
         return len(batch)
 
-    def _move(self, choice: Choice) -> None:
+    def _move(self, choice: Choice[Place]) -> None:
         """Go on in another place. Nothing is under way."""
         begun, last = choice.clock(), self._last()
         if self.failure is not None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from matcher.trials import BEGIN_S, TRIAL_BATCHES, Choice
 from rules.operators import Filter, Join, Length, Stream, Window
-from rules.operators.choosing import BEGIN_S, TRIAL_BATCHES, Choice
 from rules.operators.operator import Operator
 from rules.operators.places import HOST, Place
 
@@ -25,7 +25,9 @@ class Pretended(Place):
 DEVICE = Pretended()
 
 
-def places_of(choice: Choice, costs: dict[str, float], batches: int, events: int) -> Iterator[str]:
+def places_of(
+    choice: Choice[Place], costs: dict[str, float], batches: int, events: int
+) -> Iterator[str]:
     """The place of each batch, of which each event takes so many seconds in either place."""
     for _ in range(batches):
         name = choice.place.name
@@ -47,7 +49,7 @@ def runs(names: Iterator[str]) -> list[tuple[str, int]]:
 
 def test_a_device_is_tried_once_compiling_is_paid_for_and_left_where_it_is_slower() -> None:
     costs = {HOST.name: 1e-3, DEVICE.name: 1e-2}
-    found = runs(places_of(Choice(lambda: DEVICE), costs, 400, 100))
+    found = runs(places_of(Choice(HOST, lambda: DEVICE), costs, 400, 100))
     (before, paid), trial, (after, _) = found  # nothing has changed since
     assert (before, trial, after) == (HOST.name, (DEVICE.name, TRIAL_BATCHES), HOST.name)
     assert paid == pytest.approx(BEGIN_S / 0.1, abs=1)
@@ -55,7 +57,7 @@ def test_a_device_is_tried_once_compiling_is_paid_for_and_left_where_it_is_slowe
 
 def test_it_stays_where_it_is_faster_until_batches_are_others() -> None:
     costs = {HOST.name: 1e-3, DEVICE.name: 1e-5}
-    choice = Choice(lambda: DEVICE)
+    choice: Choice[Place] = Choice(HOST, lambda: DEVICE)
     assert runs(places_of(choice, costs, 500, 100))[-1][0] == DEVICE.name
     few = {HOST.name: 1e-3, DEVICE.name: 1e-1}  # a call takes what it takes
     assert runs(places_of(choice, few, 4_000, 1))[-1][0] == HOST.name
@@ -63,12 +65,12 @@ def test_it_stays_where_it_is_faster_until_batches_are_others() -> None:
 
 def test_a_little_faster_is_not_enough() -> None:
     costs = {HOST.name: 1e-3, DEVICE.name: 9e-4}
-    assert runs(places_of(Choice(lambda: DEVICE), costs, 300, 100))[-1][0] == HOST.name
+    assert runs(places_of(Choice(HOST, lambda: DEVICE), costs, 300, 100))[-1][0] == HOST.name
 
 
 def test_without_a_device_nothing_is_chosen() -> None:
     costs = {HOST.name: 1e-1}
-    assert runs(places_of(Choice(lambda: None), costs, 300, 100)) == [(HOST.name, 300)]
+    assert runs(places_of(Choice(HOST, lambda: None), costs, 300, 100)) == [(HOST.name, 300)]
 
 
 def batch(type_: EventType, rng: np.random.Generator, begin: int, count: int) -> EventBatch:
@@ -87,11 +89,11 @@ def join(device: str | Place) -> Join:
     return Join(*streams, "t.v = s.v", {"v": "t.v", "w": "s.v"}, device=device)
 
 
-class Restless(Choice):
+class Restless(Choice[Place]):
     """Goes to and fro after every third batch."""
 
     def __init__(self) -> None:
-        super().__init__(lambda: DEVICE)
+        super().__init__(HOST, lambda: DEVICE)
         self.moves = self._noted = 0
 
     def note(self, events: int, seconds: float) -> bool:

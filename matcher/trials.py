@@ -1,11 +1,12 @@
-"""Choice of the processor or a device for an operator, by what its batches take: ``auto``.
+"""Choice of the processor or a device for work that comes in batches and has a state, by what
+batches take: ``auto`` of :mod:`rules.operators`.
 
-The same as of a broker's subscriptions (:mod:`matcher.gpu.choice`): both places are tried, and
-times tell. An operator has windows, so a trial is a move, with the batches that windows hold.
+As with subscriptions (:mod:`matcher.gpu.choice`) both places are tried, and times tell. Work with a
+state cannot be done in both at once: a trial is a move.
 
-Law: a choice concerns time alone, never an output. An operator begins on the processor, and tries a
-device once it has computed for as long as it takes to compile the device's kernels; so at the worst
-it takes twice as long as without. It stays where an event costs less. It tries anew when what an
+Law: a choice concerns time alone, never an output. Work begins on the processor, and tries a device
+once it has computed for as long as it takes to compile the device's kernels; so at the worst it
+takes twice as long as without. It stays where an event costs less. It tries anew when what an
 event costs, or how many come at once, has doubled or halved since, and it has computed for
 ``TRIAL_WORTH`` times as long as the last trial took.
 
@@ -18,9 +19,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Generic, Protocol, TypeVar
 
-from rules.operators.places import HOST, Place
 
+class Place(Protocol):
+    """The processor or a device."""
+
+    @property
+    def is_device(self) -> bool:
+        """Whether it is a device."""
+        ...
+
+
+Where = TypeVar("Where", bound=Place)
 BEGIN_S = 10.0
 """Seconds that the first trial is thought to take: its kernels are compiled."""
 TRIAL_WORTH = 64
@@ -48,20 +59,24 @@ def _alike(one: float, other: float) -> bool:
     return one <= CHANGED * other and other <= CHANGED * one
 
 
-class Choice:
-    """Where an operator is, and what is known of both places.
+class Choice(Generic[Where]):
+    """Where work is done, and what is known of both places.
 
-    ``device`` gives the other place, None where there is none: then nothing is chosen.
+    It begins at ``host``. ``device`` gives the other place, None where there is none: then nothing
+    is chosen.
     """
 
     def __init__(
-        self, device: Callable[[], Place | None], clock: Callable[[], float] = perf_counter
+        self,
+        host: Where,
+        device: Callable[[], Where | None],
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
-        self.place: Place = HOST
+        self.place = host
         self.clock = clock
-        self._find: Callable[[], Place | None] | None = device
-        self._other: Place | None = None
-        self._known: dict[Place, Cost] = {}
+        self._find: Callable[[], Where | None] | None = device
+        self._other: Where | None = None
+        self._known: dict[Where, Cost] = {}
         self._events = self._batches = 0
         self._seconds = self._spent = 0.0
         self._trial_s, self._trial_left = BEGIN_S / TRIAL_WORTH, 0
