@@ -139,7 +139,7 @@ class Evaluation:
         self._room = (0, 0)
         """Partial sequences of a level, and words of marks, that what was launched has room for."""
         self._recorded: Callable[[], None] | None = None
-        self._made_for = (-1, -1)
+        self._made_for: tuple[Addresses, int, int] | None = None
         self.recorded = not workspace.device.simulated
 
     def ask(self, begin: int, end: int) -> bool:
@@ -194,11 +194,12 @@ class Evaluation:
         """Launch the evaluation of so many terminators at most."""
         space = self._workspace
         self._asked[:] = self._first, min(most, space.capacity, self._stop - self._first)
-        made_for = (self._memory.generation, space.generation)
+        addresses = self._memory.addresses[self.linked.deployed.rule.name]
+        made_for = (addresses, self._memory.generation, space.generation)
         if made_for != self._made_for:
             self._made_for, self._recorded = made_for, None
         if self._recorded is None:
-            work = partial(self.launch, self._memory.addresses[self.linked.deployed.rule.name])
+            work = partial(self.launch, addresses)
             recorded = self.recorded
             self._recorded = space.device.recorded(work, space.lane) if recorded else work
         space.owner, self._room = self, (space.capacity, space.words)

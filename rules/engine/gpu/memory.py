@@ -81,9 +81,12 @@ class _ByValue:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The addresses of a column: its segment for each offset in the row, and its indexes."""
+    """The addresses of a column: of its number of entries, and of how many its indexes by value
+    know; its segment for each offset in the row, and its indexes.
+    """
 
     size: int
+    first_index: int
     capacity: int
     segments: Mapping[int | str, int]
     indexes: tuple[_Index, ...]
@@ -100,6 +103,10 @@ class Memory:
         self.generation = 0
         self.addresses: dict[str, Addresses] = {}
         self._places: dict[int, _Place] = {}
+        self._keys: dict[int, list[tuple[int, bool]]] = {}
+        self._ranges: dict[int, list[tuple[int, int]]] = {}
+        self._top = 0
+        """Words of the heap that are taken."""
         self._staged = device.zeros(1, np.int64)
         self._pinned: AnyArray = device.pinned(1, np.int64)
         self._few: AnyArray = device.pinned(3 * FEW_RUNS + FEW_WORDS, np.int64)
@@ -119,7 +126,10 @@ class Memory:
         """Bring the heap to what the stores hold (Law 1)."""
         self.lane.wait()  # for the last copy out of page-locked memory
         columns = list(stores.columns)
-        if self._is_stale or any(len(one) > self._places[one.number].capacity for one in columns):
+        if self._is_stale:
+            self._lay_out(columns, stores, rules)
+        outgrown = [one for one in columns if len(one) > self._places[one.number].capacity]
+        if outgrown and not self._widen(outgrown, stores, rules):
             self._lay_out(columns, stores, rules)
         changed = [one for one in columns if one.fresh < len(one) or one.fresh < one.known]
         self._few[: 3 * FEW_RUNS] = 0
@@ -192,42 +202,77 @@ class Memory:
         ]
 
     def _lay_out(self, columns: Sequence[Column], stores: Stores, rules: Sequence[Linked]) -> None:
+        """Give all columns and rules another place, in a heap with room for half as much again."""
         self._places.clear()
-        keys, ranges = _keys_of(rules), _ranges_of(rules)
-        number_of_index = len(columns)
-        top = number_of_index + sum(map(len, ranges.values()))
+        self.addresses = {}
+        self._keys, self._ranges = _keys_of(rules), _ranges_of(rules)
+        index = len(columns)
+        self._top = index + sum(map(len, self._ranges.values()))
         for number, column in enumerate(columns):
-            capacity = max(CAPACITY_MIN, 2 * len(column))
-            offsets = [NUMBER, ROW_TIME, *range(HEADER, _width(column))]
-            segments = {}
-            for offset in offsets:
-                segments[offset] = top
-                top += capacity
-            indexes = []
-            for offset, is_float in keys.get(column.number, ()) if capacity >= INDEX_MIN else ():
-                indexes.append(_Index(offset, is_float, top, top + capacity, top + 2 * capacity))
-                top += 3 * capacity
-            by_value = []
-            for offset, kind in ranges.get(column.number, ()) if capacity >= INDEX_MIN else ():
-                segments_of = top, top + capacity, top + 2 * capacity
-                by_value.append(_ByValue(offset, kind, number_of_index, *segments_of))
-                number_of_index += 1
-                top += 3 * capacity
-            self._places[column.number] = _Place(
-                number, capacity, segments, tuple(indexes), tuple(by_value)
-            )
-            column.fresh = column.known = 0
-        words = Words(top, self._segment, stores)
-        self.addresses = {
+            self._places[column.number] = self._place(column, number, index)
+            index += len(self._ranges.get(column.number, ()))
+        start, words = self._top, self._write(stores, rules)
+        self.heap = self.device.zeros(self._top + self._top // 2 + 1, np.int64)
+        self._bring([(start, np.array(words.words, np.int64))])
+        self.generation += 1
+        self._is_stale = False
+
+    def _widen(self, outgrown: Sequence[Column], stores: Stores, rules: Sequence[Linked]) -> bool:
+        """Give some columns, and the rules that use them, another place behind all others; False
+        where the heap has no room for that.
+        """
+        before = self._top, dict(self._places), self.addresses
+        for column in outgrown:
+            old = self._places[column.number]
+            self._places[column.number] = self._place(column, old.size, old.first_index)
+        users = [rule for rule in rules if not set(outgrown).isdisjoint(rule.all_columns)]
+        start, words = self._top, self._write(stores, users)
+        if self._top > len(self.heap):
+            self._top, self._places, self.addresses = before
+            return False
+        self._bring([(start, np.array(words.words, np.int64))])
+        return True
+
+    def _place(self, column: Column, size: int, index: int) -> _Place:
+        """Another place for a column at the top; ``size`` and ``index`` are the addresses of its
+        number of entries, and of how many the first of its indexes by value knows.
+        """
+        capacity = max(CAPACITY_MIN, 2 * len(column))
+        offsets = [NUMBER, ROW_TIME, *range(HEADER, _width(column))]
+        segments = {offset: self._take(capacity) for offset in offsets}
+        is_indexed = capacity >= INDEX_MIN
+        keys = self._keys.get(column.number, ()) if is_indexed else ()
+        ranges = self._ranges.get(column.number, ()) if is_indexed else ()
+        column.fresh = column.known = 0
+        return _Place(
+            size,
+            index,
+            capacity,
+            segments,
+            tuple(_Index(*key, *(self._take(capacity) for _ in range(3))) for key in keys),
+            tuple(
+                _ByValue(*one, index + number, *(self._take(capacity) for _ in range(3)))
+                for number, one in enumerate(ranges)
+            ),
+        )
+
+    def _take(self, words: int) -> int:
+        """Take words at the top: the address of the first."""
+        first, self._top = self._top, self._top + words
+        return first
+
+    def _write(self, stores: Stores, rules: Sequence[Linked]) -> Words:
+        """The words of rules at the top, with which they are addressed from now on."""
+        words = Words(self._top, self._segment, stores)
+        written = {
             one.deployed.rule.name: addressed(
                 one, words, self._segment, self._size, self._index_of, self._by_value_of
             )
             for one in rules
         }
-        self.heap = self.device.zeros(top + len(words.words) + 1, np.int64)
-        self._bring([(top, np.array(words.words, np.int64))])
-        self.generation += 1
-        self._is_stale = False
+        self.addresses = {**self.addresses, **written}
+        self._take(len(words.words))
+        return words
 
     def _segment(self, column: Column, offset: int | str) -> int:
         return self._places[column.number].segments[offset]

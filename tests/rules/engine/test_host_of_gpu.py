@@ -98,3 +98,38 @@ def test_events_without_a_terminator_wait_for_one() -> None:
     engine.push(EventBatch(ruleset.schemas["B"], np.array([1]), ids, values))
     assert len(engine.advance(5)) == 0
     assert not device.done
+
+
+def test_a_column_that_outgrows_its_room_moves_alone() -> None:
+    """Its rule is written and recorded anew, and no other."""
+    text = "\n".join(
+        f"event A{n}(v: int)\nevent B{n}(v: int)\nrule r{n}: define R{n}(v: int)\n"
+        f"from A{n}() as a and last B{n}(v * 2 > a.v) as b within 1 s from a where v = b.v\n"
+        for n in range(4)
+    )
+    ruleset, device = rules.load(text), Idle()
+    engine = GpuEngine(device)
+    engine.deploy(ruleset)
+
+    def push(name: str, first: int, count: int) -> None:
+        numbers = np.arange(first, first + count)
+        ids = EventIds(StringColumn.constant(name, count), numbers)
+        engine.push(EventBatch(ruleset.schemas[name], numbers, ids, (numbers,)))
+
+    def ask(first: int, count: int) -> None:
+        push("B0", first, count)
+        for n in range(4):
+            push(f"A{n}", first + count, 1)
+        engine.advance(first + count + 1)
+
+    for n in range(1, 4):
+        push(f"B{n}", 0, 1)
+    ask(0, 100)
+    memory = engine._memory
+    before, generation = dict(memory.addresses), memory.generation
+    ask(200, 1_100)
+    moved = [name for name, one in memory.addresses.items() if one != before[name]]
+    assert (moved, memory.generation) == (["r0"], generation)
+    ask(2_000, 9_000)  # the heap has no room for that
+    assert memory.generation == generation + 1
+    assert device.done["graphs"] > 0
