@@ -2,7 +2,8 @@
 
 The pipeline is text, ``syntax``, ``checking``, ``pattern``, ``planning``, ``engine``; each stage
 takes one type and gives one type. Beside it, ``cutting`` says how recordings can be divided, and
-``explaining`` why a rule fired or did not. Time is in the events: nothing here reads a clock.
+``explaining`` why a rule fired or did not. Time is in the events: nothing here reads a clock, but
+where ``operators`` choose a place to compute in (:mod:`matcher.trials`).
 
 ``rules.load(text)`` goes from text to checked rules in one step; ``rules.Engine(text)`` detects in
 process, without a broker; ``rules.explain(...)`` says why a rule fired at an event, or did not.

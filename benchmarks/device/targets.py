@@ -1,5 +1,5 @@
-"""Uses of a device, and of none: a predicate that no index serves over long windows, and R10's
-join by a value, which the processor's indexes answer.
+"""Uses of a device, and of none: predicates that no index serves over long windows, a range of one
+in a thousand values, and R10's join by a value, which the processor's indexes answer.
 
 Elapsed microseconds for a terminator, by our engines, and by two loops that numba compiled for the
 one predicate and run over its columns and do nothing else, on one thread: no engine that takes
@@ -36,8 +36,9 @@ from matcher.gpu.device import device
 from matcher.model import AnyArray, EventType
 
 WINDOW = 1_000_000
-WINDOWS = (1_000, 10_000, 100_000, 10_000_000)
-"""Others, which show from where on the device pays."""
+WINDOWS = (1_000, 10_000, 100_000, WINDOW)
+"""They show from where on the device pays."""
+LONGEST = 10_000_000
 SIMULATED_WINDOW = 8
 A_TERMINATOR_US, TIMES, TIMES_AT_ONCE = 30.0, 5.0, 50.0
 SCAN = "numba scan"
@@ -63,6 +64,15 @@ def _last_sum(v: AnyArray, w: AnyArray, x: int, y: int) -> int:
     return -1
 
 
+@njit  # type: ignore[untyped-decorator]
+def _last_within(v: AnyArray, w: AnyArray, x: int, y: int) -> int:
+    """The last place of which one value is in a range and the other far below; -1 without."""
+    for place in range(len(v) - 1, -1, -1):
+        if x <= v[place] < x + 50 and w[place] < y - 49_990:
+            return place
+    return -1
+
+
 @dataclass(frozen=True, slots=True)
 class Predicate:
     """One of two attributes of each event, as rules say it and as numba compiles it."""
@@ -77,6 +87,7 @@ PREDICATES = (
     Predicate(
         "a distance", "(b.v - a.v) * (b.v - a.v) + (b.w - a.w) * (b.w - a.w) < 25", _last_near
     ),
+    Predicate("a range", "b.v >= a.v, b.v < a.v + 50, b.w < a.w - 49990", _last_within),
 )
 
 
@@ -104,23 +115,23 @@ def workload(predicate: Predicate, window: int) -> Workload:
 
 
 def run(quick: bool) -> Iterator[Row]:
-    """The rows of windows of a million events first, then the crossovers."""
+    """The windows that show from where on the device pays first, then a million events by other
+    predicates, and the longest window.
+    """
     if device().simulated:
         yield from scans(PREDICATES[0], SIMULATED_WINDOW)
         yield from joins(SIMULATED_WINDOW)
         return
-    found: dict[int, list[Row]] = {WINDOW: []}
-    for predicate in PREDICATES:
-        for row in scans(predicate, WINDOW):
-            yield row
-            if predicate is PREDICATES[0]:
-                found[WINDOW].append(row)
-    yield from joins(WINDOW)
-    for window in WINDOWS[: 2 if quick else None]:
+    found: dict[int, list[Row]] = {}
+    for window in WINDOWS[:: 3 if quick else 1]:
         for row in scans(PREDICATES[0], window):
             yield row
             found.setdefault(window, []).append(row)
     yield from crossovers(found)
+    for predicate in PREDICATES[1:]:
+        yield from scans(predicate, WINDOW)
+    yield from joins(WINDOW)
+    yield from scans(PREDICATES[0], LONGEST)
 
 
 def crossovers(found: Mapping[int, Sequence[Row]]) -> Iterator[Row]:
@@ -149,7 +160,7 @@ def scans(
     window: int,
     engines: Sequence[str] = (CDP, GRAPHS, LAUNCHED, PUBLISHED),  # it has no automaton: AIP is CDP
 ) -> Iterator[Row]:
-    """A predicate that no index serves, beside the loop over its columns."""
+    """A predicate that the processor has no index for, beside the loop over its columns."""
     label = f"targets/{predicate.name}, window of {window:,}"
     rng = np.random.default_rng(SEED)
     columns = [rng.integers(1, VALUES + 1, window) for _ in range(2)]

@@ -15,7 +15,16 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
 from rules.engine.tables import BlockTable
 from rules.pattern import Policy
-from rules.planning.plan import AccessPlan, Probe, Range, Step, StepKind, key_kind, laid_out
+from rules.planning.plan import (
+    AccessPlan,
+    Bound,
+    Probe,
+    Range,
+    Step,
+    StepKind,
+    key_kind,
+    laid_out,
+)
 
 _KINDS = {
     Kind.INT: layout.KIND_INT,
@@ -124,8 +133,7 @@ class StepRecords:
         for name, bound in (("lower", ordered.lower), ("upper", ordered.upper)):
             if bound is not None:
                 fields[name] = self._assembler.program(bound.program)
-                kinds = bound.kind, ordered.kind
-                fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
+                fields[f"{name}_kind"] = bound_kind(bound, ordered)
                 fields[f"{name}_strict"] = int(bound.is_strict)
         return fields
 
@@ -163,6 +171,11 @@ def probe_kind(probe: Probe, access: AccessPlan, key: int) -> int:
     """How a probe's value becomes a word of the key: layout.PROBE_..."""
     kinds = probe.kind, key_kind(access.column.type, key)
     return _PROBES.get(kinds, layout.PROBE_SAME)
+
+
+def bound_kind(bound: Bound, ordered: Range) -> int:
+    """How a bound's value becomes a word of what it bounds: layout.PROBE_..."""
+    return _PROBES.get((bound.kind, ordered.kind), layout.PROBE_SAME)
 
 
 def previous(steps: Sequence[Step], place: int, first: int) -> int:

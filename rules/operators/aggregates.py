@@ -79,14 +79,13 @@ class Aggregate(Operator[EventBatch, EventBatch]):
             kind == IS_FLOAT and one in _SUMS for one, kind in zip(functions, kinds, strict=True)
         )
         """Whether an exact sum of floats keeps it there."""
-        # Taking away and adding costs the processor less than looking at whole windows a device.
-        place = place_of(device, pays=False)
         of = (type_, extent, dict(select))
 
-        def again(place: Place, where: str = where) -> Aggregate:
+        def again(place: str | Place, where: str = where) -> Aggregate:
             return Aggregate(*of, by=tuple(by), name=name, where=where, device=place)
 
-        super().__init__(HOST if self.on_processor else place, Texts(), again)
+        place_of(device)  # raises where there is none
+        super().__init__(HOST if self.on_processor else device, Texts(), again)
         self._with = again
         self.taken, self.where = type_, where
         columns = self._columns = Columns(type_)
@@ -116,7 +115,7 @@ class Aggregate(Operator[EventBatch, EventBatch]):
 
     def behind(self, ahead: Filter) -> Aggregate:
         """The same behind a filter, as one operator; ValueError if it has begun."""
-        return self._with(self.place, both(ahead, self.taken, self.where, self._order))
+        return self._with(self.asked, both(ahead, self.taken, self.where, self._order))
 
     def _hand_over(self, other: Operator[EventBatch, EventBatch]) -> None:
         assert isinstance(other, Aggregate)

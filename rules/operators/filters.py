@@ -10,7 +10,7 @@ from matcher.model import TIME_MIN, EventBatch, EventType, Int64s, Kind
 from rules.operators.conditions import condition_of
 from rules.operators.linear import Columns, Linear
 from rules.operators.operator import Operator, Work
-from rules.operators.places import AUTO, Place, Turn, Words, place_of
+from rules.operators.places import AUTO, Place, Turn, Words
 from rules.operators.texts import Texts
 from rules.operators.windows import Order
 from rules.terms import Expression, Literal
@@ -33,7 +33,7 @@ class Filter(Operator[EventBatch, EventBatch]):
 
     def __init__(self, type_: EventType, condition: str, *, device: str | Place = AUTO) -> None:
         super().__init__(
-            place_of(device, pays=False),
+            device,
             Texts(),
             lambda place: Filter(type_, condition, device=place),
         )

@@ -26,14 +26,12 @@ from rules.operators.joinplan import programs_of
 from rules.operators.linear import Columns, numbered
 from rules.operators.operator import Operator, Work
 from rules.operators.pairing import SIDES, Joined, Joining, Loss, Side, Stream, Told
-from rules.operators.places import AUTO, Place, Turn, Words, place_of
+from rules.operators.places import AUTO, Place, Turn, Words
 from rules.operators.texts import Texts
-from rules.operators.windows import Length, Order, Ring
+from rules.operators.windows import Order, Ring
 
 Pair: TypeAlias = tuple[EventBatch | None, EventBatch | None]
 """New events of the left stream and of the right one."""
-PAYS_FROM = 1_000
-"""``auto`` takes a device where a window is of so many events, or of a time."""
 BOTH = "both"
 
 
@@ -69,7 +67,7 @@ class Join(Operator[Pair, EventBatch]):
             raise ValueError(f"trigger {trigger!r}: it is left, right or both")
         streams = (left, right)
         super().__init__(
-            place_of(device, pays=any(map(_is_wide, streams))),
+            device,
             Texts(),
             lambda place: Join(
                 left,
@@ -109,6 +107,9 @@ class Join(Operator[Pair, EventBatch]):
             for join in (self, self._instead):  # a device may have failed meanwhile
                 if isinstance(join, Join):
                     join._triggers = triggers
+
+    def _size(self, batch: Pair) -> int:
+        return sum(len(part) for part in batch if part is not None)
 
     def _hand_over(self, other: Operator[Pair, EventBatch]) -> None:
         assert isinstance(other, Join)
@@ -189,7 +190,3 @@ class Join(Operator[Pair, EventBatch]):
         begin, count = self._emitted + 1, words.shape[1]
         self._emitted += count
         return numbered(self.type, words[:-1], begin, self._texts)
-
-
-def _is_wide(stream: Stream) -> bool:
-    return not isinstance(stream.window, Length) or stream.window.events >= PAYS_FROM

@@ -17,7 +17,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from rules.operators.places import HOST, Place, Turn, Words
+from matcher.trials import Choice
+from rules.operators.places import (
+    AUTO,
+    HOST,
+    Place,
+    Turn,
+    Words,
+    device_there,
+    may_be_there,
+    place_of,
+)
 from rules.operators.texts import TEXTS_MAX, Texts
 from rules.operators.windows import Ring
 
@@ -60,16 +70,25 @@ class Operator(ABC, Generic[Taken, Made]):
 
     Where a device fails in mid-stream the processor goes on, with the same outputs: what the
     windows held is entered again from the batches that brought it, and what was under way begins
-    anew. The log says so, and so do ``device`` and ``failure``.
+    anew. The log says so, and so do ``device`` and ``failure``. With ``auto`` an operator moves in
+    the same way to where its batches take less time (:mod:`matcher.trials`).
     """
 
     def __init__(
-        self, place: Place, texts: Texts, again: Callable[[Place], Operator[Taken, Made]]
+        self,
+        device: str | Place,
+        texts: Texts,
+        again: Callable[[Place], Operator[Taken, Made]],
     ) -> None:
-        """``again`` makes the same operator on another place."""
-        self.place = place
-        self.failure: str | None = None
-        """The error of the device that failed, if one did."""
+        """``device``: a place, ``cpu``, ``gpu`` or ``auto``; ``again`` makes the same operator on
+        another place.
+        """
+        place = place_of(device)
+        self.place, self.asked = place, device
+        self._choice = Choice(HOST, device_there) if device == AUTO and may_be_there() else None
+        self._keeps = place.is_device or self._choice is not None
+        """Whether batches are kept that windows hold, to enter them elsewhere."""
+        self._failure: str | None = None
         self._texts = texts
         self._turns = (place.turn(), place.turn())
         self._under_way: deque[tuple[Taken, Work[Made]]] = deque()
@@ -84,13 +103,28 @@ class Operator(ABC, Generic[Taken, Made]):
         """The place where it computes: ``cpu``, or the name of the device."""
         return self.place.name if self._instead is None else self._instead.device
 
+    @property
+    def failure(self) -> str | None:
+        """The error of the device that failed, if one did."""
+        if self._failure is None and self._instead is not None:
+            return self._instead.failure
+        return self._failure
+
     def push(self, batch: Taken) -> Made:
         """The outputs of one batch.
 
         Raises ValueError for a batch of another type, or out of order; then nothing has changed.
         """
+        choice = self._choice
+        if choice is None:
+            self._begin(batch)
+            return self._end(_result)
+        begun = choice.clock()
         self._begin(batch)
-        return self._end(_result)
+        made = self._end(_result)
+        if choice.note(self._size(batch), choice.clock() - begun):
+            self._move(choice)
+        return made
 
     def enter(self, batch: Taken) -> None:
         """Let events in without outputs: those that came before there was an operator."""
@@ -98,15 +132,52 @@ class Operator(ABC, Generic[Taken, Made]):
 
     def stream(self, batches: Iterable[Taken]) -> Iterator[Made]:
         """The outputs of one batch after another; each is told when the next has begun."""
-        under_way = 0
+        choice, under_way = self._choice, 0
         for batch in batches:
+            begun = 0.0 if choice is None else choice.clock()
             self._begin(batch)
             under_way += 1
-            if under_way == len(self._turns):
-                under_way -= 1
-                yield self._end(_result)
+            if under_way < len(self._turns):
+                continue
+            under_way -= 1
+            made = self._end(_result)
+            moves = choice is not None and choice.note(self._size(batch), choice.clock() - begun)
+            yield made
+            if moves and choice is not None:
+                for _ in range(under_way):
+                    yield self._end(_result)
+                under_way = 0
+                self._move(choice)
         for _ in range(under_way):
             yield self._end(_result)
+
+    def _size(self, batch: Any) -> int:
+        """The number of its events."""
+        return len(batch)
+
+    def _move(self, choice: Choice[Place]) -> None:
+        """Go on in another place. Nothing is under way."""
+        begun, last = choice.clock(), self._last()
+        if self.failure is not None:
+            choice.stay()
+            return
+        try:
+            other = self._again(choice.place)
+            other._keeps = True
+            for batch, _ in last._entered:
+                other.enter(batch)
+            last._hand_over(other)
+        except Exception as error:
+            _log.warning("%s stays on %s: %s", type(self).__name__, last.place.name, error)
+            choice.stay()
+            return
+        self._instead = other
+        last._entered.clear()
+        choice.moved(choice.clock() - begun)
+
+    def _last(self) -> Operator[Taken, Made]:
+        """The operator that computes: itself, or the one that does so instead."""
+        return self if self._instead is None else self._instead._last()
 
     def _begin(self, batch: Taken) -> None:
         if self._instead is not None:
@@ -140,7 +211,7 @@ class Operator(ABC, Generic[Taken, Made]):
             self._go_on(error, list(self._under_way))
             return self._end(read)
         self._under_way.popleft()
-        if self.place.is_device:
+        if self._keeps:
             self._remember(batch)
         return told
 
@@ -157,12 +228,12 @@ class Operator(ABC, Generic[Taken, Made]):
         """Have the processor go on where a device has failed; raises the error of a processor."""
         if not self.place.is_device:
             raise error
-        self.failure = f"{type(error).__name__}: {error}"
+        self._failure = f"{type(error).__name__}: {error}"
         _log.warning(
             "%s on %s failed, the processor goes on: %s",
             type(self).__name__,
             self.place.name,
-            self.failure,
+            self._failure,
         )
         other = self._again(HOST)
         for batch, _ in self._entered:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from math import prod
 from typing import Any, TypeAlias
 
@@ -254,27 +255,35 @@ def _part(words: Words, begin: int, size: int) -> Any:
     return type(words)(words.array[begin : begin + size], None)
 
 
-def place_of(device: str | Place | None, *, pays: bool) -> Place:
-    """The place that ``cpu``, ``gpu`` or ``auto`` means; a place itself is that place.
+def place_of(device: str | Place | None) -> Place:
+    """The place that ``cpu`` or ``gpu`` means, or where ``auto`` begins; a place itself is that.
 
-    ``pays``: whether the work is of a kind that a device does faster, where there is one. Raises
-    NoDevice, which says what is missing, for ``gpu`` without one; ValueError for another word.
+    Raises NoDevice, which says what is missing, for ``gpu`` without one; ValueError for another
+    word.
     """
     if isinstance(device, Place):
         return device
     if device not in (AUTO, CPU, GPU):
         raise ValueError(f"device {device!r}: it is cpu, gpu or auto")
-    if device == CPU or (device == AUTO and not pays):
+    if device != GPU:
         return HOST
-    from matcher.gpu.device import NoDevice
     from matcher.gpu.device import device as found
 
-    try:
-        return _on(found())
-    except NoDevice:
-        if device == GPU:
-            raise
-        return HOST
+    return _on(found())
+
+
+@cache
+def may_be_there() -> bool:
+    """Whether there is what a device needs; nothing is imported to find out."""
+    return find_spec("cupy") is not None
+
+
+def device_there() -> Place | None:
+    """The device of this process, if there is one."""
+    from matcher.gpu.device import device as found
+    from matcher.gpu.device import is_there
+
+    return _on(found()) if is_there() else None
 
 
 @cache

@@ -19,7 +19,7 @@ from rules.operators.filters import Filter, Sieve, both, check_type, sent
 from rules.operators.kernels.bodies import LEAVES
 from rules.operators.linear import NO_PROGRAM, Columns, Linear, counted
 from rules.operators.operator import Operator, Work
-from rules.operators.places import AUTO, Place, Turn, Words, place_of
+from rules.operators.places import AUTO, Place, Turn, Words
 from rules.operators.texts import Texts
 from rules.operators.windows import Extent, Order, Ring
 
@@ -47,7 +47,7 @@ class Window(Operator[EventBatch, Changes]):
         self, type_: EventType, extent: Extent, *, where: str = "", device: str | Place = AUTO
     ) -> None:
         super().__init__(
-            place_of(device, pays=False),
+            device,
             Texts(),
             lambda place: Window(type_, extent, where=where, device=place),
         )
@@ -67,7 +67,7 @@ class Window(Operator[EventBatch, Changes]):
     def behind(self, ahead: Filter) -> Window:
         """The same behind a filter, as one operator; ValueError if it has begun."""
         where = both(ahead, self.type, self.where, self._order)
-        return Window(self.type, self.extent, where=where, device=self.place)
+        return Window(self.type, self.extent, where=where, device=self.asked)
 
     def _rings(self) -> Sequence[Ring]:
         return (self._ring,)

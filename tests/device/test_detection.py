@@ -1,5 +1,8 @@
 """Detection on a device gives what the naive engine gives, wherever rules move, if it fails too."""
 
+from random import Random
+
+import numpy as np
 import pytest
 from cases import Push, nullable, random_case, run
 from eligible_cases import eligible_case, mixed_case
@@ -11,10 +14,11 @@ from matcher.gpu.device import Device, Lane, device
 from matcher.model import TIME_MAX
 from matcher.rows import batch_of
 from rules.engine.cdp import CdpEngine
-from rules.engine.engine import Detections, Placement
+from rules.engine.engine import Detections, Detector, Placement
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine
 from rules.engine.gpu.evaluation import Workspace
 from rules.engine.gpu.placed import FAILED, PlacedEngine
+from rules.engine.gpu.records import LONGEST_RANGE, SIZES
 from rules.engine.naive import NaiveEngine
 from rules.errors import RuleErrors
 
@@ -74,6 +78,9 @@ def in_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
         ("memory.INDEX_MIN", 4),
         ("memory.CAPACITY_MIN", 4),
+        ("memory.TAIL_MIN", 2),
+        ("memory.FEW_WORDS", 24),
+        ("memory.FEW_RUNS", 12),
         ("evaluation.TERMINATORS_MAX", 3),
         ("evaluation.FIRST_MATCHES", 2),
         ("stores.FORGET_MIN", 1),
@@ -110,6 +117,82 @@ def test_a_rank_that_finds_no_room_for_its_marks_binds_nothing(
         found.append([event.data for event in engine.advance(TIME_MAX).events()])
     assert found[0] == found[1]
     assert len(found[0]) == 3
+
+
+RANGED = """
+event A(x: int, f: float)
+event B(x: int, f: float)
+rule r: define R(n: float)
+from A() as a and {clause}
+where n = {value}
+"""
+BOUNDS = (
+    "x < a.x",
+    "a.x + 1 <= x, x <= a.x + 3",
+    "f > a.x",
+    "x >= a.f",
+    "f < a.f, x != a.x",
+    "x > 2.5",
+)
+RANGES = {
+    "last B({}) as b within 30 s from a": "b.f",
+    "first B({}) as b within 30 s from a": "b.f",
+    "each B({}) as b within 30 s from a": "b.f",
+    "2-last B({}) as b within 30 s from a": "b.f",
+    "each B() as c within 1 s from a and last B({}) as b within 30 s from c": "b.f",
+    "not B({}) within 30 s from a": "a.f",
+    "$n = Count(B({}) within 30 s from a)": "$n + 0.0",
+    "$n = Sum(B({}).x within 30 s from a)": "$n + 0.0",
+    "$n = Max(B({}).f within 30 s from a)": "$n",
+    "$n = Min(B({}).x within 30 s from a)": "$n + 0.0",
+}
+
+
+@pytest.mark.parametrize("clause", RANGES)
+def test_a_range_of_values_gives_what_the_window_does(
+    clause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns are sorted by value, but for their last entries; late ones have them sorted anew."""
+    in_little_room(monkeypatch)
+    monkeypatch.setattr("rules.engine.gpu.kernels.GATHER", 1)
+    monkeypatch.setattr("rules.engine.gpu.memory.TAIL_MIN", 6)
+    narrowed = 0
+    several = len(BOUNDS) if WHOLE or not SIMULATED else 2
+    first = list(RANGES).index(clause)
+    for number in range(first, first + several):
+        bounds = BOUNDS[number % len(BOUNDS)]
+        random, results = Random(f"{clause} {bounds}"), []
+        text = RANGED.format(clause=clause.format(bounds), value=RANGES[clause])
+        ruleset, engines = rules.load(text), (GpuEngine(), CdpEngine())
+        for engine in engines:
+            engine.deploy(ruleset)
+        for turn in range(3):
+            for name, count in (("A", 3), ("B", 4 if turn else 14)):
+                rows = [
+                    {
+                        "x": random.randint(-3, 6),
+                        "f": random.choice((-1.5, -0.0, 0.0, 1.0, 2.5, 4.0)),
+                        "time": float(10 * turn + random.randint(-8 * (number % 2), 9)),
+                    }
+                    for _ in range(count)
+                ]
+                batch = batch_of(ruleset.schemas[name], rows, source=name, first_sequence=20 * turn)
+                for engine in engines:
+                    engine.push(batch)
+            results.append([list(one.advance((10 * turn + 1) * 10**6).events()) for one in engines])
+            narrowed += int(words_of(engines[0])[LONGEST_RANGE])
+        assert all(one == other for one, other in results), text
+        assert any(one for one, _ in results) or "not" in clause
+    assert narrowed > 0
+
+
+def words_of(engine: Detector) -> list[int]:
+    """The sizes that an engine on a device has worked with last."""
+    assert isinstance(engine, GpuEngine)
+    host, lane = np.empty(SIZES, np.int64), engine._memory.lane
+    device().download(host, engine._workspace.sizes, lane)
+    lane.wait()
+    return host.tolist()
 
 
 def unexpected(what: str, why: str) -> None:

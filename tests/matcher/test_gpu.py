@@ -8,8 +8,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,11 +19,14 @@ from pairs import WHOLE
 from ptx import ptx_of
 
 from matcher.filters.constraint import Filter
+from matcher.filters.encoded import EncodedEvents
 from matcher.filters.mixed import MixedEvents
+from matcher.gpu import choice
 from matcher.gpu.arranging import arranged
 from matcher.gpu.ccm import Variant
-from matcher.gpu.choice import TRIAL_CALLS, Cost, PlacedMatcher, crossover
+from matcher.gpu.choice import Cost, PlacedMatcher, crossover
 from matcher.gpu.device import Device
+from matcher.methods.choose import AutoMatcher
 
 ROOT = Path(__file__).parents[2]
 DEVICE = ROOT / "tests" / "device"
@@ -120,22 +124,76 @@ def test_the_device_is_used_from_where_it_costs_less(
         assert (device.seconds(count) < processor.seconds(count)) == wanted
 
 
-def test_places_are_tried_with_events_that_are_many_enough(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A broker has one event at a time now and then, which says little of what many cost."""
-    matcher, tried = PlacedMatcher(Device()), []
-    monkeypatch.setattr(PlacedMatcher, "_try", lambda self, events: tried.append(len(events)))
-    matcher._tried_for = 1
+class Clock:
+    """Seconds that pass where something is computed: of one event by the processor a microsecond,
+    on the device a tenth, and 200 for any call of it.
+    """
+
+    now = 0.0
+    tried: ClassVar[list[int]] = []
+
+    @classmethod
+    def seconds(cls) -> float:
+        return cls.now
+
+    @classmethod
+    def processor(cls, events: EncodedEvents, *rest: object) -> tuple[int, int]:
+        cls.now += 1e-6 * len(events)
+        cls.tried.append(len(events))
+        return len(events), 0
+
+    @classmethod
+    def device(cls, events: EncodedEvents, *rest: object) -> tuple[int, int]:
+        cls.now += 200e-6 + 1e-7 * len(events)
+        return len(events), 0
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> PlacedMatcher:
+    """A matcher with a filter whose places take what ``Clock`` says."""
+    monkeypatch.setattr(choice, "perf_counter", Clock.seconds)
+    monkeypatch.setattr(choice, "TRIES", 1)
+    monkeypatch.setattr(AutoMatcher, "_run", Clock.processor)
+    Clock.tried = []
+    matcher = PlacedMatcher(Device())
+    monkeypatch.setattr(matcher._tables, "run", Clock.device)
     matcher.add(1, 1, Filter.of(("a", "=", 1)))
-    for count in (1, 15, 16, 300, *(1 for _ in range(TRIAL_CALLS)), 2, 20, 20):
+    return matcher
+
+
+def tried_among(matcher: PlacedMatcher, counts: Iterable[int]) -> list[int]:
+    """The sizes, of batches of so many events, that are tried."""
+    found = []
+    for count in counts:
+        Clock.tried = []
         matcher.match(MixedEvents.of([{"a": 1}] * count))
-    assert tried == [16, 20]
+        if len(Clock.tried) > 1:
+            found.append(max(Clock.tried))
+    return found
+
+
+def test_places_are_tried_with_events_that_are_many_enough(timed: PlacedMatcher) -> None:
+    """A broker has one event at a time now and then, which says little of what many cost."""
+    assert tried_among(timed, (1, 15, 16, 300, 300)) == [1, 16]
     for identifier in (2, 3):
-        matcher.add(identifier, 1, Filter.of(("a", "=", 1)))
-    for count in (1, 1, 40):
-        matcher.match(MixedEvents.of([{"a": 1}] * count))
-    assert tried == [16, 20, 1, 1, 40]  # nothing was known of so many filters
+        timed.add(identifier, 1, Filter.of(("a", "=", 1)))
+    assert tried_among(timed, (1, 1, 40)) == [1, 40]  # nothing was known of so many filters
+
+
+def test_many_events_are_tried_as_they_come(timed: PlacedMatcher) -> None:
+    """Events one by one had it believe for good that no number of them is worth a call."""
+    timed.match(MixedEvents.of([{"a": 1}]))
+    assert timed.figures["device from events"] == "never"
+    timed.match(MixedEvents.of([{"a": 1}] * 4_096))
+    assert timed.figures["device from events"] == 223
+    assert timed.figures["calls on the device"] == 1
+
+
+def test_trials_take_a_small_part_of_the_time(timed: PlacedMatcher) -> None:
+    begun = Clock.now
+    assert tried_among(timed, [4_096] * 600) == [4_096, 4_096]
+    a_trial = 4_097e-6 + 400e-6 + 4_097e-7
+    assert 2 * a_trial < (Clock.now - begun) / 30
 
 
 def test_a_cost_is_told_by_two_times() -> None:

@@ -8,10 +8,12 @@ have written (:mod:`rules.engine.kernels.emission`); ``digests`` is the twin of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from matcher.identity import RULE_SOURCE, Key
+from matcher.identity import RULE_SOURCE, Key, composite_key
 from matcher.model import (
     Causes,
     Column,
@@ -34,8 +36,9 @@ from rules.engine.kernels.layout import (
     ROW_SOURCE,
     ROW_TIME,
 )
-from rules.engine.rows import RowWriter
 
+FEW = 16
+"""So few matches, or codes, are sooner looked at one by one."""
 _FIRST, _SECOND = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 
 
@@ -43,10 +46,13 @@ def rows_as_batch(type_: EventType, rows: Int64s, strings: Interner) -> EventBat
     """Rows int64[n, width] of a type as a batch of times and attributes; its ids mean nothing."""
     count = len(rows)
     ids = EventIds(StringColumn.constant("", count), np.zeros(count, np.int64))
-    return EventBatch(type_, rows[:, ROW_TIME], ids, columns_of(type_, rows[:, HEADER:], strings))
+    columns = columns_of(type_, rows[:, HEADER:], strings.texts)
+    return EventBatch(type_, rows[:, ROW_TIME], ids, columns)
 
 
-def columns_of(type_: EventType, words: Int64s, strings: Interner) -> tuple[Column, ...]:
+def columns_of(
+    type_: EventType, words: Int64s, strings: Sequence[str | None]
+) -> tuple[Column, ...]:
     """The attributes of n events by their words, int64[n, attributes]."""
     return tuple(
         _column(attribute.kind, np.ascontiguousarray(words[:, place]), strings)
@@ -54,9 +60,9 @@ def columns_of(type_: EventType, words: Int64s, strings: Interner) -> tuple[Colu
     )
 
 
-def _column(kind: Kind, words: Int64s, strings: Interner) -> Column:
+def _column(kind: Kind, words: Int64s, strings: Sequence[str | None]) -> Column:
     if kind is Kind.STRING:
-        return texts_of(words, strings.texts)
+        return texts_of(words, strings)
     if kind is Kind.FLOAT:
         return words.view(np.float64)
     return words.astype(np.bool_) if kind is Kind.BOOL else words
@@ -64,55 +70,84 @@ def _column(kind: Kind, words: Int64s, strings: Interner) -> Column:
 
 def texts_of(codes: Int64s, texts: Sequence[str | None]) -> StringColumn:
     """The texts that codes stand for; several codes may stand for equal ones."""
+    if len(codes) <= FEW:
+        return StringColumn.from_strings([texts[code] or "" for code in codes.tolist()])
     used, places = np.unique(codes, return_inverse=True)
     distinct = StringColumn.from_strings([texts[code] or "" for code in used.tolist()])
     return StringColumn(distinct.codes[places].astype(np.int32), distinct.values)
 
 
-def composites(
-    type_: EventType,
-    rule: str,
-    key: Key,
-    causes: Sequence[Int64s],
-    words: Int64s,
-    writer: RowWriter,
-) -> EventBatch:
-    """The composite events of a rule's matches, in their order.
+class Names(NamedTuple):
+    """The texts that codes stand for at present: attributes, ids, sources. Lists of them only grow:
+    an interner that forgets some begins another.
+    """
+
+    strings: Sequence[str | None]
+    texts: Sequence[str | None]
+    sources: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleMatches:
+    """The matches of a rule, in their order.
 
     ``causes`` are the rows of the events of each match, int64[n, width] for each event of the
     rule, terminator first; ``words`` int64[n, attributes]; ``key`` see ``rule_key``.
     """
-    count = len(words)
-    ids = EventIds(
-        StringColumn.constant(RULE_SOURCE + rule, count),
-        np.zeros(count, np.int64),
-        None,
-        digests(key, causes),
-    )
-    return EventBatch(
-        type_,
-        causes[0][:, ROW_TIME].copy(),
-        ids,
-        columns_of(type_, words, writer.strings),
-        _causes(causes, writer),
-    )
+
+    type: EventType
+    rule: str
+    key: Key
+    causes: Sequence[Int64s]
+    words: Int64s
+    names: Names
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def times(self) -> Int64s:
+        """The times of their composite events, int64[n]."""
+        return self.causes[0][:, ROW_TIME]
+
+    def first(self, count: int) -> RuleMatches:
+        """So many of them."""
+        causes = [rows[:count] for rows in self.causes]
+        return replace(self, causes=causes, words=self.words[:count])
+
+    def batch(self) -> EventBatch:
+        """Their composite events."""
+        ids = EventIds(
+            StringColumn.constant(RULE_SOURCE + self.rule, len(self)),
+            np.zeros(len(self), np.int64),
+            None,
+            digests(self.key, self.causes),
+        )
+        return EventBatch(
+            self.type,
+            self.times.copy(),
+            ids,
+            columns_of(self.type, self.words, self.names.strings),
+            _causes(self.causes, self.names),
+        )
 
 
-def _causes(causes: Sequence[Int64s], writer: RowWriter) -> Causes:
+def _causes(causes: Sequence[Int64s], names: Names) -> Causes:
     """The causes of matches: their events, match by match."""
     header = np.stack([rows[:, :HEADER] for rows in causes], 1).reshape(-1, HEADER)
-    is_digest, has_text = header[:, ROW_ID] == ID_IS_DIGEST, header[:, ROW_ID] >= 0
+    forms = header[:, ROW_ID]
+    is_digest, has_text = forms == ID_IS_DIGEST, forms >= 0
     text = digest = None
     if has_text.any():
-        known = writer.texts.texts
-        texts = [known[code] or "" if code >= 0 else "" for code in header[:, ROW_ID].tolist()]
+        texts = [names.texts[code] or "" if code >= 0 else "" for code in forms.tolist()]
         text = StringColumn.from_strings(texts)
+    sequence = header[:, ROW_SEQUENCE]
     if is_digest.any():
         keys = header[:, ROW_KEY_HIGH : ROW_KEY_LOW + 1].copy()
         keys[~is_digest] = 0
         digest = keys.view(np.uint64)
-    sequence = np.where(is_digest, 0, header[:, ROW_SEQUENCE])
-    ids = EventIds(texts_of(header[:, ROW_SOURCE], writer.sources.names), sequence, text, digest)
+        sequence = np.where(is_digest, 0, sequence)
+    ids = EventIds(texts_of(header[:, ROW_SOURCE], names.sources), sequence, text, digest)
     offsets = np.arange(len(causes[0]) + 1) * len(causes)
     return Causes(offsets, ids, is_digest, has_text)
 
@@ -120,6 +155,10 @@ def _causes(causes: Sequence[Int64s], writer: RowWriter) -> Causes:
 def digests(key: Key, causes: Sequence[Int64s]) -> UInt64s:
     """The ids of composite events, uint64[n, 2], by the rows of their causes."""
     count = len(causes[0])
+    if count <= FEW:
+        places = slice(ROW_KEY_HIGH, ROW_KEY_LOW + 1)
+        keys = zip(*(rows[:, places].view(np.uint64).tolist() for rows in causes), strict=True)
+        return np.array([composite_key(key, one) for one in keys], np.uint64).reshape(-1, 2)
     high, low = (np.full(count, word, np.uint64) for word in key)
     with np.errstate(over="ignore"):
         for rows in causes:

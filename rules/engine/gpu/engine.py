@@ -24,12 +24,12 @@ from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, Placement
-from rules.engine.gpu.batches import composites
+from rules.engine.gpu.batches import RuleMatches
 from rules.engine.gpu.eligible import TIED, reason_against
 from rules.engine.gpu.evaluation import DeviceFailed, Evaluation, Matches, Workspace
 from rules.engine.gpu.linking import Linked, link
 from rules.engine.gpu.memory import Memory
-from rules.engine.gpu.ordering import in_order
+from rules.engine.gpu.ordering import Found
 from rules.engine.gpu.stores import Stores
 from rules.engine.overrun import Overrun
 from rules.errors import Problem, RuleErrors
@@ -58,7 +58,8 @@ class GpuEngine:
         self._workspace = Workspace(self._device, self._memory.lane)
         self._linked: dict[str, Linked] = {}
         self._evaluations: dict[str, Evaluation] = {}
-        self._due: Mapping[str, tuple[int, int]] = {}
+        self._asked: Sequence[str] = ()
+        """The rules whose evaluation has begun."""
         self._repeats: DuplicateFilter | None = DuplicateFilter()
         self._come = 0
         """Events since it was last looked which rules can see no more."""
@@ -163,6 +164,7 @@ class GpuEngine:
         self._memory.forget_layout()
         for name, linked in self._linked.items():
             if name not in self._evaluations:
+                self._workspace.fit(linked)
                 self._evaluations[name] = Evaluation(linked, self._memory, self._workspace)
 
     # --- events ----------------------------------------------------------------------------------
@@ -192,52 +194,54 @@ class GpuEngine:
 
     def begin(self, marks: int | Mapping[str, int]) -> None:
         """The first step of an advance: let the device begin. Others may take theirs meanwhile."""
-        self._due = self._catalogue.advance(marks)
+        due = self._catalogue.advance(marks)
         self._stores.take_in()
-        if not self._due:
+        evaluations = self._evaluations
+        asked = [name for name, (first, end) in due.items() if evaluations[name].ask(first, end)]
+        self._asked = asked
+        if not asked:
             return
         GpuEngine.has_run = True
         self._memory.synchronise(self._stores, tuple(self._linked.values()))
-        for name in self._due:
-            self._workspace.fit(self._linked[name])
-        for name, (first, end) in self._due.items():
-            self._evaluations[name].start(first, end)
+        for name in asked:
+            evaluations[name].start()
 
     def finish(self) -> Detections:
         """The second step: what was detected."""
-        names = sorted(self._due, key=lambda name: self._linked[name].deployed.place)
-        found = [batch for name in names for batch in self._batches_of(name)]
+        names = sorted(self._asked, key=lambda name: self._linked[name].deployed.place)
+        found = [matches for name in names for matches in self._found_by(name)]
         self._forget()
-        return in_order(found) if found else NOTHING
+        return Found(found) if found else NOTHING
 
-    def _batches_of(self, name: str) -> Iterator[EventBatch]:
-        """The composite events of a rule, as far as it may yield them."""
+    def _found_by(self, name: str) -> Iterator[RuleMatches]:
+        """The matches of a rule, as far as it may yield composite events."""
         most, instant, count = self._composites_max, TIME_MIN, 0
         for matches in self._evaluations[name].matches():
-            batch = self._batch_of(name, matches)
-            if most is not None and len(batch):
-                before = count if batch.time[0] == instant else 0
-                room = room_in(batch.time, before, most)
-                if room < len(batch):
+            found = self._as_composites(name, matches)
+            if most is not None and len(found):
+                times = found.times
+                before = count if times[0] == instant else 0
+                room = room_in(times, before, most)
+                if room < len(found):
                     self._catalogue.end(name)
-                    self._overruns.append(Overrun(name, int(batch.time[room]), most))
+                    self._overruns.append(Overrun(name, int(times[room]), most))
                     if room:
-                        yield batch.take(np.arange(room))
+                        yield found.first(room)
                     return
-                last = int(batch.time[-1])
-                count = int((batch.time == last).sum()) + (before if batch.time[0] == last else 0)
+                last = int(times[-1])
+                count = int((times == last).sum()) + (before if times[0] == last else 0)
                 instant = last
-            yield batch
+            yield found
 
-    def _batch_of(self, name: str, found: Matches) -> EventBatch:
-        """The composite events of a rule's matches."""
+    def _as_composites(self, name: str, found: Matches) -> RuleMatches:
+        """A rule's matches, with the rows of their events as they are now."""
         linked, stores = self._linked[name], self._stores
         causes = [
             stores.of_type[column.plan.type.name].rows[found.rows[:, event]]
             for event, column in enumerate(linked.columns)
         ]
-        rule, key = linked.deployed.rule, linked.deployed.key
-        return composites(rule.defines, rule.name, key, causes, found.words, stores.writer)
+        rule = linked.deployed.rule
+        return RuleMatches(rule.defines, rule.name, linked.key, causes, found.words, stores.names)
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""

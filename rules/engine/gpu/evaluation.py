@@ -108,6 +108,7 @@ class Workspace:
         self.alive = [empty(capacity) for _ in range(levels)]
         self.lows, self.highs = empty(capacity), empty(capacity)
         self.operands = empty(max(1, terms) * capacity)
+        self.ranges = tuple(empty(capacity) for _ in range(4))
         self.reduced = (empty(capacity), empty(capacity))
         self.marks = on.zeros(self.words, np.int64)
         self.sums, self.parts = empty(kernels.CHUNKS + 2), empty(PARTS)
@@ -115,7 +116,8 @@ class Workspace:
         self.results = empty(records.SIZES + room * (1 + events + 2 * values))
         self.generation += 1
         levels_of = (*self.frames, *self.slots, *self.alive)
-        others = (self.lows, self.highs, self.operands, *self.reduced, self.marks, self.sums)
+        others = (self.lows, self.highs, self.operands, *self.ranges, *self.reduced)
+        others += (self.marks, self.sums)
         self.bytes = sum(one.bytes for one in (*levels_of, *others, self.parts, self.results))
 
 
@@ -129,24 +131,30 @@ class Evaluation:
         self._pinned: AnyArray = workspace.device.pinned(
             records.SIZES + FIRST_MATCHES * self._width, np.int64
         )
+        values = 1 + len(linked.columns) + len(linked.plan.values)
+        self._flags = np.array([0, *range(values, self._width)])
+        """Words of a result that are 0 where it is no match, or a value is undefined."""
         self._asked: AnyArray = workspace.device.pinned(2, np.int64)
         self._first = self._stop = 0
         self._room = (0, 0)
         """Partial sequences of a level, and words of marks, that what was launched has room for."""
         self._recorded: Callable[[], None] | None = None
-        self._made_for = (-1, -1)
+        self._made_for: tuple[Addresses, int, int] | None = None
         self.recorded = not workspace.device.simulated
 
-    def start(self, begin: int, end: int) -> None:
-        """Launch the evaluation of the first terminators whose times are from ``begin`` to before
-        ``end``; the workspace fits the rule.
+    def ask(self, begin: int, end: int) -> bool:
+        """Take the terminators whose times are from ``begin`` to before ``end``; whether there are
+        some, for which it is to be started.
         """
         times = self.linked.columns[0].times
         since = max(begin, self.linked.deployed.since)
-        first, stop = np.searchsorted(times, (since, end))
-        self._first, self._stop = int(first), int(stop)
-        if self._first < self._stop:
-            self._submit(TERMINATORS_MAX)
+        first, stop = times.searchsorted((since, end)).tolist()
+        self._first, self._stop = first, stop
+        return bool(first < stop)
+
+    def start(self) -> None:
+        """Launch the evaluation of the first of these; the workspace fits the rule."""
+        self._submit(TERMINATORS_MAX)
 
     def matches(self) -> Iterator[Matches]:
         """All matches of the terminators that were asked for when it was started."""
@@ -170,8 +178,8 @@ class Evaluation:
     def _fits(self, sizes: Int64s, most: int) -> bool:
         """Whether there was room for all; else what is asked for anew has room (Law 2)."""
         space = self._workspace
-        needs = sizes[records.NEEDS : records.NEEDS + self.linked.levels]
-        need, words = int(needs.max()), int(sizes[records.WORDS_NEEDED])
+        need = max(sizes[records.NEEDS : records.NEEDS + self.linked.levels].tolist())
+        words = int(sizes[records.WORDS_NEEDED])
         if need <= self._room[0] and words <= self._room[1]:
             return True
         has_room = need <= space.capacity or space.grow(need)
@@ -186,11 +194,12 @@ class Evaluation:
         """Launch the evaluation of so many terminators at most."""
         space = self._workspace
         self._asked[:] = self._first, min(most, space.capacity, self._stop - self._first)
-        made_for = (self._memory.generation, space.generation)
+        addresses = self._memory.addresses[self.linked.deployed.rule.name]
+        made_for = (addresses, self._memory.generation, space.generation)
         if made_for != self._made_for:
             self._made_for, self._recorded = made_for, None
         if self._recorded is None:
-            work = partial(self.launch, self._memory.addresses[self.linked.deployed.rule.name])
+            work = partial(self.launch, addresses)
             recorded = self.recorded
             self._recorded = space.device.recorded(work, space.lane) if recorded else work
         space.owner, self._room = self, (space.capacity, space.words)
@@ -209,7 +218,9 @@ class Evaluation:
             words = whole[head:]
         table = words.reshape(count, self._width)
         values = 1 + events + len(self.linked.plan.values)
-        table = table[(table[:, 0] != 0) & table[:, values:].all(axis=1)]  # S9
+        is_match = table.take(self._flags, axis=1).all(axis=1)  # S9
+        if not is_match.all():
+            table = table[is_match]
         return Matches(table[:, 1 : 1 + events], table[:, 1 + events : values])
 
     # --- launches --------------------------------------------------------------------------------
@@ -218,17 +229,21 @@ class Evaluation:
         """Launch everything from the question to the first matches, on the lane."""
         space, heap = self._workspace, self._memory.heap
         on, lane = space.device, space.lane
+        self._memory.bring_few()
         on.upload(space.sizes, 0, self._asked, lane)
         threads = 4 if on.simulated else 1_024
         begun = (space.frames[0], space.alive[0], space.sizes)
         on.launch(kernels.begin, (1, 1), threads, lane, *begun)
         level = 0
-        for step, address in zip(self.linked.plan.steps, addresses.steps, strict=True):
+        steps = zip(self.linked.plan.steps, addresses.steps, addresses.sorted, strict=True)
+        for step, address, is_sorted in steps:
             if step.access is None:
                 self._check(address, level)
                 continue
             self._look(address, level)
-            self._search(step, address, level)
+            if is_sorted:
+                self._narrow(address, level)
+            self._search(step, address, level, is_sorted)
             level += is_multiple(step)
         self._wide(
             kernels.conclude,
@@ -262,16 +277,28 @@ class Evaluation:
             (*self._windows(level), *space.reduced),
         )
 
-    def _search(self, step: Step, address: int, level: int) -> None:
-        """Launch the kernels that look at the candidates of the windows that ``look`` found."""
+    def _narrow(self, address: int, level: int) -> None:
+        space = self._workspace
+        base = (self._memory.heap, address, *self._sequences(level), space.lows, space.highs)
+        self._few(kernels.narrow, base, (space.capacity, space.sizes, level), space.ranges)
+
+    def _search(self, step: Step, address: int, level: int, is_sorted: bool) -> None:
+        """Launch the kernels that look at the candidates of the windows that ``look`` found, and
+        of the ranges that ``narrow`` took in their place, where the column is sorted.
+        """
         space, heap = self._workspace, self._memory.heap
         base = (heap, address, *self._sequences(level))
         rest = (space.capacity, space.sizes, level)
+        ranges = (*base, space.lows, space.operands, *rest)
         if not needs_marks(step):
             self._wide(kernels.reduce, base, self._windows(level), space.reduced)
+            if is_sorted:
+                self._wide(kernels.reduce_range, ranges, space.reduced, space.ranges)
             self._few(kernels.settle, base, (space.alive[level], *rest, *space.reduced))
             return
         self._wide(kernels.mark, base, self._windows(level), (space.marks,))
+        if is_sorted:
+            self._wide(kernels.mark_range, ranges, (space.marks,), space.ranges)
         self._wide(kernels.tally, (space.marks, space.sums, space.sizes))
         place = records.CHUNKS_PLACE
         sum_up_wide(space.device, space.sums, space.parts, space.sizes, place, space.lane)

@@ -9,6 +9,11 @@ depth first. The candidates of all windows are cut into *units* of neighbours, a
    ``settle`` chooses the one candidate of a single selection, drops what a negation forbids, or
    gives an aggregate its value.
 
+Where a column is sorted by the value that a step bounds (``value < $x``), ``narrow`` comes between,
+and takes a partial sequence's window from 2 if the range holds fewer candidates: those of the range
+are looked at by ``reduce_range`` or ``mark_range``, in the order of their values. Results do not
+depend on that order, and marks stand in the order of time.
+
 Law: partial sequences stand in the order of their terminators and then of their other events, as
 the walk of the processor comes upon them (E4); no atomic operation decides an order. What does not
 fit into the room there is is counted and not written: the host makes room and begins again.
@@ -34,9 +39,14 @@ from rules.engine.gpu.records import (
     FIRST_TERM,
     FIRST_TERMINATOR,
     INDEX_TERM,
+    INDEXED,
     KIND,
     LEVELS,
     LONGEST,
+    LONGEST_RANGE,
+    LOWER,
+    LOWER_KIND,
+    LOWER_STRICT,
     NEEDS,
     NEGATE,
     ORDER,
@@ -44,6 +54,8 @@ from rules.engine.gpu.records import (
     POLICY,
     POLICY_FIRST,
     PROGRAM,
+    RANGE_KEYS,
+    RANGE_ORDER,
     RANK,
     REDUCE_COUNT,
     REDUCE_FIRST,
@@ -72,6 +84,9 @@ from rules.engine.gpu.records import (
     TEST,
     TIMED,
     TIMES,
+    UPPER,
+    UPPER_KIND,
+    UPPER_STRICT,
     VALUE_EVENT,
     VALUE_KIND,
     VALUE_PLACE,
@@ -83,6 +98,7 @@ from rules.engine.gpu.records import (
     WORDS_NEEDED,
 )
 from rules.engine.kernels.pyramid import key_of
+from rules.engine.kernels.ranges import lower_key, upper_key
 from rules.engine.kernels.spans import TIME_LEAST
 
 PROBES = 7
@@ -90,6 +106,9 @@ PROBES = 7
 CHUNKS = 2**16
 """Chunks that words of marks are counted in, about."""
 MASK_32 = 2**32 - 1
+GATHER = 4
+"""Words that stand apart cost as much to read as so many neighbours: memory is read 32 bytes at a
+time."""
 
 
 @cuda.jit(device=True)
@@ -165,6 +184,13 @@ def index_sorted(heap, keys, order, target, size):
     """The keys in the order that was found for them."""
     for place in range(cuda.grid(1), size, cuda.gridsize(1)):
         heap[target + place] = heap[keys + heap[order + place]]
+
+
+@cuda.jit
+def range_keys(heap, source, target, size, kind):
+    """The keys of an index by value: words as ints whose order is theirs."""
+    for place in range(cuda.grid(1), size, cuda.gridsize(1)):
+        heap[target + place] = key_of(heap[source + place], kind)
 
 
 @cuda.jit
@@ -276,6 +302,58 @@ def look(
 
 
 @cuda.jit(device=True)
+def range_of(heap, step, frames, slots, stride, p, stack):
+    """The places of an index by value that a step's bounds leave, from the first to before the
+    last; none where a bound is undefined.
+    """
+    least, greatest = int64(WORD_LEAST), int64(WORD_GREATEST)
+    for is_upper in range(2):
+        program = heap[step + (UPPER if is_upper else LOWER)]
+        if program < 0:
+            continue
+        word, is_known = run(heap, program, frames, slots, stride, p, int64(-1), int64(0), stack)
+        if is_known and is_upper:
+            is_strict = heap[step + UPPER_STRICT] != 0
+            greatest, is_known = upper_key(word, heap[step + UPPER_KIND], is_strict)
+        elif is_known:
+            is_strict = heap[step + LOWER_STRICT] != 0
+            least, is_known = lower_key(word, heap[step + LOWER_KIND], is_strict)
+        if not is_known:
+            return int64(0), int64(0)
+    if least > greatest:
+        return int64(0), int64(0)
+    keys, known = heap[step + RANGE_KEYS], heap[heap[step + INDEXED]]
+    end = end_of_key(greatest)
+    first, last = both_not_before(heap, keys, int64(0), known, least, end)
+    return first, known if greatest == WORD_GREATEST else last
+
+
+@cuda.jit
+def narrow(
+    heap, step, frames, slots, lows, highs, stride, sizes, level, firsts, counts, tails, ends
+):
+    """Take the window of each partial sequence of which the step's bounds leave little. Its
+    candidates are then ``counts`` places of the index from ``firsts`` on, and the entries that the
+    index does not know yet, from ``tails`` on; all are before ``ends``.
+    """
+    stack = cuda.local.array(DEPTH, int64)
+    known, longest = heap[heap[step + INDEXED]], int64(0)
+    for p in range(cuda.grid(1), sizes[LEVELS + level], cuda.gridsize(1)):
+        low, high = lows[p], highs[p]
+        firsts[p], counts[p], tails[p], ends[p] = 0, 0, low, low
+        if low >= high:
+            continue
+        first, last = range_of(heap, step, frames, slots, stride, p, stack)
+        tail = lesser(greater(low, known), high)
+        if GATHER * (last - first) + high - tail < high - low:
+            firsts[p], counts[p], tails[p], ends[p] = first, last - first, tail, high
+            highs[p] = low
+            longest = greater(longest, last - first + high - tail)
+    if longest > 0:
+        cuda.atomic.max(sizes, LONGEST_RANGE, longest)
+
+
+@cuda.jit(device=True)
 def fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
     """Whether a candidate satisfies the conditions of a step but the first term."""
     term = heap[step + FIRST_TERM]
@@ -290,6 +368,27 @@ def fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
         _, is_true = run(heap, heap[step + REST], frames, slots, stride, p, own, entry, stack)
         return is_true
     return True
+
+
+@cuda.jit(device=True)
+def entry_of_range(heap, step, firsts, counts, tails, lows, ends, p, turn):
+    """The entry of a candidate of a range by its number, and whether it is in the window."""
+    if turn >= counts[p]:
+        return tails[p] + turn - counts[p], True
+    entry = heap[heap[step + RANGE_ORDER] + firsts[p] + turn]
+    return entry, lows[p] <= entry < ends[p]
+
+
+@cuda.jit(device=True)
+def fits(heap, step, frames, slots, operands, stride, p, entry, stack):
+    """Whether a candidate satisfies all conditions of a step."""
+    if heap[step + TERMS] > 0:
+        term = heap[step + FIRST_TERM]
+        word = heap[heap[term + TERM_SEGMENT] + entry]
+        found = relation(heap[term + TERM_HOW], word, operands[p])
+        if found & heap[term + TERM_MASK] == 0:
+            return False
+    return fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack)
 
 
 @cuda.jit(device=True)
@@ -339,6 +438,21 @@ def reduce_plainly(
             return start + direction * (turn + lanes * (cuda.ffs(hits) - 1)), True
         turn += 4 * lanes
     return found, found > 0
+
+
+@cuda.jit(device=True)
+def bring(results, seconds, p, how, best, second):
+    """Bring what a thread found of some candidates, of which some fit, into the results."""
+    if how in (REDUCE_COUNT, REDUCE_SUM):
+        cuda.atomic.add(results, p, best)
+        if how == REDUCE_SUM:
+            cuda.atomic.add(seconds, p, second)
+    elif how in (REDUCE_FIRST, REDUCE_MIN):
+        cuda.atomic.min(results, p, best)
+    else:
+        cuda.atomic.max(results, p, best)
+    if how in (REDUCE_MIN, REDUCE_MAX):
+        seconds[p] = 1
 
 
 @cuda.jit
@@ -418,16 +532,67 @@ def reduce(
                             best = key
                     is_any = True
         if is_any:
-            if how_reduced in (REDUCE_COUNT, REDUCE_SUM):
-                cuda.atomic.add(results, p, best)
-                if how_reduced == REDUCE_SUM:
-                    cuda.atomic.add(seconds, p, second)
-            elif how_reduced in (REDUCE_FIRST, REDUCE_MIN):
-                cuda.atomic.min(results, p, best)
+            bring(results, seconds, p, how_reduced, best, second)
+
+
+@cuda.jit(device=True)
+def is_better(how, one, other):
+    """Whether a result is to be taken in place of another."""
+    if how in (REDUCE_FIRST, REDUCE_MIN):
+        return one < other
+    return one > other
+
+
+@cuda.jit
+def reduce_range(
+    heap,
+    step,
+    frames,
+    slots,
+    lows,
+    operands,
+    stride,
+    sizes,
+    level,
+    results,
+    seconds,
+    firsts,
+    counts,
+    tails,
+    ends,
+):
+    """Do as ``reduce`` for the candidates of the ranges that ``narrow`` chose."""
+    stack = cuda.local.array(DEPTH, int64)
+    partials = sizes[LEVELS + level]
+    bits = lanes_of(partials, sizes[LONGEST_RANGE], int64(cuda.gridsize(1)))
+    lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
+    how, kind = heap[step + REDUCTION], heap[step + VALUE_KIND]
+    for p in range(int64(cuda.grid(1)) >> bits, partials, int64(cuda.gridsize(1)) >> bits):
+        best, second, is_any = int64(0), int64(0), False
+        for turn in range(lane, counts[p] + ends[p] - tails[p], lanes):
+            entry, is_in = entry_of_range(heap, step, firsts, counts, tails, lows, ends, p, turn)
+            if not is_in or not fits(heap, step, frames, slots, operands, stride, p, entry, stack):
+                continue
+            if how == REDUCE_COUNT:
+                best += 1
+                is_any = True
+                continue
+            found, is_known = entry, True
+            if how not in (REDUCE_FIRST, REDUCE_LAST):
+                found, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
+            if not is_known:
+                continue
+            if how == REDUCE_SUM:
+                best += found >> 32
+                second += found & MASK_32
             else:
-                cuda.atomic.max(results, p, best)
-            if how_reduced in (REDUCE_MIN, REDUCE_MAX):
-                seconds[p] = 1
+                if how in (REDUCE_MIN, REDUCE_MAX):
+                    found = key_of(found, kind)
+                if not is_any or is_better(how, found, best):
+                    best = found
+            is_any = True
+        if is_any:
+            bring(results, seconds, p, how, best, second)
 
 
 @cuda.jit
@@ -541,6 +706,39 @@ def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level,
                 continue
             if is_plain or fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
                 set_mark(marks, p * pieces, place)
+
+
+@cuda.jit
+def mark_range(
+    heap,
+    step,
+    frames,
+    slots,
+    lows,
+    operands,
+    stride,
+    sizes,
+    level,
+    marks,
+    firsts,
+    counts,
+    tails,
+    ends,
+):
+    """Do as ``mark``, which has been before, for the candidates of the ranges that ``narrow``
+    chose; nothing where there was no room.
+    """
+    stack = cuda.local.array(DEPTH, int64)
+    if sizes[WORDS] == 0:
+        return
+    partials, pieces = sizes[LEVELS + level], words_of(sizes[heap[step + LONGEST]])
+    bits = lanes_of(partials, sizes[LONGEST_RANGE], int64(cuda.gridsize(1)))
+    lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
+    for p in range(int64(cuda.grid(1)) >> bits, partials, int64(cuda.gridsize(1)) >> bits):
+        for turn in range(lane, counts[p] + ends[p] - tails[p], lanes):
+            entry, is_in = entry_of_range(heap, step, firsts, counts, tails, lows, ends, p, turn)
+            if is_in and fits(heap, step, frames, slots, operands, stride, p, entry, stack):
+                set_mark(marks, p * pieces, entry - lows[p])
 
 
 @cuda.jit

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from matcher.identity import Key
 from matcher.model import TIME_MIN, Kind
 from rules.engine.assembler import word_of
 from rules.engine.catalogue import Deployed
@@ -30,9 +31,9 @@ from rules.engine.gpu.machine import (
 )
 from rules.engine.gpu.stores import Column, Stores
 from rules.engine.kernels import layout
-from rules.engine.steps import probe_kind
+from rules.engine.steps import bound_kind, probe_kind
 from rules.pattern import Policy
-from rules.planning.plan import RulePlan, Step, StepKind, key_kind
+from rules.planning.plan import Range, RulePlan, Step, StepKind, key_kind
 from rules.planning.planner import compile_rule
 from rules.planning.program import COMPARISONS, TRUE, Instruction, Op, Program, frame_place
 from rules.terms import Comparison, Function
@@ -83,7 +84,9 @@ class Term:
 class Search:
     """A step that looks for events in a column: its terms, and a program for the rest.
 
-    ``key`` is the number of the term that an index of ``key_offset`` serves, or -1.
+    ``key`` is the number of the term that an index of ``key_offset`` serves, or -1. Where no key is
+    asked for, ``ordered`` has the bounds that an index by value serves, if there are some; they are
+    terms as well.
     """
 
     step: Step
@@ -94,6 +97,7 @@ class Search:
     key: int
     key_offset: int
     key_is_float: bool
+    ordered: Range | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ class Linked:
     columns: tuple[Column, ...]
     """The columns of its events, terminator first."""
     searches: tuple[Search | None, ...]
+    key: Key
+    """The rule's, of which ids of composite events are made."""
 
     @property
     def levels(self) -> int:
@@ -147,7 +153,7 @@ def link(deployed: Deployed, stores: Stores) -> Linked:
         searches.append(_search(step, column, plan, len(columns)))
         if step.kind is StepKind.SELECT:
             columns.append(column)
-    return Linked(deployed, plan, tuple(columns), tuple(searches))
+    return Linked(deployed, plan, tuple(columns), tuple(searches), deployed.key)
 
 
 def _search(step: Step, column: Column, plan: RulePlan, bound: int) -> Search:
@@ -175,7 +181,8 @@ def _search(step: Step, column: Column, plan: RulePlan, bound: int) -> Search:
     key = 0 if step.access.keys else -1
     offset = layout.offset_of(step.access.keys[0]) if step.access.keys else -1
     is_float = key >= 0 and terms[0].how == BY_KEY
-    return Search(step, column, bound, tuple(terms), program, key, offset, is_float)
+    ordered = None if step.access.keys else step.ordered
+    return Search(step, column, bound, tuple(terms), program, key, offset, is_float, ordered)
 
 
 def conditions_of(program: Program) -> list[tuple[Instruction, ...]]:
@@ -289,12 +296,28 @@ class Words:
         words += [event, place, term.convert]
         return words + [0] * (records.TERM_WORDS - len(words))
 
+    def bounds(self, linked: Linked, search: Search) -> list[int]:
+        """The words of both bounds, the lower first."""
+        assert search.ordered is not None
+        words: list[int] = []
+        for bound in (search.ordered.lower, search.ordered.upper):
+            if bound is None:
+                words += [-1, 0, 0]
+                continue
+            program = self.program(bound.program, linked, None, -2)
+            words += [program, bound_kind(bound, search.ordered), int(bound.is_strict)]
+        return words
+
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The addresses of a rule's words: of its steps, its events' row numbers, its values."""
+    """The addresses of a rule's words: of its steps, its events' row numbers, its values.
+
+    ``sorted`` says which steps have an index by value.
+    """
 
     steps: tuple[int, ...]
+    sorted: tuple[bool, ...]
     numbers: int
     first_value: int
 
@@ -305,18 +328,26 @@ def addressed(
     segment: Segment,
     size: Callable[[Column], int],
     index: Callable[[Search], tuple[int, int]],
+    by_value: Callable[[Search], tuple[int, int, int] | None],
 ) -> Addresses:
-    """Write a rule: ``segment``, ``size`` and ``index`` say where columns and indexes stand."""
+    """Write a rule: ``segment``, ``size``, ``index`` and ``by_value`` say where columns and indexes
+    stand.
+    """
     since = max(linked.deployed.since, TIME_MIN)
     steps, longest = [], records.LONGESTS
     for step, search in zip(linked.plan.steps, linked.searches, strict=True):
         steps.append(_step(linked, step, search, words, segment, size, index))
+        place = None if search is None else by_value(search)
+        if search is not None and place is not None:
+            steps[-1][records.INDEXED : records.RANGE_ORDER + 1] = place
+            steps[-1][records.LOWER : records.UPPER_STRICT + 1] = words.bounds(linked, search)
         steps[-1][records.LONGEST] = longest
         steps[-1][records.SINCE] = since
         longest += search is not None
     values = [place for program in linked.plan.values for place in words.place(linked, program)]
     return Addresses(
         tuple(words.append(step) for step in steps),
+        tuple(step[records.INDEXED] >= 0 for step in steps),
         words.append(segment(column, NUMBER) for column in linked.columns),
         words.append(values),
     )
@@ -343,6 +374,7 @@ def _step(
     record[records.SLOT], record[records.RANK] = step.slot, step.rank
     record[records.EARLIER] = record[records.ORDER] = -1
     record[records.VALUES] = record[records.PROGRAM] = record[records.REST] = -1
+    record[records.INDEXED] = -1
     if search is not None or step.kind is StepKind.TIMED:
         span = step.span
         record[records.ANCHOR], record[records.ANCHOR_TIMES] = span.later, times(span.later)

@@ -7,18 +7,51 @@ in which they were found, which is that of their causes (tesla.md E4).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import Causes, Column, EventBatch, EventIds, Int64s, StringColumn
 from rules.engine.engine import NOTHING, Detections
+from rules.engine.gpu.batches import RuleMatches
+
+
+class Found(Detections):
+    """Detections of which only the matches are known until somebody asks for more: to make a batch
+    of one takes longer than all else that the host does for a terminator, and not everybody looks.
+
+    As Detections they lack nothing, and are a value.
+    """
+
+    # The fields are the slots of Detections, empty until ``__getattr__`` is asked for one.
+    __slots__ = ("_matches",)
+    _matches: Sequence[RuleMatches]
+
+    def __init__(self, matches: Sequence[RuleMatches]) -> None:
+        _set(self, "_matches", matches)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._matches))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("batches", "order"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        whole = in_order([one.batch() for one in self._matches])
+        _set(self, "batches", whole.batches)
+        _set(self, "order", whole.order)
+        return getattr(whole, name)
+
+
+_set = object.__setattr__
 
 
 def in_order(batches: Sequence[EventBatch]) -> Detections:
     """Batches, each of one rule and in order, as detections: one batch a type. They stand in the
     order of their rules' places (E4), and then of time.
     """
+    if len(batches) == 1:
+        return Detections(tuple(batches), np.arange(len(batches[0])))
     of_type: dict[str, list[int]] = {}
     for number, batch in enumerate(batches):
         of_type.setdefault(batch.type.name, []).append(number)

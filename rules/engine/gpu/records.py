@@ -49,7 +49,15 @@ KIND = 29
 REDUCTION = 30
 """The reduction over all candidates (REDUCE_...); EMPTY is its result where there are none."""
 EMPTY = 31
-STEP_WORDS = 32
+INDEXED = 32
+"""The address of the number of entries that an index by value knows: the first ones of the column;
+RANGE_KEYS and RANGE_ORDER are its segments, keys in ascending order and their entries."""
+RANGE_KEYS, RANGE_ORDER = 33, 34
+LOWER, LOWER_KIND, LOWER_STRICT = 35, 36, 37
+UPPER, UPPER_KIND, UPPER_STRICT = 38, 39, 40
+"""The bounds of what the index is asked for: programs, or -1; how they become keys
+(layout.PROBE_...); and whether the bound itself is left out."""
+STEP_WORDS = 48
 
 POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
 SELECT, NEGATE, AGGREGATE, TIMED, TEST, LET = 0, 1, 2, 3, 4, 5
@@ -95,9 +103,11 @@ NEEDS = 24
 """Partial sequences that there would have been at each level with room enough."""
 WORDS_NEEDED = 40
 """Words of marks that some step would have used."""
-LONGESTS = 41
+LONGEST_RANGE = 41
+"""The most candidates that an index by value has left of some window."""
+LONGESTS = 42
 """The longest window of each step."""
-SIZES = 128
+SIZES = 129
 """Words there are; a rule has fewer than LEVELS_MAX levels, and STEPS_MAX steps that search."""
 LEVELS_MAX = 16
 STEPS_MAX = SIZES - LONGESTS

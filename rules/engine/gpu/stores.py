@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 from matcher.growing import Growing
-from matcher.identity import source_hash
 from matcher.model import Bools, EventBatch, EventType, Int64s, Kind, StringColumn
-from rules.engine.gpu.batches import rows_as_batch
+from rules.engine.gpu.batches import Names, rows_as_batch
 from rules.engine.interner import Interner
 from rules.engine.kernels.layout import (
     HEADER,
@@ -44,8 +43,7 @@ FORGET_MIN = 4_096
 """Fewer rows than this are not worth forgetting."""
 
 
-_hash = lru_cache(1_024)(source_hash)
-"""Most batches are of sources that have been there."""
+Array = TypeVar("Array", Int64s, Bools)
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +87,13 @@ class Column:
         self.instants.extend(times[fresh])
         self.fresh = min(self.fresh, kept)
 
+    def append(self, member: Bools, start: int, times: Int64s) -> None:
+        """Take rows in that stand behind all others, from row ``start`` of the store on."""
+        fresh = start + member.nonzero()[0]
+        if len(fresh):
+            self.entries.extend(fresh)
+            self.instants.extend(times[fresh])
+
 
 class Store:
     """The events of one type: ``rows`` int64[n, width], their ``times`` by themselves, and
@@ -122,6 +127,22 @@ class Store:
             member.size = start
             member.extend(fresh)
 
+    def stands_behind(self, times: Int64s) -> bool:
+        """Whether events are in order, and later than all that are there."""
+        count = self._times.size
+        if count and times[0] <= self._times.rows[count - 1]:
+            return False
+        return len(times) == 1 or bool((times[1:] > times[:-1]).all())
+
+    def append(self, rows: Int64s, members: Sequence[Bools]) -> None:
+        """Take in rows that stand behind all others, and tell the columns."""
+        start = self._rows.extend(rows)
+        self._times.extend(rows[:, ROW_TIME])
+        times = self.times
+        for column, member, fresh in zip(self.columns, self.member, members, strict=True):
+            member.extend(fresh)
+            column.append(fresh, start, times)
+
     def members(self, start: int) -> list[Bools]:
         """For each column, which rows from a place on are its."""
         return [member.rows[start : member.size] for member in self.member]
@@ -137,6 +158,18 @@ class Store:
             column.follow(member, self.times, start)
 
 
+def _together(parts: Sequence[Array]) -> Array:
+    """Arrays, one behind the other."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _fits(plan: ColumnPlan, batch: EventBatch) -> Bools:
+    """Whether a column takes each event."""
+    if not plan.conditions:
+        return np.ones(len(batch), np.bool_)
+    return satisfied(plan.conditions, batch)
+
+
 class Stores:
     """Owner of all events that rules on a device may still see."""
 
@@ -146,6 +179,11 @@ class Stores:
         self.of_type: dict[str, Store] = {}
         self._columns: dict[ColumnPlan, Column] = {}
         self._next = 0
+
+    @property
+    def names(self) -> Names:
+        """The texts that codes stand for at present."""
+        return Names(self.strings.texts, self.writer.texts.texts, self.writer.sources.names)
 
     @property
     def columns(self) -> Iterable[Column]:
@@ -182,9 +220,7 @@ class Stores:
             del self.of_type[column.plan.type.name]
 
     def _members(self, plan: ColumnPlan, store: Store) -> Bools:
-        if not plan.conditions:
-            return np.ones(len(store.rows), np.bool_)
-        return satisfied(plan.conditions, rows_as_batch(store.type, store.rows, self.strings))
+        return _fits(plan, rows_as_batch(store.type, store.rows, self.strings))
 
     # --- events ------------------------------------------------------------------------------
 
@@ -208,11 +244,13 @@ class Stores:
                 self._enter(store, batches)
 
     def _enter(self, store: Store, batches: Sequence[EventBatch]) -> None:
-        rows = np.concatenate([self._rows(batch) for batch in batches])
+        rows = _together([self._rows(batch) for batch in batches])
         members = [
-            np.concatenate([satisfied(column.plan.conditions, batch) for batch in batches])
-            for column in store.columns
+            _together([_fits(column.plan, batch) for batch in batches]) for column in store.columns
         ]
+        if store.stands_behind(rows[:, ROW_TIME]):
+            store.append(rows, members)
+            return
         old = len(store.rows)
         # Of what is there, only rows not earlier than the first new one may have to move.
         first, start = rows[:, ROW_TIME].min(), old
@@ -235,8 +273,8 @@ class Stores:
         rows[:, ROW_SEQUENCE] = ids.sequence
         rows[:, ROW_ID] = form if texts is None else texts
         if keys is None:
-            hashes = np.array(list(map(_hash, ids.source.values)), np.uint64).view(np.int64)
-            rows[:, ROW_KEY_HIGH] = hashes[ids.source.codes]
+            hashes = self.writer.sources.hashes[rows[:, ROW_SOURCE]]
+            rows[:, ROW_KEY_HIGH] = hashes
             rows[:, ROW_KEY_LOW] = ids.sequence
         else:
             rows[:, ROW_KEY_HIGH : ROW_KEY_LOW + 1] = keys

@@ -3,7 +3,7 @@
 A sample of each type's last events tells how many of them a column takes, how many share a key,
 and how many let a condition pass; rates tell how many a window holds. The processor looks up what
 a key leaves, stops at what it has found, and asks summaries for plain aggregates
-(:mod:`rules.engine.costs`); a device looks at all that the first key leaves.
+(:mod:`rules.engine.costs`); a device looks at all that the first key leaves, or a range of values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import numpy as np
 
 from matcher.model import AnyArray, EventBatch, StringColumn
 from rules.engine.costs import SELECTIVITY, Costs, Rates, estimate
+from rules.engine.gpu.kernels import GATHER
 from rules.engine.gpu.linking import as_term, conditions_of
+from rules.engine.gpu.memory import TAIL_SHARE
 from rules.pattern import Policy
 from rules.planning.columnar import satisfied
 from rules.planning.plan import AccessPlan, ColumnPlan, RulePlan, Step, StepKind
@@ -148,7 +150,7 @@ class _Walk:
         passing = self._passing(step, access)
         tested = _tested(step, found, passing)
         self._cpu += self._branches * (self._costs.probe + tested * self._costs.candidate)
-        looked = self._branches * window * self._sampled.share(access.column, access.keys[:1])
+        looked = self._branches * window * self._looked_at(step, access)
         if is_simple(step):
             self._simple += looked
         else:
@@ -160,12 +162,26 @@ class _Walk:
             is_each = step.policy is Policy.EACH
             self._branches *= fitting if is_each else 1.0 - math.exp(-fitting)
 
+    def _looked_at(self, step: Step, access: AccessPlan) -> float:
+        """Of the events of a window, how many a device looks at."""
+        share = self._sampled.share(access.column, access.keys[:1])
+        if step.ordered is None or access.keys:
+            return share
+        own, attribute = _own(step), step.ordered.attribute
+        bounds = [one for one in step.conditions if _concerns(one, own, (attribute,))]
+        in_range = self._share_of(bounds, own, access)
+        return min(share, GATHER * in_range + 0.5 / TAIL_SHARE)
+
     def _passing(self, step: Step, access: AccessPlan) -> float:
         """Of the events that the key leaves, how many fit."""
         if step.residue is TRUE:
             return 1.0
-        own = step.event if step.kind is StepKind.SELECT else CANDIDATE
+        own = _own(step)
         asked = [one for one in step.conditions if not _is_served(one, own, access.keys)]
+        return self._share_of(asked, own, access)
+
+    def _share_of(self, asked: Sequence[Expression], own: int, access: AccessPlan) -> float:
+        """Of the events of a column, how many some conditions hold for."""
         known = [one for one in asked if not any(isinstance(n, Slot) for n in nodes_of(one))]
         guessed = SELECTIVITY ** (len(asked) - len(known))
         _, batch = self._sampled.column(access.column)
@@ -213,15 +229,25 @@ def _literal(node: AttributeOf, batch: EventBatch, row: int) -> Literal:
     return Literal(column[row].item(), node.kind)
 
 
+def _own(step: Step) -> int:
+    """The number by which a step's conditions call the candidate."""
+    return step.event if step.kind is StepKind.SELECT else CANDIDATE
+
+
 def _is_served(condition: Expression, own: int, keys: Sequence[int]) -> bool:
     """Whether an access by these keys leaves only events that a condition holds for."""
     return (
         isinstance(condition, Compare)
         and condition.comparison is Comparison.EQUAL
-        and any(
-            isinstance(side, AttributeOf) and side.event == own and side.attribute in keys
-            for side in (condition.left, condition.right)
-        )
+        and _concerns(condition, own, keys)
+    )
+
+
+def _concerns(condition: Expression, own: int, attributes: Sequence[int]) -> bool:
+    """Whether a condition compares one of these attributes of an event as it is."""
+    return isinstance(condition, Compare) and any(
+        isinstance(side, AttributeOf) and side.event == own and side.attribute in attributes
+        for side in (condition.left, condition.right)
     )
 
 

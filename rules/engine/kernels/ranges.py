@@ -9,6 +9,8 @@ The first candidates are tried one after the other, for most questions are answe
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rules.engine.kernels import arrays
@@ -97,7 +99,7 @@ def lower_key(word: int, conversion: int, is_strict: bool) -> tuple[int, bool]:
             return 0, False
         if number < -TWO_63:
             return np.int64(INT_MIN), True
-        return np.int64(np.floor(number)) + 1 if is_strict else np.int64(np.ceil(number)), True
+        return (math.floor(number) + 1 if is_strict else math.ceil(number)), True
     number, is_strict = float_bound(word, conversion, is_strict)
     if number == 0.0:  # -0.0 is as great
         return (1 if is_strict else -1), True
@@ -115,7 +117,7 @@ def upper_key(word: int, conversion: int, is_strict: bool) -> tuple[int, bool]:
             return np.int64(INT_MAX), True
         if number < -TWO_63 or (is_strict and number == -TWO_63):
             return 0, False
-        return np.int64(np.ceil(number)) - 1 if is_strict else np.int64(np.floor(number)), True
+        return (math.ceil(number) - 1 if is_strict else math.floor(number)), True
     number, is_strict = float_bound(word, conversion, is_strict)
     if number == 0.0:
         return (-2 if is_strict else 0), True

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -83,6 +84,58 @@ def test_without_a_device_it_says_so_and_measures_nothing(tmp_path: Path) -> Non
     done = subprocess.run(command, cwd=gpu.ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     assert re.match(r"benchmarks: nothing to measure: (CuPy|CUDA|numba) .+\n$", done.stderr)
+
+
+FAKE = """
+from benchmarks.report import Row
+def run(quick):
+    yield Row("fake/target", 2.0 if quick else 1.0, "us", note="target: at most 3")
+"""
+
+
+def wheel_of(folder: Path, name: str, text: str) -> None:
+    """A wheel of one module."""
+    about = f"{name}-1.dist-info"
+    files = {
+        f"{name}.py": text,
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/RECORD": "",
+    }
+    with ZipFile(folder / f"{name}-1-py3-none-any.whl", "w") as wheel:
+        for place, content in files.items():
+            wheel.writestr(place, content)
+
+
+def test_all_of_it_with_a_device_and_parts_that_are_pretended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Parts come in their order, from wheels that are carried, within the time there is."""
+    wheel_of(tmp_path, "part_fake", FAKE)
+    parts = [Part("first", "part_fake", 20.0), Part("second", "part_fake", 20.0)]
+    monkeypatch.setattr(gpu, "PARTS", parts)
+    monkeypatch.setattr(gpu, "ASK", "print('a pretended GPU'); print(1)")
+    output = tmp_path / "out"
+    options = ["--wheels", str(tmp_path), "--output", str(output), "--quick", "--total-s", "60"]
+    assert gpu.main([*options, "--parts", "second,first"]) == 0
+    rows = kept(output / gpu.ROWS)
+    assert [part for part, _ in rows] == ["first", "first", "second", "second"]
+    assert {row.value for _, row in rows if row.name == "fake/target"} == {2.0}
+    assert (output / gpu.PAGE).read_text().startswith("# On a pretended GPU\n")
+    assert "fake/target: 2 us (target: at most 3)" in capsys.readouterr().out
+
+
+def test_help_tells_the_parts_and_what_to_carry(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        gpu.main(["--help"])
+    told = capsys.readouterr().out
+    assert "detection (130 s), chapter4 (70 s)" in told
+    assert "msgspec pyzmq simpy 'numpy==2.4.*'" in told
+
+
+def test_parts_have_the_time_that_there_is() -> None:
+    assert sum(part.limit_s for part in PARTS) <= gpu.TOTAL_S - gpu.END_S
+    assert gpu.TOTAL_S <= 480
 
 
 def test_parts_are_chosen_by_name_and_run_in_their_order() -> None:

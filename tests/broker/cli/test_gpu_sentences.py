@@ -8,9 +8,10 @@ import pytest
 from benchmarks.device.streams import AIP, CDP, GRAPHS, PUBLISHED, PUBLISHED_1G
 from benchmarks.gpu import keep
 from benchmarks.report import Row
-from benchmarks.reproduction import gpu, judging, writing
+from benchmarks.reproduction import gpu, judging, methods, writing
 from benchmarks.reproduction import gpu_operators as operators
 from benchmarks.reproduction import gpu_sentences as sentences
+from benchmarks.reproduction.gpu_chapter4 import CHAPTER_4
 from benchmarks.reproduction.gpu_tables import NOT_YET, NOTHING, Kept, Sentence, outcome
 from benchmarks.reproduction.registry import EXPERIMENTS
 from benchmarks.reproduction.verdicts import Verdict
@@ -61,6 +62,30 @@ def test_the_default_scenario() -> None:
     assert judged(100.0, 2.0, 2.1) == [HOLDS, HOLDS, HOLDS]
     assert judged(100.0, 3.3, 3.9) == [OPEN, OPEN, HOLDS]
     assert judged(1.0, 20.0, 80.0) == [FAILS, FAILS, FAILS]
+
+
+def test_ccm_in_chapter_4() -> None:
+    def judged(sff: float, ccm: float) -> list[Verdict]:
+        places = ("default", "Zipf names", "9 attributes", "1 attributes", "9 constraints")
+        places += ("250 filters", "100,000 filters", "40 interfaces", "1,000 names")
+        places += ("0 numeric [%]", "100 numeric [%]")
+        times = {methods.SFF: sff, "OCM": 0.5 * ccm, methods.OCM_1: sff, methods.CCM: ccm}
+        times |= {methods.ORDERED: ccm, methods.ONCE: 3 * ccm, methods.MEMSET: 1.3 * ccm}
+        rows = [
+            Row(f"chapter 4/{place}/{method}{what}", value, "ms")
+            for place in places
+            for method, value in times.items()
+            for what in ("", ", deployment")
+        ]
+        table = Kept(rows, ()).table("", "chapter 4/")
+        return [claim.verdict for claim in outcome(table, CHAPTER_4).claims]
+
+    fast, slow = judged(20.0, 1.0), judged(1.0, 2.0)
+    assert fast[0] is HOLDS
+    assert slow[0] is FAILS
+    assert fast[8:11] == [HOLDS, HOLDS, HOLDS]
+    assert slow[8:11] == [FAILS, HOLDS, FAILS]
+    assert UNMEASURED not in fast
 
 
 def test_windows() -> None:

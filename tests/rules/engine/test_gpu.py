@@ -28,12 +28,17 @@ STEP = (WORDS, NUMBER)
 SEQUENCES = (WORDS, WORDS)
 WINDOWS = (WORDS, WORDS, WORDS, NUMBER, WORDS, NUMBER)
 LEVEL = (NUMBER, WORDS, NUMBER)
+RANGES = (WORDS, WORDS, WORDS, WORDS)
 SIGNATURES = {
     "spread": (WORDS, WORDS, NUMBER),
     "index_keys": (WORDS, NUMBER, NUMBER, NUMBER, NUMBER),
     "index_sorted": (WORDS, NUMBER, NUMBER, NUMBER, NUMBER),
+    "range_keys": (WORDS, NUMBER, NUMBER, NUMBER, NUMBER),
     "begin": (WORDS, WORDS, WORDS),
     "look": (*STEP, *SEQUENCES, WORDS, *WINDOWS, WORDS, WORDS),
+    "narrow": (*STEP, *SEQUENCES, WORDS, WORDS, *LEVEL, *RANGES),
+    "reduce_range": (*STEP, *SEQUENCES, WORDS, WORDS, *LEVEL, WORDS, WORDS, *RANGES),
+    "mark_range": (*STEP, *SEQUENCES, WORDS, WORDS, *LEVEL, WORDS, *RANGES),
     "reduce": (*STEP, *SEQUENCES, *WINDOWS, WORDS, WORDS),
     "settle": (*STEP, *SEQUENCES, WORDS, *LEVEL, WORDS, WORDS),
     "mark": (*STEP, *SEQUENCES, *WINDOWS, WORDS),
@@ -57,7 +62,8 @@ def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.Mon
     assert local_bytes(ptx) <= 8 * DEPTH  # the stack, and nothing beside it
     assert ".shared" not in ptx
     has_atomics = "atom." in ptx or "red." in ptx
-    assert has_atomics == (name in ("look", "reduce", "mark"))
+    together = ("look", "narrow", "reduce", "mark", "reduce_range", "mark_range")
+    assert has_atomics == (name in together)
 
 
 @pytest.mark.parametrize("name", SUMS)

@@ -24,7 +24,9 @@ from rules.engine.gpu.engine import GpuEngine
 from rules.engine.gpu.keeping import TOGETHER, Kept
 from rules.engine.gpu.placed import FAILED, PlacedEngine
 from rules.engine.gpu.placing import UNKNOWN, DeviceCosts, Placer
+from rules.engine.gpu.work import Sampled, work_of
 from rules.engine.naive import NaiveEngine
+from rules.planning.planner import compile_rule
 
 SEEDS = range(12)
 
@@ -264,6 +266,22 @@ def test_what_a_clock_says_of_the_device_counts() -> None:
 
     engine = placed(FREE, slow, SCAN)
     assert feed(engine, chunks(12_000))[1] == ["", "scan", ""]
+
+
+@pytest.mark.parametrize(("bounds", "share"), [("v > a.v", 1.0), ("v < a.v - 480", 0.2)])
+def test_a_device_looks_at_a_range_of_values_or_through_the_window(
+    bounds: str, share: float
+) -> None:
+    """Of 500 values the range leaves half of the window, or next to nothing."""
+    recent: dict[str, EventBatch] = {}
+    for batches in chunks(1_000):
+        recent.update((batch.type.name, batch) for batch in batches)
+    text = f"rule r: define R(n: int) from A() as a and $n = Count(B({bounds}) within 1 s from a)"
+    (rule,) = rules.load(f"{SCHEMAS} {text} where n = $n").rules
+    rates = {"A": 1e-4, "B": 1e-3}  # a thousand in a window
+    work = work_of(compile_rule(rule), Sampled(rates, recent.get), Costs())
+    assert work.programs == 0
+    assert work.simple == pytest.approx(share * 1_000, rel=0.3, abs=200)
 
 
 def test_costs_are_lengths_of_time() -> None:

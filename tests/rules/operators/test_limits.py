@@ -33,14 +33,13 @@ from rules.operators import (
     Window,
     WindowFull,
     concatenated,
-    joins,
     operator,
     pairing,
     share_out,
     windows,
 )
 from rules.operators.naive import rows_of
-from rules.operators.places import HOST
+from rules.operators.places import HOST, device_there
 
 LEFT, RIGHT = Stream(A, "a", Length(3)), Stream(B, "b", Time(5))
 
@@ -171,8 +170,8 @@ def test_auto_is_the_processor_where_there_is_no_device(monkeypatch: pytest.Monk
         raise NoDevice("CUDA finds no GPU on this machine")
 
     monkeypatch.setattr("matcher.gpu.device.device", none)
-    wide, wide_too = (Stream(A, name, Length(joins.PAYS_FROM)) for name in "ab")
-    assert Join(wide, wide_too, "", {}).device == "cpu"
+    assert device_there() is None
+    assert Join(LEFT, Stream(B, "b", Length(4)), "", {}).device == "cpu"
     assert Filter(A, "x > 1").device == "cpu"
     with pytest.raises(NoDevice, match="no GPU on this machine"):
         Filter(A, "x > 1", device="gpu")
