@@ -81,7 +81,9 @@ def verify(name: str, device: str = "cpu", threads: int = 1) -> None:
     if device not in DEVICES:
         raise ValueError(f"device: expected one of {', '.join(DEVICES)}, found {device!r}")
     if device == "gpu" and name in ("naive", "aip-published"):
-        raise ValueError(f"device gpu: the engine {name} has no form for a GPU; auto, cdp, aip have")
+        raise ValueError(
+            f"device gpu: the engine {name} has no form for a GPU; auto, cdp, aip have"
+        )
     if device == "gpu" and threads > 1:
         raise ValueError(
             f"device gpu: one thread detects beside a device, found threads {threads}; "

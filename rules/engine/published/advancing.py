@@ -59,6 +59,35 @@ from rules.engine.published.layout import (
 TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 
 
+# --- places ------------------------------------------------------------------------------------
+
+
+@kernel
+def listed_at(state: int, base: int, begin: int, number: int) -> int:
+    """Where the words of one of several stand, of which a word says where their places are."""
+    words = arrays.published(state)
+    found: int = base + words[base + words[base + begin] + number]
+    return found
+
+
+@kernel
+def model_at(state: int, base: int, number: int) -> int:
+    """Where the words of a model stand."""
+    return listed_at(state, base, MODELS_AT, number)
+
+
+@kernel
+def node_at(state: int, base: int, number: int) -> int:
+    """Where those of a node stand."""
+    return listed_at(state, base, NODES_AT, number)
+
+
+@kernel
+def guard_at(state: int, base: int, number: int) -> int:
+    """Where those of a negation stand that deletes sequences."""
+    return listed_at(state, base, GUARDS_AT, number)
+
+
 # --- instants ----------------------------------------------------------------------------------
 
 
@@ -79,10 +108,9 @@ def take_in(state: int, number: int, until: int) -> int:
     if record.taken_in <= until:
         record.taken_in = until + 1
         for place in range(words[base + NODES]):
-            note(state, words[base + words[base + words[base + NODES_AT] + place] + NODE_TYPE], until)
+            note(state, words[node_at(state, base, place) + NODE_TYPE], until)
         for place in range(words[base + GUARDS]):
-            guard = base + words[base + words[base + GUARDS_AT] + place]
-            note(state, words[guard + GUARD_TYPE], until)
+            note(state, words[guard_at(state, base, place) + GUARD_TYPE], until)
     return DONE
 
 
@@ -98,10 +126,10 @@ def next_instant(state: int, base: int, time: int) -> int:
     """The first instant, from ``time`` on, of which an event is stored; TIME_GREATEST if none."""
     words, found = arrays.published(state), TIME_GREATEST
     for place in range(words[base + NODES]):
-        node = base + words[base + words[base + NODES_AT] + place]
+        node = node_at(state, base, place)
         found = min(found, first_from(state, words[node + NODE_ACCESS], time))
     for place in range(words[base + GUARDS]):
-        guard = base + words[base + words[base + GUARDS_AT] + place]
+        guard = guard_at(state, base, place)
         found = min(found, first_from(state, words[guard + GUARD_ACCESS], time))
     return found
 
@@ -118,7 +146,8 @@ def first_from(state: int, access: int, time: int) -> int:
     place = find_time(state, record.list, max(time, record.horizon))
     if place == events.length:
         return TIME_GREATEST
-    return arrays.heap(state)[first_entry(events) + place * ENTRY_WORDS]
+    found: int = arrays.heap(state)[first_entry(events) + place * ENTRY_WORDS]
+    return found
 
 
 @kernel
@@ -126,7 +155,7 @@ def take_instant(state: int, base: int, time: int) -> bool:
     """Take in the events of one instant; False when memory is lacking."""
     words = arrays.published(state)
     for place in range(words[base + GUARDS]):
-        guard = base + words[base + words[base + GUARDS_AT] + place]
+        guard = guard_at(state, base, place)
         number = arrays.accesses(state)[words[guard + GUARD_ACCESS]].list
         entry = begin_of(state, number, time)
         row = row_at(state, number, entry, time)
@@ -135,7 +164,7 @@ def take_instant(state: int, base: int, time: int) -> bool:
             entry += 1
             row = row_at(state, number, entry, time)
     for place in range(words[base + NODES]):
-        node = base + words[base + words[base + NODES_AT] + place]
+        node = node_at(state, base, place)
         number = arrays.accesses(state)[words[node + NODE_ACCESS]].list
         entry = begin_of(state, number, time)
         row = row_at(state, number, entry, time)
@@ -162,8 +191,10 @@ def row_at(state: int, number: int, entry: int, time: int) -> int:
     if entry >= events.length:
         return -1
     word = first_entry(events) + entry * ENTRY_WORDS
-    heap = arrays.heap(state)
-    return heap[word + 1] if heap[word] == time else -1
+    heap, row = arrays.heap(state), -1
+    if heap[word] == time:
+        row = heap[word + 1]
+    return row
 
 
 # --- events ------------------------------------------------------------------------------------
@@ -178,13 +209,6 @@ def bind(state: int, base: int, model: int, length: int, place: int) -> None:
         event = words[model + MODEL_PATH + number]
         row = heap[place + ROWS + number]
         frame[event + 1] = row_offset(state, words[types + event], row)
-
-
-@kernel
-def model_at(state: int, base: int, number: int) -> int:
-    """Where the words of a model stand."""
-    words = arrays.published(state)
-    return base + words[base + words[base + MODELS_AT] + number]
 
 
 @kernel
@@ -262,7 +286,7 @@ def is_strict(state: int, base: int) -> bool:
     """Whether the rule is part of a cycle: then nothing is chosen before the terminator (S12)."""
     words = arrays.published(state)
     for place in range(words[base + NODES]):
-        node = base + words[base + words[base + NODES_AT] + place]
+        node = node_at(state, base, place)
         if arrays.steps(state)[words[node + NODE_STEP]].strict:
             return True
     return False
@@ -313,9 +337,9 @@ def holds(state: int, base: int, model: int, length: int, place: int, kind: int,
     words = arrays.published(state)
     types = base + words[base + TYPES_AT]
     for number in range(length):
-        if arrays.heap(state)[place + ROWS + number] == row:
-            if words[types + words[model + MODEL_PATH + number]] == kind:
-                return True
+        is_same = arrays.heap(state)[place + ROWS + number] == row
+        if is_same and words[types + words[model + MODEL_PATH + number]] == kind:
+            return True
     return False
 
 
@@ -427,11 +451,11 @@ def takes_in(state: int, base: int, type_number: int) -> bool:
     """Whether events of a type move sequences of an automaton, or delete them."""
     words = arrays.published(state)
     for place in range(words[base + NODES]):
-        node = base + words[base + words[base + NODES_AT] + place]
+        node = node_at(state, base, place)
         if words[node + NODE_TYPE] == type_number:
             return True
     for place in range(words[base + GUARDS]):
-        guard = base + words[base + words[base + GUARDS_AT] + place]
+        guard = guard_at(state, base, place)
         if words[guard + GUARD_TYPE] == type_number:
             return True
     return False

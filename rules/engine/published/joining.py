@@ -30,7 +30,7 @@ from rules.engine.kernels.layout import (
 from rules.engine.kernels.memory import row_offset
 from rules.engine.kernels.spans import back_from
 from rules.engine.published import pools
-from rules.engine.published.advancing import bind, holds, model_at
+from rules.engine.published.advancing import bind, holds, listed_at, model_at
 from rules.engine.published.compiled import kernel
 from rules.engine.published.layout import (
     CHECKED,
@@ -161,8 +161,7 @@ def go_on(state: int, base: int, place: int, since: int, events: int) -> bool:
 @kernel
 def spot_of(state: int, base: int, event: int) -> int:
     """Where the words of an event's spots stand."""
-    words = arrays.published(state)
-    return base + words[base + words[base + MEMBERS_AT] + event]
+    return listed_at(state, base, MEMBERS_AT, event)
 
 
 @kernel
@@ -194,9 +193,9 @@ def next_event(state: int, base: int, place: int, since: int) -> bool:
         while low < high and heap[accepted[low] + word] == row:
             low += 1
         arrays.cursors(state)[place] = low
-        if is_early(state, step, row) and fits(state, step, row, since):
-            if narrow(state, base, step.event, row):
-                return True
+        is_fit = is_early(state, step, row) and fits(state, step, row, since)
+        if is_fit and narrow(state, base, step.event, row):
+            return True
     return False
 
 
@@ -206,8 +205,9 @@ def is_early(state: int, step, row: int) -> bool:  # type: ignore[no-untyped-def
     if not step.strict:
         return True
     heap = arrays.heap(state)
-    time = heap[row_offset(state, step.type, row) + ROW_TIME]
-    return time < heap[arrays.frame(state)[1] + ROW_TIME]
+    time: int = heap[row_offset(state, step.type, row) + ROW_TIME]
+    end: int = heap[arrays.frame(state)[1] + ROW_TIME]
+    return time < end
 
 
 @kernel

@@ -13,10 +13,8 @@ from rules.engine.published.compiled import kernel
 from rules.engine.published.layout import (
     GUARD_ACCESS,
     GUARDS,
-    GUARDS_AT,
     NODE_ACCESS,
     NODES,
-    NODES_AT,
     RULE,
 )
 
@@ -63,11 +61,11 @@ def is_behind(state: int, base: int, time: int) -> bool:
     """Whether an automaton has not taken in all events, of which some are from a time on."""
     words = arrays.published(state)
     for place in range(words[base + NODES]):
-        node = base + words[base + words[base + NODES_AT] + place]
+        node = advancing.node_at(state, base, place)
         if is_newer(state, words[node + NODE_ACCESS], time):
             return True
     for place in range(words[base + GUARDS]):
-        guard = base + words[base + words[base + GUARDS_AT] + place]
+        guard = advancing.guard_at(state, base, place)
         if is_newer(state, words[guard + GUARD_ACCESS], time):
             return True
     return False
@@ -80,7 +78,8 @@ def is_newer(state: int, access: int, time: int) -> bool:
     if number < 0:
         return False
     events = arrays.lists(state)[number]
-    return events.length > 0 and events.last_time >= time
+    found: bool = events.length > 0 and events.last_time >= time
+    return found
 
 
 @kernel

@@ -48,7 +48,7 @@ class SequenceModel:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What an event does when it arrives at its state.
+    """The acts of an event that arrives at its state.
 
     ``like``: the attributes in which it must be like an older one to supersede it, None where it
     never does. ``choices``: selections, decided now, of the events that are anchored on it.
@@ -161,7 +161,7 @@ class _Models:
         return found
 
     def _tests(self, path: tuple[int, ...]) -> tuple[Step, ...]:
-        """What is tested as each event of a path arrives, and at the terminator."""
+        """The tests as each event of a path arrives, and at the terminator."""
         tests: list[list[Expression]] = [[] for _ in range(len(path) + 1)]
         wanted = [
             (condition, self._equals[event], place)

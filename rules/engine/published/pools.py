@@ -24,7 +24,8 @@ FIRST_CAPACITY = 8
 def place_of(state: int, pool: int, number: int) -> int:
     """Where in the heap a sequence of a pool stands."""
     record = arrays.pools(state)[pool]
-    return record.offset + (record.head + number) * record.width
+    place: int = record.offset + (record.head + number) * record.width
+    return place
 
 
 @kernel

@@ -173,4 +173,3 @@ class _Words:
             len(spots) // 3,
             *spots,
         ]
-
