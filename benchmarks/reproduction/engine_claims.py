@@ -59,17 +59,6 @@ def figures(table: Table, column: str) -> list[float]:
     return [float(one) for one in table.column(column) if one is not None]
 
 
-def twice(table: Table, *engines: str) -> list[Estimate]:
-    """The mean of two columns that are one engine measured twice."""
-    lines = [times(table, engine) for engine in engines]
-    means = []
-    for ones in zip(*lines, strict=True):
-        value = sum(one.value for one in ones) / len(ones)
-        spread = math.hypot(*(one.value * one.spread for one in ones)) / len(ones) / value
-        means.append(Estimate(value, spread))
-    return means
-
-
 # --- ratios ---------------------------------------------------------------------------------------
 
 
