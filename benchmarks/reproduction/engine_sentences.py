@@ -17,6 +17,7 @@ from benchmarks.reproduction.engine_claims import (
     AIP,
     CDP,
     OUT,
+    OUT_HALF,
     RATE_OFFERED,
     Line,
     against,
@@ -131,9 +132,17 @@ def filtering(table: Table) -> tuple[Claim, ...]:
 
 def _ahead(table: Table, one: str, other: str, range_: Range) -> tuple[str, list[Asked]]:
     """How the most that one line gave stands to the most of another."""
-    outs = [most_out(table, line) for line in (one, other)]
-    told = f"at most, {one} {outs[0]:,.0f}/s, {other} {outs[1]:,.0f}/s"
-    return told, [(Estimate.single(outs[0] / outs[1]), range_)]
+    mine, theirs = (_most(table, line) for line in (one, other))
+    told = f"at most, {one} {mine.value:,.0f}/s, {other} {theirs.value:,.0f}/s"
+    return told, [(mine / theirs, range_)]
+
+
+def _most(table: Table, line: str) -> Estimate:
+    """The most that a line gave at any rate, with its interval."""
+    outs = zip(table.column(OUT.format(line)), table.column(OUT_HALF.format(line)), strict=True)
+    known = [(float(out), half) for out, half in outs if out is not None]
+    value, half = max(known, key=lambda one: one[0])
+    return Estimate.measured(value, None if half is None else float(half))
 
 
 def _all_ahead(table: Table, pairs: Sequence[tuple[str, str, Range]]) -> tuple[str, list[Asked]]:

@@ -150,6 +150,38 @@ def test_first_and_last_choose_whatever_becomes_of_the_sequence():
     assert causes(engine) == []
 
 
+def test_a_negation_of_a_type_of_the_match_is_looked_at_when_sequences_are_joined():
+    """A departure: an event of the match is no event of the negation (S6), and which is of it is
+    known at the terminator.
+    """
+    engine = engine_of(
+        """ define X() from C() as c and each A() as a within 9 s from c
+            and not A(v = 9) between a and c"""
+    )
+    push(engine, event("A", 1, 1), event("A", 2, 2, v=9))
+    causes(engine, 3 * SECOND)
+    assert sequences(engine) == [2]
+    push(engine, event("C", 3, 1))
+    assert causes(engine) == ["C#1 A#2"]
+
+
+def test_aggregates_are_exact_over_stored_events():
+    """Summed as floats, one after the other, these would give 0."""
+    schemas = "event A(x: float) event B(x: float)"
+    rule = "define X(s: float) from B() and $s = Sum(A().x within 9 s from B) where s = $s"
+    engine = make("aip-published")
+    engine.deploy(rules.load(f"{schemas} {rule}"))
+    type_ = EventType.of("A", x="float")
+    events = [
+        Event("A", place * SECOND, "A", str(place), {"x": x}, place)
+        for place, x in enumerate((1.0, 1e100, 1.0, -1e100))
+    ]
+    engine.push(batch_of_events(type_, events))
+    last = Event("B", 5 * SECOND, "B", "1", {"x": 0.0}, 1)
+    engine.push(batch_of_events(EventType.of("B", x="float"), [last]))
+    assert [one.data for one in engine.advance(TIME_MAX).events()] == [{"s": 2.0}]
+
+
 def test_no_sequence_comes_to_a_state_that_another_model_lacks():
     engine = engine_of(
         """ define X() from C() as c and each B() as b within 5 s from c
