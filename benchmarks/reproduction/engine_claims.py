@@ -19,6 +19,7 @@ from benchmarks.reproduction.verdicts import (
 )
 
 AIP, CDP = "AIP", "CDP"
+NO_AIP = "AIP as published was not there yet when this was measured"
 COMPOSITES = "composite events per event"
 RATE_OFFERED = "events/s offered"
 OUT, OUT_HALF, DROPPED = "{} out [1/s]", "{} out +- [1/s]", "{} dropped [%]"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks.reproduction.engine_claims import (
     AIP,
     CDP,
+    NO_AIP,
     OUT,
     OUT_HALF,
     RATE_OFFERED,
@@ -54,7 +55,6 @@ from benchmarks.reproduction.verdicts import (
 
 SHARES = (10, 50, 90)
 """Smoke events of the fire cases, in percent."""
-NO_AIP = "AIP as published was not there yet when this was measured"
 NO_ESPER = "Esper was not run"
 NOT_AIP = "only CDP was run at these rates"
 RATE_OF_THE_THESIS = 12_000

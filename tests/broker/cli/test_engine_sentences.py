@@ -8,6 +8,7 @@ from benchmarks.reproduction.engine_claims import (
     CDP,
     COMPOSITES,
     DROPPED,
+    NO_AIP,
     OUT,
     OUT_HALF,
     RATE_OFFERED,
@@ -59,7 +60,7 @@ def test_without_aip_as_published_nothing_is_said_of_it() -> None:
     rows = tuple(tuple(row[place] for place in places) for row in whole.rows)
     told = sentences.states_each(Table(columns, rows))
     assert verdicts(told) == [HOLDS, *[Verdict.UNMEASURED] * 3]
-    assert told[1].measured == sentences.NO_AIP
+    assert told[1].measured == NO_AIP
 
 
 def test_the_figures_of_a_sentence_are_its_bounds() -> None:
