@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 from matcher.model import TIME_MIN
 from rules.engine.automata import LinkedAutomaton
@@ -75,7 +76,11 @@ class _Words:
         self._selections = {one.event: one for one in selections_of(plan.plan)}
         self._steps = list(plan.plan.steps)
         self._first_step = step - len(laid_out(self._steps))
-        self._number = {id(one): step + place for place, one in enumerate(plan.enumerations)}
+        numbers = count(step)  # in the order of ``enumerations``
+        self._tests = [[next(numbers) for _ in model.tests] for model in plan.models]
+        self._choices = [[next(numbers) for _ in node.choices] for node in plan.nodes]
+        self._bans = [[next(numbers) for _ in node.bans] for node in plan.nodes]
+        self._guards = [next(numbers) for _ in plan.guards]
         self._words = [0] * layout.HEADER
         self._words[layout.FIRST_POOL], self._words[layout.POOLS] = pool, pools
         self._pool = pool
@@ -92,9 +97,11 @@ class _Words:
         members = [0, *(self._put(self._spots(event)) for event in range(1, events))]
         words[layout.MEMBERS_AT] = self._put(members)
         words[layout.NODES] = len(plan.nodes)
-        words[layout.NODES_AT] = self._put([self._put(self._node(one)) for one in plan.nodes])
+        nodes = [self._put(self._node(*one)) for one in enumerate(plan.nodes)]
+        words[layout.NODES_AT] = self._put(nodes)
         words[layout.GUARDS] = len(plan.guards)
-        words[layout.GUARDS_AT] = self._put([self._put(self._guard(one)) for one in plan.guards])
+        guards = [self._put(self._guard(*one)) for one in enumerate(plan.guards)]
+        words[layout.GUARDS_AT] = self._put(guards)
         return words
 
     def _put(self, words: Sequence[int]) -> int:
@@ -108,9 +115,8 @@ class _Words:
 
     def _models(self) -> list[int]:
         found, pool = [], self._pool
-        for model in self._plan.models:
-            last = self._number[id(model.tests[-1])]
-            found.append(self._put([pool, len(model.path), last, *model.path]))
+        for model, tests in zip(self._plan.models, self._tests, strict=True):
+            found.append(self._put([pool, len(model.path), tests[-1], *model.path]))
             pool += len(model.path)
         return found
 
@@ -123,25 +129,23 @@ class _Words:
         ]
         return [len(spots), *(word for spot in spots for word in spot)]
 
-    def _node(self, node: Node) -> list[int]:
+    def _node(self, number: int, node: Node) -> list[int]:
         step = self._selections[node.event]
-        count, *spots = self._spots(node.event)
+        models, *spots = self._spots(node.event)
         parts: list[int] = []
         for model, place in zip(spots[::2], spots[1::2], strict=True):
-            test = self._plan.models[model].tests[place]
-            parts += [model, place, self._number[id(test)]]
+            parts += [model, place, self._tests[model][place]]
         like = [] if node.like is None else list(map(words_of_rows.offset_of, node.like))
-        choices = [word for one in node.choices for word in (one.event, self._number[id(one)])]
-        bans = [
-            word
-            for one, place in node.bans
-            for word in (self._number[id(one)], self._first_step + place)
-        ]
+        choices, bans = list[int](), list[int]()
+        for step_number, choice in zip(self._choices[number], node.choices, strict=True):
+            choices += [choice.event, step_number]
+        for step_number, (_, in_plan) in zip(self._bans[number], node.bans, strict=True):
+            bans += [step_number, self._first_step + in_plan]
         return [
             node.event,
             *self._looks(step),
             self._first_step + self._steps.index(step),
-            self._listed(parts, count),
+            self._listed(parts, models),
             self._listed(like, layout.NEVER_SUPERSEDES if node.like is None else len(like)),
             self._listed(choices, len(node.choices)),
             self._listed(bans, len(node.bans)),
@@ -155,7 +159,7 @@ class _Words:
             self._tables.access_number(access),
         ]
 
-    def _guard(self, guard: Guard) -> list[int]:
+    def _guard(self, place: int, guard: Guard) -> list[int]:
         spots: list[int] = []
         for number, model in enumerate(self._plan.models):
             if guard.earlier in model.path:
@@ -168,7 +172,7 @@ class _Words:
             access,
             type_,
             guard.earlier,
-            self._number[id(guard.step)],
+            self._guards[place],
             self._first_step + guard.place,
             len(spots) // 3,
             *spots,
