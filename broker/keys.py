@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.errors import ConfigurationError
 
-ENGINES = ("auto", "cdp", "aip", "naive")
+ENGINES = ("auto", "cdp", "aip", "aip-published", "naive")
 MATCHERS = ("auto", "pcm", "counting", "signature", "index", "naive", "ccm", "batched")
 DEVICES = ("cpu", "gpu", "auto")
 STRATEGIES = (

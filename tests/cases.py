@@ -375,3 +375,25 @@ def _told(step: Step) -> str:
             return f"advance {step.marks}"
         case ForgetMarks():
             return "forget marks"
+
+
+def of_sequences(case: Case) -> Case:
+    """The same case with those of its rules alone that AIP as published takes."""
+    gone, steps = set[str](), list[Step]()
+    for step in case.steps:
+        match step:
+            case Deploy():
+                kept = tuple(text for text in step.rules if is_sequence(text, case))
+                gone |= {text.name for text in step.rules} - {text.name for text in kept}
+                steps.append(replace(step, rules=kept))
+            case Remove() if step.name in gone:
+                pass
+            case _:
+                steps.append(step)
+    return replace(case, steps=tuple(steps))
+
+
+def is_sequence(text: RuleText, case: Case) -> bool:
+    """Whether AIP as published takes a rule."""
+    rule = rules.load(str(text), known=case.schemas).rules[0]
+    return rule.together is None and not rule.alternatives

@@ -19,6 +19,7 @@ from benchmarks.reproduction.verdicts import (
 )
 
 AIP, CDP = "AIP", "CDP"
+NO_AIP = "AIP as published was not there yet when this was measured"
 COMPOSITES = "composite events per event"
 RATE_OFFERED = "events/s offered"
 OUT, OUT_HALF, DROPPED = "{} out [1/s]", "{} out +- [1/s]", "{} dropped [%]"
@@ -57,17 +58,6 @@ def counts(table: Table, column: str = COMPOSITES) -> list[Estimate]:
 
 def figures(table: Table, column: str) -> list[float]:
     return [float(one) for one in table.column(column) if one is not None]
-
-
-def twice(table: Table, *engines: str) -> list[Estimate]:
-    """The mean of two columns that are one engine measured twice."""
-    lines = [times(table, engine) for engine in engines]
-    means = []
-    for ones in zip(*lines, strict=True):
-        value = sum(one.value for one in ones) / len(ones)
-        spread = math.hypot(*(one.value * one.spread for one in ones)) / len(ones) / value
-        means.append(Estimate(value, spread))
-    return means
 
 
 # --- ratios ---------------------------------------------------------------------------------------

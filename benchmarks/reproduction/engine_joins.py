@@ -23,7 +23,7 @@ from benchmarks.reproduction.engine_claims import (
     times,
     unmeasured,
 )
-from benchmarks.reproduction.engine_runs import Making, Span
+from benchmarks.reproduction.engine_runs import Making, Span, of_today
 from benchmarks.reproduction.engine_sweep import PAGE, Case, Sweep
 from benchmarks.reproduction.engine_workloads import Joined
 from benchmarks.reproduction.experiment import Claim, Experiment, Table
@@ -212,18 +212,19 @@ def accepted(_: Table) -> tuple[Claim, ...]:
     )
 
 
+of_joins = partial(Sweep, engines=of_today)
 SIMPLE = Joined(window=100_000, values=1_000, groups=100)
 FILTERED = Joined(window=30, values=50_000, states=3, aggregates=0, accepted=0.5)
 SWEEPS: dict[str, tuple[str, str, Sweep]] = {
     "thesis-6.5": (
         "the default scenario",
         "",
-        Sweep("rules", (1,), joined("rules"), after(default_window), default),
+        of_joins("rules", (1,), joined("rules"), after(default_window), default),
     ),
     "thesis-6.6": (
         "length of sequences",
         "",
-        Sweep(
+        of_joins(
             "states",
             (2, 3, 4, 5, 6),
             joined("states"),
@@ -234,7 +235,7 @@ SWEEPS: dict[str, tuple[str, str, Sweep]] = {
     "thesis-6.7": (
         "size of windows",
         "",
-        Sweep(
+        of_joins(
             "window [events]",
             (1_000, 4_000, 10_000, 50_000, 100_000, 250_000),
             joined("window"),
@@ -246,7 +247,7 @@ SWEEPS: dict[str, tuple[str, str, Sweep]] = {
     "thesis-6.8": (
         "number of values",
         "",
-        Sweep(
+        of_joins(
             "values",
             (10_000, 20_000, 50_000, 100_000),
             joined("values"),
@@ -258,7 +259,7 @@ SWEEPS: dict[str, tuple[str, str, Sweep]] = {
     "thesis-6.9": (
         "number of aggregates",
         "",
-        Sweep(
+        of_joins(
             "aggregates",
             (0, 1, 2, 3),
             joined("aggregates"),
@@ -271,7 +272,7 @@ SWEEPS: dict[str, tuple[str, str, Sweep]] = {
         " Each event is relevant to a tenth of the rules. Events come 4,096 at a time, since there "
         "are 30 types of them, and half as many are measured. One thread; the thesis uses six, and "
         "goes on beyond 100 rules.",
-        Sweep(
+        of_joins(
             "rules",
             (10, 20, 50, 100),
             joined("rules", Joined(groups=10)),
@@ -284,7 +285,7 @@ SWEEPS: dict[str, tuple[str, str, Sweep]] = {
         "number of rules, simple ones",
         " Each event is relevant to a hundredth of the rules; 1,000 values. Events come 4,096 at a "
         "time, since there are 300 types of them, and half as many are measured.",
-        Sweep(
+        of_joins(
             "rules",
             (20, 50, 100, 250),
             joined("rules", SIMPLE),
@@ -297,7 +298,7 @@ SWEEPS: dict[str, tuple[str, str, Sweep]] = {
         " No parameter between the states and windows of 30 events; a sequence is accepted when "
         "the greatest value of ten or so events lies below a bound. The thesis does not give its "
         "rule; the journal version goes from 0.0001 to 1.",
-        Sweep(
+        of_joins(
             "accepted, about",
             (0.1, 0.3, 0.5, 0.7, 0.9),
             joined("accepted", FILTERED, ("each",)),

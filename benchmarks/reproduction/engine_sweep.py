@@ -24,6 +24,7 @@ from benchmarks.reproduction.engine_claims import (
 )
 from benchmarks.reproduction.engine_runs import (
     SEEDS,
+    Engines,
     Making,
     Mean,
     Span,
@@ -57,12 +58,13 @@ class Sweep:
     span: Callable[[float, bool], Span]
     claims: Callable[[Table], tuple[Claim, ...]]
     logarithmic: tuple[bool, bool] = (False, False)
+    engines: Callable[[], Engines] = engines
 
     def run(self, quick: bool) -> Outcome:
         """Measure it."""
         ends = (self.values[0], self.values[-1])
         values = tuple(dict.fromkeys(ends)) if quick else self.values
-        lines = [case + engine for case in self.cases for engine in engines()]
+        lines = [case + engine for case in self.cases for engine in self.engines()]
         columns = [self.parameter, *(one for line in lines for one in (us(line), half(line)))]
         columns.extend(case + COMPOSITES for case in self.cases)
         rows = tuple(tuple(self._row(value, quick)) for value in values)
@@ -70,7 +72,12 @@ class Sweep:
 
     def outcome(self, table: Table) -> Outcome:
         """What is drawn and said of a table of this figure, measured now or read again."""
-        lines = [case + engine for case in self.cases for engine in engines()]
+        lines = [
+            case + engine
+            for case in self.cases
+            for engine in self.engines()
+            if us(case + engine) in table.columns
+        ]
         times, intervals = tuple(map(us, lines)), tuple(map(half, lines))
         charts = (Chart(times, "CPU time an event [us]", self.logarithmic, intervals),)
         return Outcome(table, charts, self.claims(table))
@@ -81,8 +88,7 @@ class Sweep:
         yield int(value) if float(value).is_integer() else value
         composites = []
         for making in makings:
-            for engine in engines().values():
-                measured = processing(making, engine, span, seeds)
+            for measured in processing(making, [*self.engines().values()], span, seeds):
                 yield measured.event_us.value
                 yield measured.event_us.half
             composites.append(measured.composites.value)
@@ -107,7 +113,12 @@ class Offering:
 
     def outcome(self, table: Table) -> Outcome:
         """What is drawn and said of a table of this figure, measured now or read again."""
-        lines = [f"{case}{name}" for case in self.cases for name in engines()]
+        lines = [
+            line
+            for case in self.cases
+            for name in engines()
+            if OUT.format(line := f"{case}{name}") in table.columns
+        ]
         charts = (
             Chart(
                 tuple(map(OUT.format, lines)),

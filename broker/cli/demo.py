@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq demo --from 2013-02-07 --days 4"
 
-ENGINES = ("auto", "cdp", "aip", "naive")
+ENGINES = ("auto", "cdp", "aip", "aip-published", "naive")
 FIRST_DAY, LAST_DAY = date(2013, 1, 1), date(2013, 12, 31)
 """The year that the data are of."""
 
@@ -36,7 +36,7 @@ def command(
         int | None, typer.Option("--days", min=1, metavar="N", help="So many days, instead.")
     ] = None,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="auto|cdp|aip|naive", help="Which engine detects.")
+        str, typer.Option("--engine", metavar="|".join(ENGINES), help="Which engine detects.")
     ] = "auto",
     brokers: Annotated[
         int, typer.Option("--brokers", min=1, max=50, metavar="N", help="So many, in a ring.")

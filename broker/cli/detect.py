@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq detect --rules fire.tesla --events temps.jsonl smoke.parquet"
 
-ENGINES = ("auto", "cdp", "aip", "naive")
+ENGINES = ("auto", "cdp", "aip", "aip-published", "naive")
 LATER_ENGINES = ("hybrid",)
 DEVICES = ("cpu", "gpu", "auto")
 RULES_SHOWN = 40
@@ -39,7 +39,7 @@ def command(
     ],
     more_events: Annotated[list[Path] | None, typer.Argument(hidden=True, metavar="FILE")] = None,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="auto|cdp|aip|naive", help="Which engine detects.")
+        str, typer.Option("--engine", metavar="|".join(ENGINES), help="Which engine detects.")
     ] = "auto",
     device: Annotated[
         str, typer.Option("--device", metavar="|".join(DEVICES), help="Where it computes.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq explain --rules fire.tesla --events temps.jsonl --rule fire --event 17"
 
-ENGINES = ("auto", "cdp", "aip", "naive")
+ENGINES = ("auto", "cdp", "aip", "aip-published", "naive")
 FORMATS = ("text", "json")
 
 

@@ -23,7 +23,7 @@ __all__ = [
     "verify",
 ]
 
-ENGINES = ("auto", "cdp", "aip", "naive")
+ENGINES = ("auto", "cdp", "aip", "aip-published", "naive")
 """The names that ``make`` takes. ``auto`` is the engine to use when in doubt."""
 
 
@@ -53,6 +53,10 @@ def make(
         from rules.engine.naive import NaiveEngine
 
         return NaiveEngine(composites_max)
+    if name == "aip-published":
+        from rules.engine.published import AipPublished
+
+        return AipPublished(composites_max=composites_max)
     from rules.engine.cdp import CdpEngine
     from rules.engine.chooser import Chooser
 
@@ -76,8 +80,10 @@ def verify(name: str, device: str = "cpu", threads: int = 1) -> None:
         raise ValueError(f"no engine is called {name!r}; there are {', '.join(ENGINES)}")
     if device not in DEVICES:
         raise ValueError(f"device: expected one of {', '.join(DEVICES)}, found {device!r}")
-    if device == "gpu" and name == "naive":
-        raise ValueError("device gpu: the engine naive has no form for a GPU; auto, cdp, aip have")
+    if device == "gpu" and name in ("naive", "aip-published"):
+        raise ValueError(
+            f"device gpu: the engine {name} has no form for a GPU; auto, cdp, aip have"
+        )
     if device == "gpu" and threads > 1:
         raise ValueError(
             f"device gpu: one thread detects beside a device, found threads {threads}; "

@@ -77,7 +77,7 @@ class CdpEngine:
         self._catalogue = Catalogue()
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
-        self._linker = Linker(self._strings)
+        self._linker = self._new_linker()
         self._arrays = growth.new_arrays(self._yield_max)
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._pending = Pending(self._arrays, self._linker.tables, self._writer)
@@ -88,6 +88,9 @@ class CdpEngine:
         self._clock: list[str] = []  # rules whose terminator is the Timer
         self._ticking = Ticking()
         self._give: Callable[[Detections], None] | None = None
+
+    def _new_linker(self) -> Linker:
+        return Linker(self._strings)
 
     @property
     def marks(self) -> Mapping[str, int]:

@@ -29,6 +29,7 @@ GROWING = {
     layout.GROW_TRIGGERS: ("triggers", "queue"),
     layout.GROW_DEFERRED: ("deferred",),
     layout.GROW_CONSUMED: ("consumed",),
+    layout.GROW_ACCEPTED: ("accepted",),
 }
 """The arrays that a status asks to grow."""
 

@@ -77,7 +77,7 @@ class Linker:
     def __init__(self, strings: Interner) -> None:
         self._strings = strings
         self.tables = ColumnTables(strings)
-        self._automata = AutomatonTables(self.tables)
+        self._automata = self._tables_of_automata()
         self.rules = RecordTable(layout.RULE)
         self.groups: AnyArray = np.zeros(0, layout.GROUP)
         self.steps = BlockTable(layout.STEP)
@@ -91,6 +91,13 @@ class Linker:
         self.depth = 1
         self.slots = 1
         self.events = 1
+
+    def _tables_of_automata(self) -> AutomatonTables:
+        return AutomatonTables(self.tables)
+
+    def _model_of(self, plan: RulePlan, incremental: bool) -> AutomatonPlan | None:
+        """The automaton of a rule, if it is to have one."""
+        return automaton_of(plan) if incremental and not plan.has_rivals else None
 
     def link(self, deployed: Deployed, source: int, *, incremental: bool = False) -> None:
         """Enter a deployed rule; ``source`` is the number of its composite events' source.
@@ -109,7 +116,7 @@ class Linker:
     ) -> LinkedRule:
         """Enter a rule, or one of its variants, by its plan."""
         tables, assembler = self.tables, Assembler(self._strings)
-        model = automaton_of(plan) if incremental and not plan.has_rivals else None
+        model = self._model_of(plan, incremental)
         plan = plan if model is None else model.plan
         values = [_value(program, assembler) for program in plan.values]
         links = () if model is None else model.enumerations

@@ -39,7 +39,12 @@ _SIGNATURE = _types.int64(*(_types.int64,) * 6)
 @cache
 def address_of(number: int) -> int:
     """The address of a kernel, loaded or compiled if need be; it stays."""
-    result = KERNELS[number].get_compile_result(_SIGNATURE)
+    return pointer_to(KERNELS[number])
+
+
+def pointer_to(kernel: Any) -> int:
+    """The address of any kernel that others may call in place of one of these."""
+    result = kernel.get_compile_result(_SIGNATURE)
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
 
 

@@ -231,7 +231,7 @@ class _Models:
         """The constraints that concern an event, or it and the one that it is anchored on."""
         for clause in self._plan.rule.clauses:
             if isinstance(clause, Constraint):
-                events = _events_in(clause.condition)
+                events = events_in(clause.condition)
                 if events is not None and event in events and events <= {event, anchor}:
                     yield clause.condition
 
@@ -275,7 +275,7 @@ def _pair_conditions(selections: dict[int, Step]) -> dict[int, tuple[Expression 
     None stands for a condition that concerns more; what concerns the event alone is decided by
     its column, and left as it is.
     """
-    equals = _Equals()
+    equals = Equals()
     found = {}
     for event, step in sorted(selections.items()):
         allowed = {event, step.span.later}
@@ -284,11 +284,17 @@ def _pair_conditions(selections: dict[int, Step]) -> dict[int, tuple[Expression 
     return found
 
 
-class _Equals:
+class Equals:
     """Attributes that are equal in every match, as far as the clauses read so far say so."""
 
     def __init__(self) -> None:
         self._class_of: dict[AttributeOf, frozenset[AttributeOf]] = {}
+
+    def copy(self) -> Equals:
+        """The same, to learn more or not."""
+        same = Equals()
+        same._class_of = dict(self._class_of)
+        return same
 
     def learn(self, conditions: Sequence[Expression]) -> None:
         """Take in the equalities among conditions.
@@ -306,7 +312,7 @@ class _Equals:
 
     def restated(self, condition: Expression, events: set[int]) -> Expression | None:
         """The condition with attributes of ``events`` alone, or None if it cannot be had."""
-        if _events_in(condition) is None:
+        if events_in(condition) is None:
             return None
 
         def instead(node: Expression) -> Expression | None:
@@ -316,14 +322,14 @@ class _Equals:
             return min(known, key=lambda one: (one.event, one.attribute), default=node)
 
         restated = rewritten(condition, instead)
-        found = _events_in(restated)
+        found = events_in(restated)
         return restated if found is not None and found <= events else None
 
     def _equal_to(self, attribute: AttributeOf) -> frozenset[AttributeOf]:
         return self._class_of.get(attribute, frozenset({attribute}))
 
 
-def _events_in(condition: Expression) -> frozenset[int] | None:
+def events_in(condition: Expression) -> frozenset[int] | None:
     """The events whose attributes a condition reads; None if it reads anything else."""
     events = set()
     for node in nodes_of(condition):

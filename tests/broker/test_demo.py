@@ -282,7 +282,7 @@ def test_calm_days_are_said_to_be_calm() -> None:
         (["--to", "July"], "--to: expected a day of 2013 as YYYY-MM-DD, found 'July'"),
         (["--from", "2013-05-02", "--to", "2013-05-01"], "2013-05-01 is before --from 2013-05-02"),
         (["--to", "2013-05-01", "--days", "3"], "--to or --days, not both"),
-        (["--engine", "gpu"], "--engine: expected auto or cdp or aip or naive"),
+        (["--engine", "gpu"], "--engine: expected auto or cdp or aip or aip-published"),
     ],
 )
 def test_wrong_usage(capsys, arguments: list[str], message: str) -> None:

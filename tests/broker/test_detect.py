@@ -48,7 +48,7 @@ def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[int
     return status, out.decode(), err.decode()
 
 
-@pytest.mark.parametrize("engine", ["naive", "cdp", "aip", "auto"])
+@pytest.mark.parametrize("engine", ["naive", "cdp", "aip", "aip-published", "auto"])
 def test_composite_events_are_printed_in_order(here, capfdbinary, engine: str) -> None:
     status, out, err = run(capfdbinary, "--engine", engine)
     assert (status, err) == (0, "")
@@ -199,7 +199,11 @@ def test_chunks_change_no_result(
 WRONG = [
     (["--engine", "hybrid"], 2, "engine hybrid comes later"),
     (["--engine", "hybrid"], 2, "engine hybrid comes later"),
-    (["--engine", "none"], 2, "expected auto or cdp or aip or naive, found 'none'"),
+    (
+        ["--engine", "none"],
+        2,
+        "expected auto or cdp or aip or aip-published or naive, found 'none'",
+    ),
     (["--device", "tpu"], 2, "expected cpu or gpu or auto, found 'tpu'"),
     (["--device", "gpu", "--engine", "naive"], 2, "--device gpu: the engine naive has no form"),
     (["--device", "gpu", "--threads", "2"], 2, "--device gpu: one thread detects beside a device"),
@@ -395,7 +399,7 @@ def test_simultaneous_rows_of_one_source_go_by_their_numbers_and_then_by_their_f
         assert [event["cause"] for event in found] == [[name] for name in expected]
 
 
-@pytest.mark.parametrize("engine", ["naive", "cdp", "aip", "auto"])
+@pytest.mark.parametrize("engine", ["naive", "cdp", "aip", "aip-published", "auto"])
 def test_detection_goes_until_a_time_and_timers_tick_up_to_there(
     here, capfdbinary, engine: str
 ) -> None:
@@ -417,3 +421,14 @@ def test_detection_goes_until_a_time_and_timers_tick_up_to_there(
     status, out, err = run(capfdbinary, "--until", "tomorrow")
     assert (status, out) == (2, "")
     assert "--until: time 'tomorrow'" in err
+
+
+def test_a_rule_that_an_engine_does_not_take_is_named(here, capfdbinary) -> None:
+    Path("fire.tesla").write_text(
+        "rule near: define Near() from all Temp(value > 40), Smoke() within 2 s\n"
+        "event Temp(area: string, value: float) event Smoke(area: string)\n"
+    )
+    status, out, err = run(capfdbinary, "--engine", "aip-published")
+    assert (status, out) == (1, "")
+    assert "rule near: events in any order (all ... within) form no sequence" in err
+    assert "aip-published is a reference: let another engine have this rule" in err

@@ -75,6 +75,7 @@ def test_engines_are_made_for_a_place() -> None:
     assert type(engine_of("auto", 2, device="auto")) is PartedEngine
     for wrong, message in (
         (("naive", "gpu"), "device gpu: the engine naive has no form for a GPU; auto, cdp, aip"),
+        (("aip-published", "gpu"), "the engine aip-published has no form for a GPU"),
         (("auto", "tpu"), "device: expected one of cpu, gpu, auto, found 'tpu'"),
         (("magic", "cpu"), "no engine is called 'magic'"),
     ):

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from engines import NAMES, make
+from engines import OF_MEANING, make
 from timeline import SOURCE, detect, history, push, written
 
 import rules
@@ -16,7 +16,7 @@ from rules.engine.engine import Detector
 from rules.errors import RuleErrors
 from rules.pattern import RuleSet
 
-pytestmark = pytest.mark.parametrize("engine", NAMES)
+pytestmark = pytest.mark.parametrize("engine", OF_MEANING)
 
 TYPES = """
 event A(x: int, v: float, s: string)

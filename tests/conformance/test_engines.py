@@ -10,8 +10,17 @@ from collections.abc import Callable
 
 import pytest
 from agreement import row
-from cases import Case, Outcome, nullable, random_case, run, shrink, with_conflicts
-from engines import IS_SLOW, NAMES, PLACED, make
+from cases import (
+    Case,
+    Outcome,
+    nullable,
+    of_sequences,
+    random_case,
+    run,
+    shrink,
+    with_conflicts,
+)
+from engines import IS_SLOW, NAMES, PLACED, PUBLISHED, make
 from sequence_cases import sequence_case
 
 from matcher.model import Event
@@ -171,6 +180,27 @@ def test_looking_ahead_changes_nothing(part: int, monkeypatch: pytest.MonkeyPatc
 def test_engines_agree_with_the_oracle_on_long_sequences(part: int):
     for seed in seeds(part, COUNT // 6):
         check_against_the_oracle(sequence_case(seed))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_aip_as_published_agrees_with_the_oracle(part: int):
+    """Over all of these, but for the rules that it refuses."""
+    for seed in seeds(part):
+        check_as_published(random_case(seed))
+        check_as_published(sequence_case(seed))
+    for seed in seeds(part, COUNT // 4):
+        check_as_published(nullable(random_case(seed)))
+    for seed in seeds(part, COUNT // 8):
+        check_as_published(random_case(seed, long=True))
+
+
+def check_as_published(case: Case) -> None:
+    """AIP as published against the oracle, and against itself on another schedule."""
+    case = of_sequences(case)
+    for check in (engines_differ(PUBLISHED), schedules_differ(PUBLISHED)):
+        if check(case):
+            pytest.fail(report(case, check))
 
 
 def test_most_cases_detect_something():

@@ -1,7 +1,7 @@
 """Optional attributes: what null means in conditions, aggregates and values (tesla.md S9)."""
 
 import pytest
-from engines import NAMES
+from engines import OF_MEANING
 from timeline import detect
 
 TYPES = """
@@ -10,7 +10,7 @@ event B(x: int?, n: int)
 """
 NULLS = "A@1(null, null, null, null)"
 FULL = 'A@1(3, 2.5, "ab", true)'
-everywhere = pytest.mark.parametrize("engine", NAMES)
+everywhere = pytest.mark.parametrize("engine", OF_MEANING)
 
 
 def fires(engine: str, conditions: str, event: str) -> bool:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from engines import NAMES, make
+from engines import OF_MEANING, make
 from timeline import batches
 
 import rules
@@ -91,7 +91,7 @@ def listed(name: str) -> list[list[str]]:
     return sorted(matches)
 
 
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", OF_MEANING)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_exactly_the_listed_matches(engine: str, name: str):
     ruleset = rules.load(f"{SCHEMAS}\ndefine Match() from {PATTERNS[name]}")

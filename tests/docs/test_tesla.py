@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from engines import NAMES
+from engines import OF_MEANING
 from timeline import detect
 
 import rules
@@ -40,7 +40,7 @@ def examples(kind: str) -> list[Example]:
     return found
 
 
-@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("engine", OF_MEANING)
 @pytest.mark.parametrize("example", examples("detected"), ids=lambda one: one.outcome[:20])
 def test_what_is_detected(engine: str, example: Example) -> None:
     found = detect(engine, example.text, example.events, unit=MINUTE)

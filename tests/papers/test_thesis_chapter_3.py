@@ -5,13 +5,13 @@ X3). Where a figure's values are not in the text, the test says what it assumes.
 """
 
 import pytest
-from engines import NAMES, make
+from engines import OF_MEANING, make
 from timeline import detect, history, only, push, written
 
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX
 
-pytestmark = pytest.mark.parametrize("engine", NAMES)
+pytestmark = pytest.mark.parametrize("engine", OF_MEANING)
 MINUTE = 60
 
 SENSORS = """

@@ -3,10 +3,10 @@ that its text and Figures 5.3 and 5.5 show. Times are in minutes, as there.
 """
 
 import pytest
-from engines import NAMES
+from engines import OF_MEANING
 from timeline import detect
 
-pytestmark = pytest.mark.parametrize("engine", NAMES)
+pytestmark = pytest.mark.parametrize("engine", OF_MEANING)
 MINUTE = 60
 
 EVENTS = """

@@ -173,7 +173,7 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
         (
             'engine = "naive"',
             'engine = "foo"',
-            "engine: expected one of auto, cdp, aip, naive, found 'foo'",
+            "engine: expected one of auto, cdp, aip, aip-published, naive, found 'foo'",
         ),
         ('name = "b2"', f'name = "{"b" * 256}"', "broker[2].name: expected at most 255 characters"),
         (

@@ -44,6 +44,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "code": layout.CODE,
     "values": layout.VALUE,  # of the attributes that rules define
     "straight": _I,  # words of straight rules, see layout.STRAIGHT_HEADER
+    "published": _I,  # words of automata as published, see ``rules.engine.published.layout``
     "private": _I,  # private accesses of consuming rules, each list ended by -1
     "dispatched": layout.DISPATCHED,  # open-addressed
     # What comes from outside, and waits for the marks of its types.
@@ -67,6 +68,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "free": _I,  # first free segment of each size, or -1
     "lists": layout.LIST,
     "summaries": layout.SUMMARY,
+    "pools": layout.POOL,
     "buckets": _I,  # open-addressed: list number, or -1
     "counters": _I,
     "outlets": layout.OUTLET,  # by type
@@ -95,6 +97,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "cursors": _I,  # next candidate of each step
     "cursor_ends": _I,
     "cursor_lists": _I,
+    "accepted": _I,  # sequences that a terminator completes
     "matched": _I,  # columns of the present event
     "digits": _I,  # of sums in the making
     "gathered": _I,  # the words of a short window
@@ -294,6 +297,7 @@ steps = _accessor("steps")
 code = _accessor("code")
 values = _accessor("values")
 straight = _accessor("straight")
+published = _accessor("published")
 private = _accessor("private")
 dispatched = _accessor("dispatched")
 parcel = _accessor("parcel")
@@ -313,6 +317,7 @@ heap = _accessor("heap")
 free = _accessor("free")
 lists = _accessor("lists")
 summaries = _accessor("summaries")
+pools = _accessor("pools")
 buckets = _accessor("buckets")
 counters = _accessor("counters")
 outlets = _accessor("outlets")
@@ -340,6 +345,7 @@ stack_defined = _accessor("stack_defined")
 cursors = _accessor("cursors")
 cursor_ends = _accessor("cursor_ends")
 cursor_lists = _accessor("cursor_lists")
+accepted = _accessor("accepted")
 matched = _accessor("matched")
 digits = _accessor("digits")
 gathered = _accessor("gathered")

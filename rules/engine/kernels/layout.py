@@ -157,6 +157,16 @@ LINK = np.dtype(
         ("links", _I),  # access
     ]
 )
+POOL = np.dtype(
+    [
+        # Sequences of one model that wait in one state, see ``rules.engine.published``.
+        ("offset", _I),  # of their segment in the heap
+        ("capacity", _I),  # how many it holds; 0 where there is none
+        ("width", _I),  # words of each
+        ("head", _I),  # of the first
+        ("count", _I),
+    ]
+)
 GROUP = np.dtype(
     [
         ("evaluated", _I),  # every instant before it has been evaluated
@@ -415,6 +425,7 @@ GROW_ARRIVALS = 14
 LOAD_AHEAD = 15
 LOAD_SUMMARIES = 16
 TOO_MANY = 17
+GROW_ACCEPTED = 18
 
 # --- kernels that are called by their addresses, see ``late`` -------------------------------------
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from agreement import row
 from cases import Deploy, Push, random_case
-from engines import NAMES, make
+from engines import OF_MEANING, make
 from rule_texts import SCHEMAS
 from timeline import batches
 
@@ -121,7 +121,7 @@ def parted() -> Detector:
 
 
 Maker = Callable[[], Detector]
-MAKERS: dict[str, Maker] = {name: partial(make, name) for name in NAMES} | {"parted": parted}
+MAKERS: dict[str, Maker] = {name: partial(make, name) for name in OF_MEANING} | {"parted": parted}
 
 
 @cache

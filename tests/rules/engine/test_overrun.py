@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import pytest
-from cases import Case, nullable, random_case, run
+from cases import Case, nullable, of_sequences, random_case, run
 from pairs import seeds
 from pretended import Pretended, Restless
 
@@ -23,7 +23,7 @@ PAIRS = """
     from T() and each A() within 10 s from T and each B() within 10 s from T
     where x = A.x, y = B.y
 """
-ENGINES = ("cdp", "aip", "auto")
+ENGINES = ("cdp", "aip", "aip-published", "auto")
 
 
 class Bounded:
@@ -76,6 +76,7 @@ def restless(most: int) -> Detector:
 BOUNDED: Mapping[str, Callable[[int], Detector]] = {
     "cdp": lambda most: make("cdp", composites_max=most),
     "aip": lambda most: make("aip", composites_max=most),
+    "aip-published": lambda most: make("aip-published", composites_max=most),
     "on threads": lambda most: engine_of("auto", 2, composites_max=most),
     "on a device": restless,
 }
@@ -91,6 +92,7 @@ def cases(numbers: range) -> Iterator[Case]:
 def test_a_rule_ends_at_the_same_instant_with_the_same_events_in_every_engine(name: str):
     ended = 0
     for case in cases(seeds(30, 80)):
+        case = of_sequences(case) if name == "aip-published" else case
         for most in (1, 3):
             naive, other = Bounded(make("naive", composites_max=most)), Bounded(BOUNDED[name](most))
             wanted, found = run(case, naive), run(case, other)
