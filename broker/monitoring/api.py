@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -35,7 +36,8 @@ FILE_BYTES_MAX = 16 * 2**20
 STREAMS_MAX = 32
 STREAM_S = 300.0
 """Seconds after which a stream ends; the page asks for another one."""
-TICK_S = 1.0
+TICK_S = 1.05
+"""Seconds between two states that a page is sent: a little more than a look is shown for."""
 BAD, REFUSED, UNREACHABLE, TOO_LARGE = 400, 422, 503, 413
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -222,7 +224,8 @@ class Api:
         after = self._tap.last
         while True:
             status = await self._looks.status()
-            self._tap.look({rule["type"] for rule in status["rules"]}, whole=whole)
+            made = {rule["type"] for rule in status["rules"]}
+            self._tap.look(made & types or made, whole=whole)
             sample = self._tap.sample(after, types)
             after = sample.last
             facts = {"events": sample.events, "count": sample.count, "kept": self._tap.facts}
@@ -255,6 +258,7 @@ class Api:
             return {"error": "its causes are not kept here any more"}
         shown = await self._changes.text(rule)
         more, since = await self._changes.texts(but=[rule])
+        since |= {} if shown["since"] is None else {rule: shown["since"]}
         return await self._bench.run(
             Trial(
                 "explain",
@@ -264,7 +268,7 @@ class Api:
                 batches=tuple(self._tap.batches),
                 rule=rule,
                 event=event["cause"][0],
-                since={**since, rule: shown["since"]},
+                since=since,
             )
         )
 
@@ -272,24 +276,21 @@ class Api:
         deadlines.extend(request.scope["client"], 2 * TRIAL_S)
         if body.do not in ("inspect", "run", "explain") or body.form not in ("jsonl", "csv"):
             return {"error": "expected do as inspect, run or explain, and form as jsonl or csv"}
-        given = {
-            "do": body.do,
-            "text": body.text,
-            "content": body.content,
-            "form": body.form,
-            "type_name": body.type_name or None,
-            "rule": body.rule,
-            "event": body.event,
-        }
-        if body.content:
-            return await self._bench.run(Trial(**given))
-        schemas = await self._schemas()
-        own = checked(body.text, schemas)["rules"]
-        more, since = await self._changes.texts(but=own)
-        batches = tuple(self._tap.batches)
-        return await self._bench.run(
-            Trial(**given, more=more, since=since, schemas=schemas, batches=batches)
+        trial = Trial(
+            body.do,
+            text=body.text,
+            content=body.content,
+            form=body.form,
+            type_name=body.type_name or None,
+            rule=body.rule,
+            event=body.event,
         )
+        if not body.content:
+            schemas = await self._schemas()
+            more, since = await self._changes.texts(but=checked(body.text, schemas)["rules"])
+            batches = tuple(self._tap.batches)
+            trial = replace(trial, more=more, since=since, schemas=schemas, batches=batches)
+        return await self._bench.run(trial)
 
     async def _schemas(self) -> tuple[str, ...]:
         """The types that the broker knows and its rules do not make."""

@@ -11,7 +11,7 @@ import asyncio
 import json
 import pickle
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import PIPE, Process
 from typing import Any
 
 from broker.monitoring.trial import Request
@@ -65,6 +65,5 @@ class Bench:
             "broker.monitoring.trial",
             stdin=PIPE,
             stdout=PIPE,
-            stderr=DEVNULL,
             limit=2**26,
         )

@@ -38,8 +38,8 @@ class Board:
         self._making: asyncio.Task[None] | None = None
 
     async def state(self) -> Mapping[str, Any]:
-        """The state, at most ``FRESH_S`` old. Raises BrokerUnreachable."""
-        if time.monotonic() - self._made_at >= FRESH_S:
+        """The state, of a look at most ``FRESH_S`` old. Raises BrokerUnreachable."""
+        if time.monotonic() - self._made_at >= FRESH_S / 2:  # looks are bounded by themselves
             if self._making is None or self._making.done():
                 self._making = asyncio.create_task(self._make())
             await asyncio.shield(self._making)

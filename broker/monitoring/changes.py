@@ -92,5 +92,5 @@ class Changes:
             shown = [await manager.show(rule["name"]) for rule in rules]
             return (
                 "\n\n".join(rule["text"] for rule in shown),
-                {rule["name"]: rule["since"] for rule in shown},
+                {rule["name"]: rule["since"] for rule in shown if rule["since"] is not None},
             )

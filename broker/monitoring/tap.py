@@ -10,11 +10,16 @@ newest ones, with how many there were. At 10,000 events a second a page is sent 
 Law 3: it subscribes while somebody looks, and for ``IDLE_S`` after that; to composite events, and
 to all others where that was asked for (``whole``). In a network a subscription has rules evaluated
 that nobody else may have asked for.
+
+Law 4: no type waits for another. What one subscriber is given is in order of time over all types,
+so each composite type has one of its own, ``TYPES_MAX`` at most: a rule that waits for events that
+nobody publishes would else hold up all the others on the page.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -36,6 +41,10 @@ IDLE_S = 30.0
 AGAIN_S = 2.0
 """Seconds until a subscriber that has failed is tried again."""
 CONNECT_S = 3.0
+TYPES_MAX = 20
+ALL = "*"
+"""The filter of all events; composite ones among them are left out, having subscribers of their
+own."""
 CAUSES_MAX = 200
 """Events of one history that are told."""
 
@@ -118,6 +127,7 @@ class Tap:
             "dropped": self.dropped,
             "whole": self.is_whole,
             "problem": self.problem,
+            "types_left_out": max(0, len(self._composite) - TYPES_MAX),
             "types": dict(counts.most_common(100)),
         }
 
@@ -164,42 +174,52 @@ class Tap:
     # --- taking ---
 
     async def _follow(self) -> None:
-        while time.monotonic() - self._asked_at < IDLE_S:
-            try:
-                await self._take()
-            except (BrokerError, TimeoutError) as error:
-                self.problem = str(error)
-                await asyncio.sleep(AGAIN_S)
-        self._kept.clear()
-        self._events = 0
+        """Have a subscriber for each filter that is wanted, until nobody looks."""
+        takers: dict[str, asyncio.Task[None]] = {}
+        try:
+            while time.monotonic() - self._asked_at < IDLE_S:
+                wanted = self._wanted
+                for text in [one for one in takers if one not in wanted]:
+                    takers.pop(text).cancel()
+                for text in wanted:
+                    if text not in takers or takers[text].done():
+                        takers[text] = asyncio.create_task(self._take(text))
+                await asyncio.sleep(0.2)
+        finally:
+            for one in takers.values():
+                one.cancel()
+            await asyncio.gather(*takers.values(), return_exceptions=True)
+            self._kept.clear()
+            self._events = 0
 
-    async def _take(self) -> None:
-        """Subscribe, and take events until others are wanted, or none."""
-        whole, composite = self.is_whole, self._composite
-        texts = ["*"] if whole else [f"{quoted(name)}()" for name in sorted(composite)]
-        if not texts:
-            self.problem = ""
+    @property
+    def _wanted(self) -> list[str]:
+        names = sorted(self._composite)[:TYPES_MAX]
+        return [*(f"{quoted(name)}()" for name in names), *([ALL] if self.is_whole else [])]
+
+    async def _take(self, text: str) -> None:
+        """Take events until it is cancelled, or fails."""
+        try:
+            subscriber = AsyncSubscriber(
+                self._address,
+                text,
+                name=f"page/{os.getpid()}/{text}",
+                when_full="drop-oldest",
+                connect_timeout_s=CONNECT_S,
+            )
+            async with subscriber:
+                self.problem = ""
+                dropped = 0
+                while True:
+                    delivery = await subscriber.receive_delivery()
+                    self.dropped += subscriber.dropped - dropped
+                    dropped = subscriber.dropped
+                    self._keep(
+                        one for one in delivery.batches if one.is_composite is not (text == ALL)
+                    )
+        except (BrokerError, TimeoutError) as error:
+            self.problem = str(error)
             await asyncio.sleep(AGAIN_S)
-            return
-        subscriber = AsyncSubscriber(
-            self._address,
-            *texts,
-            name="page",
-            when_full="drop-oldest",
-            connect_timeout_s=CONNECT_S,
-        )
-        async with subscriber:
-            self.problem = ""
-            dropped = self.dropped
-            while self._wants(whole, composite):
-                with suppress(TimeoutError):
-                    delivery = await subscriber.receive_delivery(1.0)
-                    self._keep(delivery.batches)
-                    self.dropped = dropped + subscriber.dropped
-
-    def _wants(self, whole: bool, composite: frozenset[str]) -> bool:
-        is_same = self.is_whole is whole and (whole or self._composite == composite)
-        return is_same and time.monotonic() - self._asked_at < IDLE_S
 
     def _keep(self, batches: Iterable[EventBatch]) -> None:
         now = time.monotonic()

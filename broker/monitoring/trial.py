@@ -5,7 +5,7 @@ writes its answer as JSON. Whoever starts it is the page's own process, and ends
 too long.
 
 Law: what it finds is what ``rexmq detect`` and ``rexmq explain`` find over the same events. Memory
-is bounded by the system (``MEMORY_MAX``), so rules that keep too much end this process and no other.
+is bounded by the system (``MEMORY_MAX``): rules that keep too much end this process and no other.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _run(request: Request) -> dict[str, Any]:
     firings = [(rule.name, one) for rule in rules for one in trial.recording.firings(rule)]
     firings.sort(key=lambda pair: pair[1].event.time)
     shown = firings[:FIRINGS_MAX]
-    causes = {f"{source}#{text}" for _, one in shown for source, text in one.causes}
+    causes = {"#".join(cause) for _, one in shown for cause in one.causes}
     events = [row(event) for batch in trial.batches for event in batch.events()]
     return {
         "events": _chosen(events, causes),

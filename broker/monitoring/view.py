@@ -103,7 +103,7 @@ def _rules(status: Facts, found: Mapping[str, Mapping[str, list[Row]]], own: str
     }
     rows = []
     for rule in told[own].values():
-        place = rule["place"] or (own if rule["state"] != "idle" else None)
+        place = rule["place"] or (own if rule["state"] in ("running", "stalled") else None)
         best = told.get(place or own, {}).get(rule["name"], rule)
         rate = rates.get((place or own, rule["type"]))
         rows.append({**best, "place": place, "events/s": rate, "told_by": place in told})
