@@ -77,15 +77,17 @@ class Trial:
 def answer(request: Request) -> dict[str, Any]:
     """The answer to a request; ``error`` says in words what is wrong with it."""
     try:
-        return _ANSWERS[request.do](request)
-    except (RuleErrors, EventError) as error:
-        return {"error": str(error).replace(f"{tempfile.gettempdir()}/", "")}
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                return _ANSWERS[request.do](request, Path(folder))
+            except (RuleErrors, EventError) as error:
+                return {"error": str(error).replace(f"{folder}/", "")}
     except MemoryError:
-        return {"error": f"more than {MEMORY_MAX >> 30} GiB of memory would be needed"}
+        return {"error": f"it would need more than {MEMORY_MAX >> 30} GiB of memory"}
 
 
-def _inspected(request: Request) -> dict[str, Any]:
-    batches, schemas = _events(request, {})
+def _inspected(request: Request, folder: Path) -> dict[str, Any]:
+    batches, schemas = _events(request, folder, {})
     times = [int(time) for batch in batches for time in (batch.time.min(), batch.time.max())]
     return {
         "events": sum(map(len, batches)),
@@ -95,8 +97,8 @@ def _inspected(request: Request) -> dict[str, Any]:
     }
 
 
-def _run(request: Request) -> dict[str, Any]:
-    trial = _tried(request)
+def _run(request: Request, folder: Path) -> dict[str, Any]:
+    trial = _tried(request, folder)
     rules = [trial.recording.rule(name) for name in trial.names]
     firings = [(rule.name, one) for rule in rules for one in trial.recording.firings(rule)]
     firings.sort(key=lambda pair: pair[1].event.time)
@@ -119,8 +121,8 @@ def _run(request: Request) -> dict[str, Any]:
     }
 
 
-def _explained(request: Request) -> dict[str, Any]:
-    found = explained(_tried(request).recording, request.rule, request.event)
+def _explained(request: Request, folder: Path) -> dict[str, Any]:
+    found = explained(_tried(request, folder).recording, request.rule, request.event)
     return {"text": told(found), "explanation": document(found)}
 
 
@@ -136,11 +138,11 @@ def _chosen(events: list[dict[str, Any]], causes: set[str]) -> list[dict[str, An
     return sorted(chosen, key=lambda one: one["time"])
 
 
-def _tried(request: Request) -> Trial:
+def _tried(request: Request, folder: Path) -> Trial:
     """What the rules make of the events."""
     text = f"{request.text}\n{request.more}"  # places in the text are those of the page
     declared = declared_in(read(text, file="rules").file)
-    batches, schemas = _events(request, declared)
+    batches, schemas = _events(request, folder, declared)
     known = {name: one for name, one in schemas.items() if name not in declared}
     checked = load(text, file="rules", known=known)
     own = len(checked.rules) - _rules_in(request.more)
@@ -155,18 +157,17 @@ def _rules_in(text: str) -> int:
 
 
 def _events(
-    request: Request, declared: Mapping[str, EventType]
+    request: Request, folder: Path, declared: Mapping[str, EventType]
 ) -> tuple[list[EventBatch], dict[str, EventType]]:
     """The events, and the types that are known with them."""
     known = {one.name: one for one in map(type_of, request.schemas)}
     if not request.content:
         kept = [batch for batch in request.batches if not batch.is_composite]
         return kept, {**known, **{batch.type.name: batch.type for batch in kept}}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"events.{request.form}"
-        file.write_text(request.content, "utf-8")
-        recorded = RecordedEvents([file], declared=declared, type_name=request.type_name)
-        batches = [batch for step in recorded.steps() for batch in step.batches]
+    file = folder / f"events.{request.form}"
+    file.write_text(request.content, "utf-8")
+    recorded = RecordedEvents([file], declared=declared, type_name=request.type_name)
+    batches = [batch for step in recorded.steps() for batch in step.batches]
     return batches, {**known, **recorded.intake.schemas}
 
 
