@@ -1,7 +1,7 @@
 """Trials of the playground, each in a process of its own that is ended when it takes too long.
 
-Law: one trial at a time, for ``TRIAL_S`` at most; who asks meanwhile is told that it is busy. A
-process that has its imports waits for the next one, so that ``run`` over a small file takes a part
+Law: one trial at a time, for ``TRIAL_S`` at most; who asks meanwhile waits for ``WAIT_S``, and is
+then told that it is busy. A process that has its imports waits for the next one, so that ``run`` over a small file takes a part
 of a second, not two.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from broker.monitoring.trial import Request
 
-TRIAL_S = 30.0
+TRIAL_S, WAIT_S = 30.0, 10.0
 
 
 class Busy(Exception):
@@ -32,9 +32,12 @@ class Bench:
 
     async def run(self, request: Request) -> dict[str, Any]:
         """The answer to a request. Raises Busy."""
-        if self._running.locked():
-            raise Busy
-        async with self._running:
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await self._running.acquire()
+        except TimeoutError:
+            raise Busy from None
+        try:
             process = self._spare or await self._start()
             self._spare = None
             try:
@@ -47,6 +50,8 @@ class Bench:
                     process.kill()
                     await process.wait()
             self._spare = await self._start()
+        finally:
+            self._running.release()
         if process.returncode:
             return {"error": f"it was ended: exit status {process.returncode}"}
         answer: dict[str, Any] = json.loads(found)

@@ -3,17 +3,14 @@
 import http.client
 import json
 import re
-import subprocess
-import sys
-import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from paged import RULES, TEMP, TOKEN, asked, hot, paged
 from pages import get
 
-from broker import Publisher, RuleManager, Subscriber
+from broker import RuleManager, Subscriber
 from broker.errors import ConfigurationError
 from broker.monitoring import entry, tap
 from broker.monitoring.changes import checked
@@ -21,34 +18,7 @@ from broker.monitoring.drawing import places
 from broker.monitoring.entry import Entry, NoEntry, is_number, load_token
 from broker.monitoring.trial import Request, answer
 from broker.monitoring.view import ROWS_MAX, Look, view
-from matcher.model import EventType
 from rules.syntax.words import RESERVED
-
-TEMP = EventType.of("Temp", area="string", value="float")
-RULES = """
-event Temp(area: string, value: float)
-event Rain(area: string)
-rule hot: define Hot(area: string) from Temp(value > 45) as t where area = t.area
-rule wet: define Wet(area: string) from Rain() as r where area = r.area
-"""
-TOKEN = "a-token-that-is-long"
-
-
-@contextmanager
-def paged(*flags):
-    """A broker with a page: its endpoint, and the address of the page."""
-    command = [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--name", "b1"]
-    listen = ["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0"]
-    words = [*command, *listen, *flags]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=quiet, text=True) as process:
-        try:
-            endpoint = process.stdout.readline().split()[-1]
-            url = process.stdout.readline().split()[-1].removesuffix("/metrics")
-            get(f"{url}/healthz")
-            yield endpoint, url
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +28,6 @@ def page():
             manager.add(RULES)
         time.sleep(1.1)  # a look is shown for a second
         yield endpoint, url
-
-
-def asked(url, path, content=None, **headers):
-    """The status, the headers and the JSON that a request of the page is answered."""
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
-    body = None if content is None else json.dumps(content)
-    kind = {} if content is None else {"Content-Type": "application/json"}
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request("GET" if content is None else "POST", f"/api/{path}", body, kind | named)
-    found = connection.getresponse()
-    return found.status, found.headers, json.loads(found.read() or "null")
 
 
 def streamed(url, query, wanted):
@@ -370,25 +329,6 @@ def test_a_trial_over_a_table(page):
 
 
 # --- events as they come ---
-
-
-@contextmanager
-def hot(endpoint):
-    """A source of a hot reading every now and then."""
-    stop = threading.Event()
-
-    def publish():
-        with Publisher(endpoint, name="p1", types=[TEMP], increasing=True) as source:
-            while not stop.wait(0.1):
-                source.publish("Temp", area="hall", value=50.0)
-
-    thread = threading.Thread(target=publish)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def test_events_come_with_their_causes_and_why(page):
