@@ -1,8 +1,8 @@
 """Trials of the playground, each in a process of its own that is ended when it takes too long.
 
 Law: one trial at a time, for ``TRIAL_S`` at most; who asks meanwhile waits for ``WAIT_S``, and is
-then told that it is busy. A process that has its imports waits for the next one, so that ``run`` over a small file takes a part
-of a second, not two.
+then told that it is busy. A process that has its imports waits for the next one, so that ``run``
+over a small file takes a part of a second, not two.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ TEXTS_MAX = 200
 
 
 def checked(text: str, schemas: Iterable[str]) -> dict[str, Any]:
-    """What is wrong with a text, by places in UTF-16, as scripts count them; and its rules."""
+    """Problems of a text, by places in UTF-16, as scripts count them; and its rules."""
     try:
         known = {one.name: one for one in map(type_of, schemas)}
         rules = load(text, known=_undeclared(text, known))

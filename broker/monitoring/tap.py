@@ -116,7 +116,7 @@ class Tap:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is kept, in figures."""
+        """Figures of what is kept."""
         oldest = time.monotonic() - self._kept[0].at if self._kept else 0.0
         counts: Counter[str] = Counter()
         for one in self._kept:

@@ -139,7 +139,7 @@ def _chosen(events: list[dict[str, Any]], causes: set[str]) -> list[dict[str, An
 
 
 def _tried(request: Request, folder: Path) -> Trial:
-    """What the rules make of the events."""
+    """Trial of the rules over the events."""
     text = f"{request.text}\n{request.more}"  # places in the text are those of the page
     declared = declared_in(read(text, file="rules").file)
     batches, schemas = _events(request, folder, declared)
