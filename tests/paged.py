@@ -23,9 +23,9 @@ TOKEN = "a-token-that-is-long"
 
 
 @contextmanager
-def paged(*flags):
+def paged(*flags, name="b1"):
     """A broker with a page: its endpoint, and the address of the page."""
-    command = [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--name", "b1"]
+    command = [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--name", name]
     listen = ["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0"]
     words = [*command, *listen, *flags]
     quiet = subprocess.DEVNULL

@@ -373,8 +373,18 @@ def test_what_is_kept_is_bounded(monkeypatch):
     assert one.last == 500
 
 
-def test_slow_sinks_are_seen(page):
+def test_sinks_are_seen(page):
     endpoint, url = page
+
+    def has_it(kind, found):
+        return kind == "state" and "s1" in [sink["name"] for sink in found["lists"]["sinks"]]
+
     with Subscriber(endpoint, "Temp()", name="s1"):
-        found = streamed(url, "", lambda kind, one: kind == "state" and one["counts"]["sinks"])
-    assert "s1" in [sink["name"] for sink in found["lists"]["sinks"]]
+        streamed(url, "", has_it)
+
+
+def test_another_broker_is_asked_by_its_page(page):
+    with paged("--http-others", page[1], "--http-others", "http://127.0.0.1:9", name="b2") as there:
+        found = streamed(there[1], "", lambda kind, one: kind == "state" and one["rated"])
+    assert {row["broker"] for row in found["lists"]["types"]} == {"b1"}
+    assert found["failures"] == ["http://127.0.0.1:9: [Errno 111] Connection refused"]

@@ -5,7 +5,7 @@ import { data, number, seconds, time } from "./format.js";
 import { ask } from "./requests.js";
 import { timeline } from "./timeline.js";
 
-const SHOWN = 100;
+const SHOWN = 50;
 
 export class Events {
   constructor(page) {
