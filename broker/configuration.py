@@ -41,6 +41,8 @@ _OWN = {
     "log_format": "text",
     "log_level": "info",
     "http": None,
+    "http_token": None,
+    "http_others": (),
     "secret_key": None,
     "access": None,
     "insecure": False,
@@ -103,6 +105,18 @@ class Configuration:
         """The host and port of its pages; None where it has none."""
         address: tuple[str, int] | None = self.values["http"]
         return address
+
+    @property
+    def http_token(self) -> Path | None:
+        """The file of the token that its pages ask for; None where they ask for none."""
+        file = self.values["http_token"]
+        return None if file is None else Path(file)
+
+    @property
+    def http_others(self) -> tuple[str, ...]:
+        """The addresses of other brokers' pages."""
+        addresses: tuple[str, ...] = self.values["http_others"]
+        return addresses
 
     @property
     def is_insecure(self) -> bool:

@@ -161,6 +161,13 @@ def _links(value: Any) -> tuple[str, ...]:
     return found
 
 
+def _pages(value: Any) -> tuple[str, ...]:
+    found = _endpoints(value) if value else ()
+    if not all(PAGE.fullmatch(address) for address in found):
+        raise ValueError
+    return tuple(address.rstrip("/") for address in found)
+
+
 def _count(value: Any) -> int:
     number = int(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -215,6 +222,10 @@ LINK = re.compile(r"tcp://.+:\d+|ipc://.+")
 """An endpoint that can be linked to."""
 
 
+PAGE = re.compile(r"https?://[^\s/]+/?")
+"""The address of another broker's pages."""
+
+
 def is_strategy(name: Any) -> bool:
     """Whether a strategy is called that: one of STRATEGIES, or one that a package brings."""
     if name in STRATEGIES:
@@ -240,6 +251,7 @@ def strategies_expected(*more: str) -> str:
 NAME = Kind("TEXT", f"a text of at most {NAME_MAX} characters", _name)
 ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
 LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
+PAGES = Kind("URL", "addresses such as http://127.0.0.1:9465, or none", _pages)
 COUNT = Kind("COUNT", "a whole number of at least 1", _count)
 TYPES = Kind("COUNT", f"a whole number from 1 to {TYPES_MAX}", _types)
 SECONDS = Kind("SECONDS", "a number of seconds", _seconds)
@@ -281,7 +293,9 @@ KEYS = (
     Key("device", "broker", _one_of(DEVICES), "where it computes; auto: where that costs less"),
     Key("log_format", "broker", _one_of(LOG_FORMATS), "how lines of the log are written"),
     Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
-    Key("http", "broker", ADDRESS, "where it shows metrics, health and status over HTTP"),
+    Key("http", "broker", ADDRESS, "where it shows a page, metrics, health and status over HTTP"),
+    Key("http_token", "broker", FILE, "the file of the token that is asked for there"),
+    Key("http_others", "broker", PAGES, "where other brokers show theirs, for the page"),
     Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),
     Key(
         "strategy",

@@ -23,6 +23,7 @@ from broker.host import Host
 from broker.keeping import Keeping, StoreChoices
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
+from broker.monitoring.entry import load_token
 from broker.monitoring.monitor import Monitor
 from broker.parallel import engine_of
 from broker.resting import give_back
@@ -51,6 +52,8 @@ OWN_FIXED = (
     "matcher",
     "device",
     "http",
+    "http_token",
+    "http_others",
     "log_format",
     "secret_key",
     "insecure",
@@ -91,14 +94,13 @@ class Service:
         transport = self._transport = make_transport(self._configuration, self._gate)
         self._monitor: Monitor | None = None
         try:
-            if self._configuration.http is not None:
-                self._monitor = Monitor(self._configuration.http, form)
+            self._monitor = make_monitor(self._configuration)
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
             for endpoint in self.endpoints if self._gate is None else ():
                 if is_open_to_others(endpoint):
                     self._open_to_others(endpoint)
-            if self.url is not None and is_open_to_others(self.url):
-                log("warning", OPEN, {"endpoint": self.url, "see": "docs/security.md"})
+            if self._monitor is not None and not self._monitor.asks:
+                self._open_pages(self._monitor.url)
             self._clients_max = self._room_for_clients()
             log("info", "loading kernels, which the first start compiles")
             if not sys.stderr.isatty():
@@ -182,6 +184,18 @@ class Service:
             raise _exposed(endpoint)
         log("warning", OPEN, {"endpoint": endpoint, "see": "docs/security.md"})
 
+    def _open_pages(self, url: str) -> None:
+        """Refuse to start where more than this machine could see and change all, by pages that ask
+        for no token.
+        """
+        if self._gate is not None:
+            raise _unguarded(url, "the broker has keys")
+        if not is_open_to_others(url):
+            return
+        if not self._configuration.is_insecure:
+            raise _unguarded(url, "other machines can reach this")
+        log("warning", OPEN, {"endpoint": url, "see": "docs/security.md"})
+
     def _room_for_clients(self) -> int:
         """How many clients the system lets it have."""
         links = len(self._configuration.links)
@@ -222,6 +236,10 @@ def check(configuration: Configuration) -> None:
     Addresses that are names are for the broker to find out about.
     """
     gate = make_gate(configuration)
+    if configuration.http_token is not None:
+        load_token(configuration.http_token)
+    elif gate is not None and configuration.http is not None:
+        raise _unguarded("http", "the broker has keys")
     if gate is not None or configuration.is_insecure:
         return
     for endpoint in configuration.listen:
@@ -249,6 +267,23 @@ def make_gate(configuration: Configuration) -> Gate | None:
         return None
     key, access = configuration.security_files
     return Gate(load_pair(key), load_access(access), configuration.links)
+
+
+def _unguarded(url: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{url}: {why}, and there is no token. Either\n"
+        f"  --http-token b1.token  (openssl rand -hex 32 > b1.token; docs/monitoring.md)\n"
+        f"  no --http, or, without keys, --insecure true  (whoever comes may do all)"
+    )
+
+
+def make_monitor(configuration: Configuration) -> Monitor | None:
+    """The pages of a broker, which are not yet served; None for one that has none."""
+    if configuration.http is None:
+        return None
+    file = configuration.http_token
+    token = None if file is None else load_token(file)
+    return Monitor(configuration.http, configuration.log_format, token, configuration.http_others)
 
 
 def make_transport(configuration: Configuration, gate: Gate | None = None) -> Transport:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq top --sort dropped/s"
 
-Row: TypeAlias = dict[str, Any]
-
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "sinks": ("name", "full_%", "queued", "events/s", "dropped/s", "when_full"),
     "rules": ("name", "behind_s", "state", "type", "place"),
     "types": ("name", "events/s", "behind_s", "sources", "rules"),
     "sources": ("name", "events/s", "late/s", "withheld", "standing"),
-    "links": ("name", "waiting"),
+    "links": ("name", "waiting", "sent/s", "received/s"),
 }
 """The tables, the most pressing first, and their columns; the second sorts each unless told."""
 ROWS_MAX = 10
@@ -103,6 +101,7 @@ def frame(
     the second, in microseconds.
     """
     from broker.cli.table import table
+    from broker.monitoring.figures import ordered, tables
 
     lines = [*_head(before, after, seconds)]
     for name, rows in tables(before, after, seconds, clock).items():
@@ -132,78 +131,3 @@ def _head(before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -
         for name, value in after["totals"].items()
     )
     yield f"per second  {'  '.join(rates)}"
-
-
-def tables(
-    before: Mapping[str, Any], after: Mapping[str, Any], seconds: float, clock: int
-) -> dict[str, list[Row]]:
-    """The rows of each table, in no order."""
-    return {
-        "sinks": [
-            {
-                **sink,
-                "full_%": round(100 * sink["queued"] / sink["limit"]),
-                "events/s": _rate(sink, was, "delivered", seconds),
-                "dropped/s": _rate(sink, was, "dropped", seconds),
-            }
-            for sink, was in _paired(before["sinks"], after["sinks"])
-        ],
-        "rules": [{**rule, "behind_s": _behind(rule, clock)} for rule in after["rules"]],
-        "types": [
-            {
-                **one,
-                "events/s": _rate(one, was, "events", seconds),
-                "behind_s": _behind(one, clock),
-                "sources": len(one["sources"]),
-            }
-            for one, was in _paired(before["types"], after["types"])
-        ],
-        "sources": [
-            {
-                **source,
-                "events/s": _rate(source, was, "events", seconds),
-                "late/s": _rate(source, was, "late", seconds),
-            }
-            for source, was in _paired(before["sources"], after["sources"])
-        ],
-        "links": [
-            {"name": link["neighbour"], "waiting": link["buffered"]}
-            for link in after["network"]["links"]
-        ],
-    }
-
-
-def ordered(rows: Sequence[Row], column: str) -> list[Row]:
-    """Rows by one column: the greatest numbers first, texts by the alphabet, None last."""
-
-    def rank(row: Row) -> tuple[int, float, str]:
-        value = row.get(column)
-        if value is None:
-            return 2, 0.0, ""
-        return (0, -value, "") if isinstance(value, int | float) else (1, 0.0, str(value))
-
-    return sorted(rows, key=rank)
-
-
-def _paired(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Rows of the second look, each with itself in the first one: the next of its name there."""
-    left: dict[str, list[Mapping[str, Any]]] = {}
-    for one in before:
-        left.setdefault(one["name"], []).append(one)
-    for one in after:
-        found = left.get(one["name"])
-        yield one, found.pop(0) if found else one
-
-
-def _rate(now: Mapping[str, Any], was: Mapping[str, Any], of: str, seconds: float) -> float:
-    change: int = now[of] - was[of]
-    return round(max(0, change) / seconds, 1)
-
-
-def _behind(one: Mapping[str, Any], clock: int) -> float | None:
-    """Seconds from the mark of a rule or a type to the clock; None without a mark."""
-    from matcher.model import MICROSECONDS
-
-    return None if one["mark"] is None else round((clock - one["mark"]) / MICROSECONDS, 1)

@@ -1,10 +1,11 @@
-"""A broker seen by programs: its metrics, its health and its status, over HTTP.
+"""A broker seen by programs and by people, over HTTP.
 
 ``rexmq broker --http 127.0.0.1:9464`` answers at
 
 - ``/metrics``: figures in the text form of Prometheus (``metrics``);
 - ``/healthz`` and ``/readyz``: 200, or 503 with the reason (``health``);
-- ``/status.json``: everything that ``rexmq status --json`` shows.
+- ``/status.json``: everything that ``rexmq status --json`` shows;
+- ``/``: the page for people, a folder of plain files (``page``), and what it asks (``api``).
 
 Law 1: who looks costs the broker next to nothing. The pages are served by a process of their own
 (``server``), which is one more client of the broker: it asks for the status at most once a second,
@@ -14,6 +15,11 @@ second are one message to the broker.
 Law 2: a broker that is stuck is seen to be. The pages do not depend on its thread: where it gives
 no answer within some seconds, ``/healthz`` says so.
 
-Modules: ``monitor`` holds the address and keeps the process running, in the broker; ``server`` is
-that process, of ``pages`` over ``looks``.
+Law 3: nobody sees or changes more than the broker itself would let (``entry``).
+
+Modules: ``monitor`` holds the address and keeps the process running, in the broker, and gives it
+its ``settings``; ``server`` is that process, of ``pages`` over ``looks``. For the page, a ``board``
+makes the state of the network (``view``, ``drawing``, ``figures``), a ``tap`` keeps events
+(``rows``), ``changes`` checks and deploys rules, and a ``bench`` has them tried (``trial``).
+``deadlines`` end connections, ``assets`` are the page's files.
 """

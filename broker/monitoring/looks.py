@@ -41,8 +41,9 @@ class Looks:
         return self._status
 
     async def _look(self) -> None:
+        now = self._clock()
         self._status = await self._ask()
-        self._asked_at = self._clock()
+        self._asked_at = now
 
     async def _ask(self) -> Mapping[str, Any]:
         try:

@@ -15,8 +15,11 @@ import threading
 from contextlib import suppress
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from broker.errors import AddressTaken, ConfigurationError
 from broker.log import log
+from broker.monitoring.settings import Settings
 from broker.security.gate import Gate
 
 RESTART_S = 1.0
@@ -31,23 +34,27 @@ Address: TypeAlias = tuple[str, int]
 
 class Monitor:
     """Serves the pages of a broker at ``address``, from ``begin`` until ``end``. ``log_format``: of
-    the lines that the process writes, a key of ``broker.log.FORMS``.
+    the lines that the process writes, a key of ``broker.log.FORMS``. ``token``: what is asked of
+    who looks; ``others``: addresses of the pages of other brokers.
 
     Raises ConfigurationError where the packages for it are missing, or for an address that is not
     this machine's, and AddressTaken.
     """
 
-    def __init__(self, address: Address, log_format: str = "text") -> None:
+    def __init__(
+        self,
+        address: Address,
+        log_format: str = "text",
+        token: str | None = None,
+        others: tuple[str, ...] = (),
+    ) -> None:
         missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
         if missing:
             raise ConfigurationError(
                 f"http: {', '.join(missing)} not installed; pip install 'rexmq[http]'"
             )
         self._socket = _bound(address)
-        self._endpoint = ""
-        self._log_format = log_format
-        self._keys: list[str] = []
-        """The keys of the process that serves, public and secret, and the broker's public one."""
+        self._settings = Settings("", log_format, (), token, others)
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="monitoring", daemon=True)
@@ -58,12 +65,18 @@ class Monitor:
         host, port = self._socket.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
+    @property
+    def asks(self) -> bool:
+        """Whether a token is asked for there."""
+        return self._settings.token is not None
+
     def begin(self, endpoint: str, gate: Gate | None = None) -> None:
         """Serve the pages of the broker that listens on ``endpoint``, and lets in by ``gate``."""
-        self._endpoint = reachable(endpoint)
+        keys: tuple[str, ...] = ()
         if gate is not None:
             pair = gate.admit("monitoring")
-            self._keys = [pair.public, pair.secret, gate.own.public]
+            keys = (pair.public, pair.secret, gate.own.public)
+        self._settings = replace(self._settings, endpoint=reachable(endpoint), keys=keys)
         self._keeper.start()
 
     def end(self) -> None:
@@ -101,9 +114,8 @@ class Monitor:
 
     def _start(self) -> subprocess.Popen[bytes]:
         descriptor = self._socket.fileno()
-        words = (str(descriptor), self._endpoint, self._log_format)
         process = subprocess.Popen(
-            [sys.executable, "-m", "broker.monitoring.server", *words],
+            [sys.executable, "-m", "broker.monitoring.server", str(descriptor)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=(descriptor,),
@@ -111,7 +123,7 @@ class Monitor:
         )
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended already
-            process.stdin.write(" ".join(self._keys).encode() + b"\n")  # nobody else can read it
+            process.stdin.write(self._settings.line)  # nobody else can read it
             process.stdin.flush()
         return process
 

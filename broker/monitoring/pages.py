@@ -1,6 +1,8 @@
-"""The pages of a broker, as an ASGI application: plain GETs, each answered by one look.
+"""The pages of a broker, as an ASGI application: for programs, and the page for people.
 
-A look that fails is 503, and says why: ``no broker answers at tcp://127.0.0.1:7461 within 3 s``.
+Those for programs are plain GETs, each answered by one look. A look that fails is 503, and says
+why: ``no broker answers at tcp://127.0.0.1:7461 within 3 s``. Health is told to everybody, all else
+to those who are let in.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from broker.errors import BrokerUnreachable
+from broker.monitoring.api import Api
+from broker.monitoring.assets import asset_routes
+from broker.monitoring.entry import NoEntry
 from broker.monitoring.health import reasons_unready
 from broker.monitoring.looks import Looks
 from broker.monitoring.metrics import registry_of
@@ -24,26 +29,32 @@ UNAVAILABLE = 503
 Page: TypeAlias = Callable[[Request, Mapping[str, Any]], Response]
 
 
-def pages(looks: Looks, pid: int) -> Starlette:
-    """The application that shows the broker of these looks, which is the process ``pid``."""
+def pages(looks: Looks, pid: int, api: Api) -> Starlette:
+    """The application that shows the broker of these looks, which is the process ``pid``; ``api``
+    answers what the page asks.
+    """
 
     def metrics(request: Request, status: Mapping[str, Any]) -> Response:
         encode, kind = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry_of(status, pid)), media_type=kind)
 
-    shown: dict[str, Page] = {
-        "/metrics": metrics,
-        "/healthz": _health,
-        "/readyz": _readiness,
-        "/status.json": _status,
-    }
-    return Starlette(routes=[Route(path, _answer(looks, page)) for path, page in shown.items()])
+    shown = {"/healthz": _health, "/readyz": _readiness}
+    guarded = {"/metrics": metrics, "/status.json": _status}
+    routes = [Route(path, _answer(looks, page)) for path, page in shown.items()]
+    routes += [Route(path, _answer(looks, page, api)) for path, page in guarded.items()]
+    return Starlette(routes=[*routes, *api.routes, *asset_routes()])
 
 
-def _answer(looks: Looks, page: Page) -> Callable[[Request], Awaitable[Response]]:
+def _answer(
+    looks: Looks, page: Page, guard: Api | None = None
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
+            if guard is not None:
+                guard.admit(request)
             status = await looks.status()
+        except NoEntry as refusal:
+            return PlainTextResponse(f"{refusal}\n", refusal.status)
         except BrokerUnreachable as error:
             return PlainTextResponse(f"{error}\n", UNAVAILABLE)
         return page(request, status)

@@ -1,9 +1,8 @@
 """The process that serves a broker's pages.
 
-``python -m broker.monitoring.server FD ENDPOINT FORM``: FORM is that of its log, a key of
-``broker.log.FORMS``. The first line of its standard input has the keys that it is let in by, if
-there are any. It takes over the socket that the broker has bound, and ends with the broker, whose
-end of its standard input it holds: a broker that is killed leaves nobody behind.
+``python -m broker.monitoring.server FD``: the first line of its standard input has its settings. It
+takes over the socket that the broker has bound, and ends with the broker, whose end of its standard
+input it holds: a broker that is killed leaves nobody behind.
 """
 
 from __future__ import annotations
@@ -17,42 +16,51 @@ import sys
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from broker.client.address import Address
 from broker.log import FORMS, Bounded, Fields
+from broker.monitoring import deadlines
+from broker.monitoring.api import Api
+from broker.monitoring.assets import HEADERS
+from broker.monitoring.board import Board
+from broker.monitoring.changes import Changes
+from broker.monitoring.entry import Entry
 from broker.monitoring.looks import Looks
 from broker.monitoring.pages import pages
-from broker.security.keys import Curve, KeyPair
+from broker.monitoring.settings import Settings
+from broker.monitoring.tap import Tap
 
 CONNECTIONS_MAX = 100
 """Requests beyond so many connections are answered 503."""
-CONNECTION_S = 10
-"""Seconds after which a connection is cut, whatever its request or answer has come to."""
 UVICORN = logging.getLogger("uvicorn")
 
 
 class OneRequest(H11Protocol):
-    """A connection for one request, which ends in time: a hundred that say nothing, or do not read
-    what is answered, would else keep everybody out for good.
-    """
+    """A connection for one request, which ends in time (``deadlines``)."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and be cut after ``CONNECTION_S``."""
+        """Begin."""
         super().connection_made(transport)
-        self.loop.call_later(CONNECTION_S, transport.abort)
+        deadlines.begin(self.client, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        deadlines.end(self.client)
+        super().connection_lost(exc)
 
 
-async def serve(bound: socket.socket, address: Address) -> None:
-    """Serve the pages of the broker at ``address`` until standard input ends, or a signal."""
-    looks = Looks(address)
+async def serve(bound: socket.socket, settings: Settings) -> None:
+    """Serve the pages of a broker until standard input ends, or a signal."""
+    looks, address = Looks(settings.address), settings.address
+    board = Board(looks, settings.others, settings.token)
+    api = Api(Entry(settings.token), looks, board, Tap(address), Changes(address))
     config = uvicorn.Config(
-        pages(looks, os.getppid()),
+        pages(looks, os.getppid(), api),
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
         limit_concurrency=CONNECTIONS_MAX,
         http=OneRequest,
-        headers=[("Connection", "close")],
+        headers=HEADERS,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
@@ -66,15 +74,16 @@ async def serve(bound: socket.socket, address: Address) -> None:
     try:
         await server.serve(sockets=[bound])
     finally:
+        await api.close()
         await looks.close()
 
 
-def _first_line() -> str:
+def _first_line() -> bytes:
     """The first line of standard input, and nothing beyond it."""
     read = b""
     while not read.endswith(b"\n") and (one := os.read(sys.stdin.fileno(), 1)):
         read += one
-    return read.decode()
+    return read
 
 
 def _log_as_brokers_do(form: str) -> None:
@@ -88,13 +97,9 @@ def _log_as_brokers_do(form: str) -> None:
 
 def main() -> None:
     """Serve what the command line says."""
-    descriptor, endpoint, log_format = sys.argv[1:]
-    _log_as_brokers_do(log_format)
-    curve = None
-    if keys := _first_line().split():
-        public, secret, server = keys
-        curve = Curve(KeyPair(public, secret), server)
-    asyncio.run(serve(socket.socket(fileno=int(descriptor)), Address(endpoint, curve)))
+    settings = Settings.read(_first_line())
+    _log_as_brokers_do(settings.log_format)
+    asyncio.run(serve(socket.socket(fileno=int(sys.argv[1])), settings))
 
 
 if __name__ == "__main__":

@@ -103,6 +103,8 @@ class Channel:
         self._pile_min = max(config.buffer_max // 2, 1)
         self._events = 0
         """Events in the messages that wait or are under way."""
+        self.events_sent = self.events_received = 0
+        """Events in all messages that were given for the neighbour, and that came from it."""
         self.piles_up = False
         """Whether messages pile up (Law 4)."""
         self._begin()
@@ -152,6 +154,17 @@ class Channel:
         return len(self._under_way)
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """The link as a broker's status shows it."""
+        return {
+            "neighbour": self.neighbour,
+            "link": None if self.peer is None else link_text(self.peer),
+            "buffered": self.buffered,
+            "sent": self.events_sent,
+            "received": self.events_received,
+        }
+
+    @property
     def room(self) -> int:
         """How many messages may be given now (Law 4)."""
         return self._config.buffer_max - self.buffered
@@ -170,7 +183,9 @@ class Channel:
         if buffered >= self._config.buffer_max:
             self._start_anew()
             return
-        self._events += _events_of(message)
+        events = _events_of(message)
+        self._events += events
+        self.events_sent += events
         if buffered >= self._pile_min or self._events >= PILED_EVENTS:
             self._pile(piles_up=True)
         self._waiting.append(message)
@@ -399,6 +414,7 @@ class Channel:
 
     def _take(self, message: Routed) -> None:
         self._received += 1
+        self.events_received += _events_of(message)
         self.results.append(message)
 
     def _receive_acknowledgement(self, message: LinkAck) -> None:

@@ -133,6 +133,21 @@ def test_brokers_of_a_scenario_are_told(tmp_path: Path) -> None:
     assert (one.flags, other.flags) == (("--matcher", "pcm", "--device", "cpu"), ())
 
 
+def test_brokers_of_a_scenario_with_pages_are_told_of_one_another(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    tables = [f'[[broker]]\nname = "{name}"\nhttp = "127.0.0.1:{port}"\n' for name, port in PAGED]
+    links = [f'[[link]]\nbetween = ["a", "{name}"]\n' for name in "bcd"]
+    file.write_text("".join([*tables, '[[broker]]\nname = "d"\n', *links]))
+    flags = blueprint(file).flags
+    assert flags["a"] == ("--http", "127.0.0.1:9001", "--http-others", "http://127.0.0.1:9002")
+    assert flags["b"][2:] == ("--http-others", "http://127.0.0.1:9001")
+    assert flags["d"] == ()
+
+
+PAGED = (("a", "9001"), ("b", "9002"), ("c", "0"))
+"""Brokers and the ports of their pages; 0 is any, which nobody knows beforehand."""
+
+
 FAILING = """
 from matcher.gpu import device
 from matcher.matching import Matching

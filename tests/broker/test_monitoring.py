@@ -126,7 +126,7 @@ def test_a_broker_alone_is_healthy_and_ready(busy):
     assert get(f"{busy[2]}/readyz")[::2] == (200, "ok\n")
 
 
-@pytest.mark.parametrize(("path", "status"), [("/", 404), ("/metrics/x", 404)])
+@pytest.mark.parametrize(("path", "status"), [("/page/x.js", 404), ("/metrics/x", 404)])
 def test_no_other_pages(busy, path, status):
     assert get(f"{busy[2]}{path}")[0] == status
 

@@ -60,9 +60,17 @@ def broker(*flags, listen="tcp://127.0.0.1:*", log=subprocess.DEVNULL):
             process.kill()
 
 
+def pages(folder):
+    """The words that give a broker pages, which ask for a token."""
+    file = folder / "b1.token"
+    file.touch(0o600)
+    file.write_text("a token that is long".replace(" ", "-"))
+    return "--http", "127.0.0.1:0", "--http-token", str(file)
+
+
 @pytest.fixture(scope="module")
 def endpoint(folder):
-    with broker("--name", "b1", *secured(folder, "b1"), "--http", "127.0.0.1:0") as (_, found):
+    with broker("--name", "b1", *secured(folder, "b1"), *pages(folder)) as (_, found):
         yield found
 
 
@@ -146,10 +154,17 @@ def test_commands_take_keys_as_options_and_from_the_environment(
 
 
 def test_pages_have_a_key_of_their_own(folder):
-    flags = ("--name", "b1", *secured(folder, "b1"), "--http", "127.0.0.1:0")
-    with broker(*flags) as (process, _):
+    with broker("--name", "b1", *secured(folder, "b1"), *pages(folder)) as (process, _):
         url = process.stdout.readline().split()[-1]
-        assert 'rexmq_broker_info{broker="b1"' in get(url)[2]
+        assert get(url)[0] == 401
+        shown = get(url, Authorization="Bearer a-token-that-is-long")[2]
+        assert 'rexmq_broker_info{broker="b1"' in shown
+
+
+def test_a_broker_with_keys_has_no_pages_without_a_token(folder, capsys):
+    words = ["broker", "--check", *secured(folder, "b1"), "--http", "127.0.0.1:0"]
+    assert main(words) == 1
+    assert "the broker has keys, and there is no token. Either" in capsys.readouterr().err
 
 
 # --- links ---

@@ -19,7 +19,6 @@ from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.ways.places import Division
-from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
@@ -48,14 +47,7 @@ def network_facts(overlay: Overlay, router: Router, strategy: str) -> Facts:
             }
             for state in overlay.states
         ],
-        "links": [
-            {
-                "neighbour": name,
-                "link": None if channel.peer is None else link_text(channel.peer),
-                "buffered": channel.buffered,
-            }
-            for name, channel in sorted(overlay.neighbours.items())
-        ],
+        "links": [channel.facts for _, channel in sorted(overlay.neighbours.items())],
         "trees": [
             {
                 "root": tree.root,

@@ -4,7 +4,8 @@ import pytest
 
 from broker import Publisher, Subscriber
 from broker.cli import main
-from broker.cli.top import frame, ordered
+from broker.cli.top import frame
+from broker.monitoring.figures import ordered
 from matcher.model import EventType
 
 STATUS = {
@@ -21,7 +22,7 @@ STATUS = {
         "strategy": "centralized",
         "root": "b1",
         "settled": False,
-        "links": [{"neighbour": "b2", "buffered": 7}],
+        "links": [{"neighbour": "b2", "buffered": 7, "sent": 9, "received": 0}],
     },
 }
 
@@ -51,7 +52,7 @@ def test_rates_are_between_two_looks():
         ["s1", "10", "1", "5", "0", "block"],
         ["s3", "0", "0", "0", "0", "block"],  # it came in between: its rate is not known yet
     ]
-    assert lines[-1].split() == ["b2", "7"]
+    assert lines[-1].split() == ["b2", "7", "0", "0"]
 
 
 def test_rules_behind_the_clock_come_first():

@@ -1,0 +1,330 @@
+"""Requests of the page: what it is sent as things change, and what it asks to have done.
+
+Law 1: every request passes the entry first, and one that changes something, or has much worked
+out, comes as a POST of JSON from the page itself.
+
+Law 2: requests are bounded: so many bytes, so many streams, one trial at a time. The first page too
+many is told ``too many pages are open`` and looks again by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from broker.errors import BrokerError, BrokerUnreachable, RefusedError
+from broker.monitoring import deadlines
+from broker.monitoring.bench import TRIAL_S, Bench, Busy
+from broker.monitoring.board import Board
+from broker.monitoring.changes import Changes, checked
+from broker.monitoring.entry import SESSION_S, TOO_MANY, Entry, NoEntry
+from broker.monitoring.looks import Looks
+from broker.monitoring.tap import Tap
+from broker.monitoring.trial import Request as Trial
+from matcher.identity import RULE_SOURCE
+
+TEXT_BYTES_MAX = 256 * 2**10
+FILE_BYTES_MAX = 16 * 2**20
+"""Of a request with rules alone, and of one with a file of events."""
+STREAMS_MAX = 32
+STREAM_S = 300.0
+"""Seconds after which a stream ends; the page asks for another one."""
+TICK_S = 1.05
+"""Seconds between two states that a page is sent: a little more than a look is shown for."""
+BAD, REFUSED, UNREACHABLE, TOO_LARGE = 400, 422, 503, 413
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+
+class Token(msgspec.Struct, forbid_unknown_fields=True):
+    """Signing in."""
+
+    token: str
+
+
+class Text(msgspec.Struct, forbid_unknown_fields=True):
+    """Rules to be checked; ``schemas``: types that are known besides the broker's."""
+
+    text: str
+    schemas: tuple[str, ...] = ()
+
+
+class Deployment(msgspec.Struct, forbid_unknown_fields=True):
+    """Rules to be deployed."""
+
+    text: str
+    replace: bool = False
+
+
+class Name(msgspec.Struct, forbid_unknown_fields=True):
+    """A rule, or an event ``source#id``."""
+
+    name: str
+
+
+class Nothing(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing to say."""
+
+
+class Experiment(msgspec.Struct, forbid_unknown_fields=True):
+    """Rules over a file's ``content``, or without one over the events that are kept (``tap``)."""
+
+    do: str
+    text: str = ""
+    content: str = ""
+    form: str = "jsonl"
+    type_name: str | None = None
+    rule: str = ""
+    event: str = ""
+
+
+class Api:
+    """The requests of the page of one broker."""
+
+    def __init__(
+        self, entry: Entry, looks: Looks, board: Board, tap: Tap, changes: Changes
+    ) -> None:
+        self._entry = entry
+        self._looks = looks
+        self._board = board
+        self._tap = tap
+        self._changes = changes
+        self._bench = Bench()
+        self._streams = 0
+
+    @property
+    def routes(self) -> list[Route]:
+        """The requests by their paths."""
+        return [
+            Route("/api/session", self._session),
+            Route("/api/sign-in", self._sign_in, methods=["POST"]),
+            Route("/api/sign-out", self._posted(Nothing, self._sign_out), methods=["POST"]),
+            Route("/api/stream", self._stream),
+            Route("/api/rule", self._posted(Name, self._rule), methods=["POST"]),
+            Route("/api/history", self._posted(Name, self._history), methods=["POST"]),
+            Route("/api/check", self._posted(Text, self._check), methods=["POST"]),
+            Route("/api/deploy", self._posted(Deployment, self._deploy), methods=["POST"]),
+            Route("/api/remove", self._posted(Name, self._remove), methods=["POST"]),
+            Route("/api/why", self._posted(Name, self._why), methods=["POST"]),
+            Route(
+                "/api/try",
+                self._posted(Experiment, self._try, FILE_BYTES_MAX),
+                methods=["POST"],
+            ),
+        ]
+
+    async def close(self) -> None:
+        """End what runs for the page."""
+        await self._tap.close()
+        await self._bench.close()
+
+    # --- coming in ---
+
+    def verify(self, request: Request, *, changes: bool = False) -> None:
+        """Let a request in. Raises NoEntry."""
+        self._entry.verify_origin(request.headers, changes=changes)
+        self.admit(request)
+
+    def admit(self, request: Request) -> None:
+        """Let in a program that reads, from whatever name it asks. Raises NoEntry."""
+        self._entry.verify(request.headers, request.cookies.get(cookie(request)), who(request))
+
+    async def _session(self, request: Request) -> Response:
+        try:
+            self.verify(request)
+        except NoEntry as refusal:
+            known = {"signed_in": False, "asks": self._entry.asks, "error": str(refusal)}
+            return answered(known)
+        return answered({"signed_in": True, "asks": self._entry.asks})
+
+    async def _sign_in(self, request: Request) -> Response:
+        try:
+            self._entry.verify_origin(request.headers, changes=True)
+            body = msgspec.json.decode(await body_of(request, TEXT_BYTES_MAX), type=Token)
+            session = self._entry.sign_in(body.token, who(request))
+        except NoEntry as refusal:
+            return answered({"error": str(refusal)}, refusal.status)
+        except msgspec.MsgspecError as error:
+            return answered({"error": str(error)}, BAD)
+        response = answered({"signed_in": True})
+        response.set_cookie(
+            cookie(request), session, max_age=int(SESSION_S), httponly=True, samesite="strict"
+        )
+        return response
+
+    async def _sign_out(self, request: Request, body: Nothing) -> Any:
+        self._entry.sign_out(request.cookies.get(cookie(request)))
+        return {"signed_in": False}
+
+    def _posted(
+        self,
+        kind: type[Body],
+        handle: Callable[[Request, Body], Awaitable[Any]],
+        most: int = TEXT_BYTES_MAX,
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            try:
+                self.verify(request, changes=True)
+                body = msgspec.json.decode(await body_of(request, most), type=kind)
+                return answered(await handle(request, body))
+            except NoEntry as refusal:
+                return answered({"error": str(refusal)}, refusal.status)
+            except msgspec.MsgspecError as error:
+                return answered({"error": str(error)}, BAD)
+            except RefusedError as refusal:
+                return answered({"error": refusal.reason}, REFUSED)
+            except Busy:
+                return answered({"error": "another trial is under way"}, TOO_MANY)
+            except (BrokerError, TimeoutError) as error:
+                return answered({"error": str(error)}, UNREACHABLE)
+
+        return answer
+
+    # --- as things change ---
+
+    async def _stream(self, request: Request) -> Response:
+        try:
+            self.verify(request)
+        except NoEntry as refusal:
+            return answered({"error": str(refusal)}, refusal.status)
+        if self._streams >= STREAMS_MAX:
+            return answered({"error": "too many pages are open"}, UNREACHABLE)
+        deadlines.extend(request.scope["client"], STREAM_S + TICK_S)
+        asked = request.query_params
+        types = frozenset(filter(None, asked.get("types", "").split(",")))
+        events = self._events(types, asked.get("whole") == "1") if "events" in asked else None
+        return StreamingResponse(self._ticks(events), media_type="text/event-stream")
+
+    async def _ticks(self, events: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+        self._streams += 1
+        loop = asyncio.get_running_loop()
+        until = loop.time() + STREAM_S
+        try:
+            yield b"retry: 1000\n\n"
+            while loop.time() < until:
+                begun = loop.time()
+                try:
+                    yield told("state", await self._board.state())
+                    if events is not None:
+                        yield await anext(events)
+                except BrokerUnreachable as error:
+                    yield told("trouble", {"error": str(error)})
+                await asyncio.sleep(max(0.1, begun + TICK_S - loop.time()))
+        finally:
+            self._streams -= 1
+
+    async def _events(self, types: frozenset[str], whole: bool) -> AsyncIterator[bytes]:
+        after = self._tap.last
+        while True:
+            status = await self._looks.status()
+            made = {rule["type"] for rule in status["rules"]}
+            self._tap.look(made & types or made, whole=whole)
+            sample = self._tap.sample(after, types)
+            after = sample.last
+            facts = {"events": sample.events, "count": sample.count, "kept": self._tap.facts}
+            yield told("events", facts)
+
+    # --- what is asked for ---
+
+    async def _rule(self, request: Request, body: Name) -> Any:
+        return await self._changes.text(body.name)
+
+    async def _history(self, request: Request, body: Name) -> Any:
+        return {"events": self._tap.history(body.name)}
+
+    async def _check(self, request: Request, body: Text) -> Any:
+        schemas = body.schemas or await self._schemas()
+        return await asyncio.to_thread(checked, body.text, schemas)
+
+    async def _deploy(self, request: Request, body: Deployment) -> Any:
+        return await self._changes.deploy(body.text, replace=body.replace)
+
+    async def _remove(self, request: Request, body: Name) -> Any:
+        return await self._changes.remove(body.name)
+
+    async def _why(self, request: Request, body: Name) -> Any:
+        """Why a composite event came, over the events that are kept."""
+        deadlines.extend(request.scope["client"], 2 * TRIAL_S)
+        rule = body.name.rpartition("#")[0].removeprefix(RULE_SOURCE).partition("#")[0]
+        (event, *_) = self._tap.history(body.name)
+        if not event["cause"]:
+            return {"error": "its causes are not kept here any more"}
+        shown = await self._changes.text(rule)
+        more, since = await self._changes.texts(but=[rule])
+        since |= {} if shown["since"] is None else {rule: shown["since"]}
+        return await self._bench.run(
+            Trial(
+                "explain",
+                text=shown["text"],
+                more=more,
+                schemas=await self._schemas(),
+                batches=tuple(self._tap.batches),
+                rule=rule,
+                event=event["cause"][0],
+                since=since,
+            )
+        )
+
+    async def _try(self, request: Request, body: Experiment) -> Any:
+        deadlines.extend(request.scope["client"], 2 * TRIAL_S)
+        if body.do not in ("inspect", "run", "explain") or body.form not in ("jsonl", "csv"):
+            return {"error": "expected do as inspect, run or explain, and form as jsonl or csv"}
+        trial = Trial(
+            body.do,
+            text=body.text,
+            content=body.content,
+            form=body.form,
+            type_name=body.type_name or None,
+            rule=body.rule,
+            event=body.event,
+        )
+        if not body.content:
+            schemas = await self._schemas()
+            more, since = await self._changes.texts(but=checked(body.text, schemas)["rules"])
+            batches = tuple(self._tap.batches)
+            trial = replace(trial, more=more, since=since, schemas=schemas, batches=batches)
+        return await self._bench.run(trial)
+
+    async def _schemas(self) -> tuple[str, ...]:
+        """The types that the broker knows and its rules do not make."""
+        status = await self._looks.status()
+        made = {rule["type"] for rule in status["rules"]}
+        return tuple(one["schema"] for one in status["types"] if one["name"] not in made)
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The body of a request, of at most so many bytes. Raises NoEntry for a longer one."""
+    read = bytearray()
+    async for piece in request.stream():
+        read += piece
+        if len(read) > most:
+            raise NoEntry(TOO_LARGE, f"expected at most {most >> 10:,} KiB")
+    return bytes(read)
+
+
+def answered(content: Any, status: int = 200) -> Response:
+    """An answer in JSON that nobody keeps."""
+    headers = {"Cache-Control": "no-store"}
+    return Response(msgspec.json.encode(content), status, headers, "application/json")
+
+
+def told(event: str, content: Any) -> bytes:
+    """One event of a stream."""
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(content))
+
+
+def who(request: Request) -> str:
+    """The address that a request comes from."""
+    return request.client.host if request.client is not None else ""
+
+
+def cookie(request: Request) -> str:
+    """The name of the cookie: ports of one machine share their cookies."""
+    return f"rexmq_{request.url.port or 80}"

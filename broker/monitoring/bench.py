@@ -1,0 +1,74 @@
+"""Trials of the playground, each in a process of its own that is ended when it takes too long.
+
+Law: one trial at a time, for ``TRIAL_S`` at most; who asks meanwhile waits for ``WAIT_S``, and is
+then told that it is busy. A process that has its imports waits for the next one, so that ``run``
+over a small file takes a part of a second, not two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import sys
+from asyncio.subprocess import PIPE, Process
+from typing import Any
+
+from broker.monitoring.trial import Request
+
+TRIAL_S, WAIT_S = 30.0, 10.0
+
+
+class Busy(Exception):
+    """Another trial is under way."""
+
+
+class Bench:
+    """Runs trials."""
+
+    def __init__(self) -> None:
+        self._running = asyncio.Lock()
+        self._spare: Process | None = None
+
+    async def run(self, request: Request) -> dict[str, Any]:
+        """The answer to a request. Raises Busy."""
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await self._running.acquire()
+        except TimeoutError:
+            raise Busy from None
+        try:
+            process = self._spare or await self._start()
+            self._spare = None
+            try:
+                async with asyncio.timeout(TRIAL_S):
+                    found, _ = await process.communicate(pickle.dumps(request))
+            except TimeoutError:
+                return {"error": f"it took longer than {TRIAL_S:g} s, and was ended"}
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+            self._spare = await self._start()
+        finally:
+            self._running.release()
+        if process.returncode:
+            return {"error": f"it was ended: exit status {process.returncode}"}
+        answer: dict[str, Any] = json.loads(found)
+        return answer
+
+    async def close(self) -> None:
+        """End the process that waits."""
+        if self._spare is not None and self._spare.returncode is None:
+            self._spare.kill()
+            await self._spare.wait()
+
+    async def _start(self) -> Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "broker.monitoring.trial",
+            stdin=PIPE,
+            stdout=PIPE,
+            limit=2**26,
+        )

@@ -1,0 +1,146 @@
+"""Entry to a broker's pages: the token, signing in, and who may ask from where.
+
+Law 1: with a token nobody sees or changes anything who has not shown it, in the header
+``Authorization: Bearer TOKEN`` or by signing in. Signing in with it sets a cookie that scripts
+cannot read and other sites cannot have sent; the cookie holds a number drawn at random, never the
+token, and is worth nothing once the process has ended.
+
+Law 2: wrong tokens are bounded. An address has ``TRIES`` of them at once and then one in
+``TRY_AGAIN_S``; whoever tries a sixth one at once is told 429, even where that one were right.
+
+Law 3: another site cannot act through a visitor's browser. A change comes as JSON and from the page
+itself (``Origin``); and where there is no token, the page is asked for by a number or as
+``localhost``, never by a name that somebody else's DNS gives for this machine.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from broker.errors import ConfigurationError
+from broker.security.keys import OTHERS
+
+TOKEN_MIN = 16
+"""Characters of a token, at least."""
+TRIES, TRY_AGAIN_S = 5, 10.0
+SESSIONS_MAX, SESSION_S = 100, 12 * 3600.0
+"""So many may be signed in at a time, each for so long; the first one gives way to one more."""
+ADDRESSES_MAX = 1_000
+"""Addresses whose wrong tokens are remembered."""
+UNAUTHORIZED, FORBIDDEN, TOO_MANY = 401, 403, 429
+
+
+class NoEntry(Exception):
+    """A request that is refused: the status to answer with, and why."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        self.status = status
+        super().__init__(reason)
+
+
+def load_token(file: Path) -> str:
+    """The token in a file. Raises ConfigurationError for one that is none, or that others may
+    read.
+    """
+    try:
+        token = file.read_text("ascii").strip()
+        mode = file.stat().st_mode
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not ASCII"
+        raise ConfigurationError(f"{file}: {reason}") from None
+    if len(token) < TOKEN_MIN or not token.isprintable() or " " in token:
+        raise ConfigurationError(
+            f"{file}: expected a token of at least {TOKEN_MIN} characters without blanks: "
+            f"openssl rand -hex 32 > {file}"
+        )
+    if mode & OTHERS:
+        raise ConfigurationError(f"{file}: others may read this secret: chmod 600 {file}")
+    return token
+
+
+class Entry:
+    """Lets in who may see the pages; everybody where ``token`` is None. ``clock``: seconds."""
+
+    def __init__(self, token: str | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._token = token
+        self._clock = clock
+        self._sessions: dict[str, float] = {}
+        """The numbers of those who are signed in, and until when."""
+        self._tries: dict[str, tuple[float, float]] = {}
+        """By address, wrong tokens that it has left, and when that was so."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is a token to be shown."""
+        return self._token is not None
+
+    def verify(self, headers: Mapping[str, str], session: str | None, address: str) -> None:
+        """Let in a request that bears the token or a session. Raises NoEntry."""
+        if self._token is None or (session is not None and self._is_signed_in(session)):
+            return
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            raise NoEntry(UNAUTHORIZED, "a token is asked for: Authorization: Bearer TOKEN")
+        self._compare(token.strip(), address)
+
+    def sign_in(self, token: str, address: str) -> str:
+        """The number of a new session, for the token. Raises NoEntry."""
+        self._compare(token, address)
+        now = self._clock()
+        self._sessions = {one: end for one, end in self._sessions.items() if end > now}
+        while len(self._sessions) >= SESSIONS_MAX:
+            del self._sessions[next(iter(self._sessions))]
+        session = secrets.token_urlsafe(32)
+        self._sessions[session] = now + SESSION_S
+        return session
+
+    def sign_out(self, session: str | None) -> None:
+        """End a session."""
+        self._sessions.pop(session or "", None)
+
+    def verify_origin(self, headers: Mapping[str, str], *, changes: bool) -> None:
+        """Refuse what another site has a browser ask (Law 3). Raises NoEntry."""
+        host = headers.get("host", "")
+        if self._token is None and not is_number(host):
+            text = f"ask by number or as localhost, not as {host}, or start with --http-token"
+            raise NoEntry(FORBIDDEN, text)
+        if not changes:
+            return
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            raise NoEntry(FORBIDDEN, "a change that another site asks for")
+        if headers.get("content-type", "").partition(";")[0] != "application/json":
+            raise NoEntry(FORBIDDEN, "expected Content-Type: application/json")
+
+    def _is_signed_in(self, session: str) -> bool:
+        return self._sessions.get(session, 0.0) > self._clock()
+
+    def _compare(self, token: str, address: str) -> None:
+        left = self._tries_left(address)
+        if left < 1:
+            raise NoEntry(TOO_MANY, f"too many wrong tokens; try again in {TRY_AGAIN_S:g} s")
+        if not hmac.compare_digest(token.encode(), (self._token or "").encode()):
+            self._tries.pop(address, None)
+            while len(self._tries) >= ADDRESSES_MAX:
+                del self._tries[next(iter(self._tries))]
+            self._tries[address] = left - 1, self._clock()
+            raise NoEntry(UNAUTHORIZED, "this is not the token")
+
+    def _tries_left(self, address: str) -> float:
+        left, at = self._tries.get(address, (float(TRIES), self._clock()))
+        return min(float(TRIES), left + (self._clock() - at) / TRY_AGAIN_S)
+
+
+def is_number(host: str) -> bool:
+    """Whether a ``Host`` is an address in numbers or ``localhost``, with a port or without."""
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.split(":")[0]
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name == "localhost"
+    return True

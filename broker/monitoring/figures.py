@@ -1,0 +1,97 @@
+"""Rates and orders of what a broker's status lists, from two looks at it.
+
+Law: a rate is what has come between the two looks; of what was not there at the first one it is 0.
+A sink that has 20 events delivered at the first look, and 80 at the second, 2 s later, has 30 a
+second; one that came between has 0, though it was given 50 meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from matcher.model import MICROSECONDS
+
+Row: TypeAlias = dict[str, Any]
+
+
+def tables(
+    before: Mapping[str, Any], after: Mapping[str, Any], seconds: float, clock: int
+) -> dict[str, list[Row]]:
+    """The rows of each table, in no order."""
+    return {
+        "sinks": [
+            {
+                **sink,
+                "full_%": round(100 * sink["queued"] / sink["limit"]),
+                "events/s": _rate(sink, was, "delivered", seconds),
+                "dropped/s": _rate(sink, was, "dropped", seconds),
+            }
+            for sink, was in _paired(before["sinks"], after["sinks"])
+        ],
+        "rules": [{**rule, "behind_s": _behind(rule, clock)} for rule in after["rules"]],
+        "types": [
+            {
+                **one,
+                "events/s": _rate(one, was, "events", seconds),
+                "behind_s": _behind(one, clock),
+                "sources": len(one["sources"]),
+            }
+            for one, was in _paired(before["types"], after["types"])
+        ],
+        "sources": [
+            {
+                **source,
+                "events/s": _rate(source, was, "events", seconds),
+                "late/s": _rate(source, was, "late", seconds),
+            }
+            for source, was in _paired(before["sources"], after["sources"])
+        ],
+        "links": [
+            {
+                "name": link["neighbour"],
+                "waiting": link["buffered"],
+                "sent/s": _rate(link, was, "sent", seconds),
+                "received/s": _rate(link, was, "received", seconds),
+            }
+            for link, was in _paired(
+                before["network"]["links"], after["network"]["links"], "neighbour"
+            )
+        ],
+    }
+
+
+def ordered(rows: Sequence[Row], column: str) -> list[Row]:
+    """Rows by one column: the greatest numbers first, texts by the alphabet, None last."""
+
+    def rank(row: Row) -> tuple[int, float, str]:
+        value = row.get(column)
+        if value is None:
+            return 2, 0.0, ""
+        return (0, -value, "") if isinstance(value, int | float) else (1, 0.0, str(value))
+
+    return sorted(rows, key=rank)
+
+
+def _paired(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], by: str = "name"
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Rows of the second look, each with itself in the first one: the next there that has the same
+    under ``by``.
+    """
+    left: dict[str, list[Mapping[str, Any]]] = {}
+    for one in before:
+        left.setdefault(one[by], []).append(one)
+    for one in after:
+        found = left.get(one[by])
+        yield one, found.pop(0) if found else one
+
+
+def _rate(now: Mapping[str, Any], was: Mapping[str, Any], of: str, seconds: float) -> float:
+    change: int = now[of] - was[of]
+    return round(max(0, change) / seconds, 1)
+
+
+def _behind(one: Mapping[str, Any], clock: int) -> float | None:
+    """Seconds from the mark of a rule or a type to the clock; None without a mark."""
+    return None if one["mark"] is None else round((clock - one["mark"]) / MICROSECONDS, 1)

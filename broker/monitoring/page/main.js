@@ -1,0 +1,110 @@
+/** The page: which view is shown, who is signed in, and the stream that feeds them. */
+
+import { el, say } from "./dom.js";
+import { number, seconds } from "./format.js";
+import { ask, session, stream } from "./requests.js";
+import { Network } from "./network.js";
+import { Rules } from "./rules.js";
+import { Events } from "./events.js";
+import { Playground } from "./playground.js";
+import { Clients } from "./clients.js";
+
+const VIEWS = { network: Network, rules: Rules, events: Events, playground: Playground, clients: Clients };
+const content = document.getElementById("content");
+const trouble = document.getElementById("trouble");
+
+/** What views share: the last state, and what one hands to another. */
+const page = { state: null, draft: null, listen, go };
+const made = {};
+let view = null, streaming = null, query = null;
+
+/** Ask for what a view needs to be sent. */
+function listen(asked) {
+  if (asked === query) return;
+  query = asked;
+  streaming?.close();
+  streaming = stream(asked, take);
+}
+
+function take(kind, found) {
+  if (kind === "trouble") return showTrouble(found.error);
+  if (kind === "state") {
+    page.state = found;
+    showTrouble("");
+    summarise(found);
+  }
+  view?.take?.(kind, found);
+}
+
+function showTrouble(text) {
+  if (trouble.textContent === text) return;
+  trouble.textContent = text;
+  trouble.hidden = !text;
+}
+
+function summarise(state) {
+  document.getElementById("broker").textContent = state.broker;
+  const away = state.brokers.filter((one) => !one.reachable).length;
+  const rates = state.rates ? `${number(state.rates.received)} events/s in, ${number(state.rates.detected)} detected` : "";
+  const words = [`up ${seconds(state.uptime_s)}`, rates, state.settled ? "" : "not settled", away ? `${away} out of reach` : ""];
+  document.getElementById("summary").textContent = words.filter(Boolean).join(" · ");
+  document.title = `${state.broker} – RexMQ`;
+}
+
+/** Show another view. */
+function go(name) {
+  if (location.hash === `#${name}`) show();
+  else location.hash = name;
+}
+
+function show() {
+  const name = location.hash.slice(1) in VIEWS ? location.hash.slice(1) : "network";
+  for (const link of document.querySelectorAll("nav a")) {
+    const here = link.getAttribute("href") === `#${name}`;
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  view = made[name] ??= new VIEWS[name](page);
+  content.replaceChildren(view.element);
+  listen(view.query ?? "");
+  view.shown?.();
+  if (page.state) view.take?.("state", page.state);
+}
+
+function signIn(error) {
+  const token = el("input", { type: "password", id: "token", name: "token", autocomplete: "current-password", required: true });
+  const wrong = el("p", { class: "bad", role: "alert" }, error ?? "");
+  const form = el("form", { class: "sign-in box", onsubmit: async (event) => {
+    event.preventDefault();
+    try {
+      await ask("sign-in", { token: token.value });
+      location.reload();
+    } catch (refusal) {
+      wrong.textContent = refusal.message;
+      token.select();
+    }
+  } }, el("h1", {}, "Sign in"), el("label", { for: "token" }, "Token of this broker"), token, wrong,
+  el("button", { class: "main", type: "submit" }, "Sign in"));
+  document.querySelector("nav").hidden = true;
+  content.replaceChildren(form);
+  token.focus();
+}
+
+async function begin() {
+  let found;
+  try {
+    found = await session();
+  } catch {
+    showTrouble("the process that serves this page does not answer; it is tried again");
+    setTimeout(begin, 2000);
+    return;
+  }
+  if (!found.signed_in) return found.asks ? signIn("") : showTrouble(found.error);
+  const out = document.getElementById("sign-out");
+  out.hidden = !found.asks;
+  out.addEventListener("click", () => ask("sign-out").finally(() => location.reload()));
+  addEventListener("hashchange", () => { show(); content.focus({ preventScroll: true }); say(document.querySelector("nav [aria-current]").textContent); });
+  show();
+}
+
+begin();

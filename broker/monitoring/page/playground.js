@@ -1,0 +1,208 @@
+/** A rule is written, checked, tried over a file or the last minutes, asked why, and deployed. */
+
+import { el, renew, say, table } from "./dom.js";
+import { Editor } from "./editor.js";
+import { counted, data, number, seconds, time } from "./format.js";
+import { ask } from "./requests.js";
+import { timeline } from "./timeline.js";
+
+const FILE_MAX = 15 * 2 ** 20;
+const EXAMPLE = `rule fire:
+define Fire(area: string, temperature: float)
+from   Smoke(area = $a) and
+       last Temp(area = $a, value > 45) within 5 min from Smoke
+where  area = $a, temperature = Temp.value
+`;
+const EVENTS = `{"type": "Temp", "time": 10, "source": "s", "id": "t1", "data": {"area": "hall", "value": 47.5}}
+{"type": "Temp", "time": 60, "source": "s", "id": "t2", "data": {"area": "hall", "value": 41.0}}
+{"type": "Smoke", "time": 330, "source": "s", "id": "m1", "data": {"area": "hall"}}
+{"type": "Temp", "time": 335, "source": "s", "id": "t3", "data": {"area": "hall", "value": 60.0}}
+{"type": "Smoke", "time": 340, "source": "s", "id": "m2", "data": {"area": "hall"}}
+`;
+
+export class Playground {
+  constructor(page) {
+    this.page = page;
+    this.schemas = [];
+    this.found = null;
+    this.content = "";
+    this.form = "jsonl";
+    this.run = el("button", { class: "main", type: "button", disabled: true, onclick: () => this.tried() }, "Run");
+    this.deploy = el("button", { type: "button", disabled: true, onclick: () => this.deployed() }, "Deploy");
+    this.replace = el("input", { type: "checkbox" });
+    this.editor = new Editor("Rules", () => this.enable(), () => (this.isLive ? [] : this.schemas));
+    this.pasted = el("textarea", { id: "pasted", rows: "7", spellcheck: "false", onchange: () => this.inspect(this.pasted.value, this.pastedForm()) });
+    this.file = el("input", { type: "file", id: "file", accept: ".jsonl,.ndjson,.json,.csv", onchange: () => this.load() });
+    this.typeName = el("input", { type: "text", id: "type-name", size: "14", onchange: () => this.content && this.inspect(this.content, this.form) });
+    this.facts = el("p", { class: "note", role: "status" });
+    this.result = el("section", { "aria-label": "Result" });
+    this.why = el("div");
+    this.status = el("p", { role: "status" });
+    const choice = (value, text, checked) => el("label", {}, el("input", { type: "radio", name: "over", value, checked, onchange: () => this.choose(value) }), text);
+    this.fileFields = el("div", {},
+      el("div", { class: "row" }, el("label", { for: "file" }, "CSV or JSON lines"), this.file),
+      el("label", { for: "pasted" }, "or pasted"), el("div", {}, this.pasted),
+      el("div", { class: "row" }, el("label", { for: "type-name" }, "Type of events that name none"), this.typeName));
+    this.liveFields = el("p", { class: "note", hidden: true });
+    this.element = el("section", { "aria-labelledby": "playground-title" }, el("h1", { id: "playground-title" }, "Playground"),
+      el("div", { class: "split" },
+        el("div", {}, this.editor.element,
+          el("div", { class: "row" }, this.run, this.deploy, el("label", {}, this.replace, "replace rules of the same names")), this.status),
+        el("fieldset", {}, el("legend", {}, "Over which events"),
+          el("div", { class: "row" }, choice("file", "a file", true), choice("live", "the last minutes, live")),
+          this.fileFields, this.liveFields, this.facts)),
+      this.result, this.why);
+    this.pasted.value = EVENTS;
+    this.editor.text = EXAMPLE;
+    this.inspect(EVENTS, "jsonl");
+  }
+
+  get query() { return this.isLive ? "?events=1&whole=1" : ""; }
+
+  shown() {
+    if (this.page.draft === null) return;
+    this.editor.text = this.page.draft;
+    this.page.draft = null;
+    this.replace.checked = true;
+  }
+
+  take(kind, found) {
+    if (kind !== "events" || !this.isLive) return;
+    const { kept } = found;
+    const types = Object.entries(kept.types).map(([name, count]) => `${name} ${number(count)}`).join(", ");
+    this.facts.textContent = kept.problem || `${counted(kept.events, "event")} of the last ${seconds(kept.seconds)}: ${types || "none yet"}`;
+  }
+
+  choose(value) {
+    this.isLive = value === "live";
+    this.fileFields.hidden = this.isLive;
+    this.liveFields.hidden = !this.isLive;
+    this.liveFields.textContent = "While this is chosen all events of the network are kept here, up to 50,000 and five minutes, in this page's own process. Rules that are deployed are run beside these.";
+    this.facts.textContent = this.isLive ? "" : this.told ?? "";
+    this.page.listen(this.query);
+    this.editor.typed();
+  }
+
+  enable() {
+    this.run.disabled = !this.editor.isGood || this.isBusy || (!this.isLive && !this.content);
+    this.deploy.disabled = !this.editor.isGood;
+  }
+
+  // --- the events ---
+
+  pastedForm() { return /^\s*[{[]/.test(this.pasted.value) ? "jsonl" : "csv"; }
+
+  async load() {
+    const [file] = this.file.files;
+    if (!file) return;
+    if (file.size > FILE_MAX) {
+      this.facts.textContent = `${file.name} has ${number(file.size / 2 ** 20)} MiB; expected at most 15. rexmq detect takes larger ones.`;
+      return;
+    }
+    const text = await file.text();
+    this.pasted.value = text.length > 20000 ? "" : text;
+    if (!this.typeName.value && /\.csv$/i.test(file.name)) this.typeName.value = file.name.replace(/\.csv$/i, "");
+    await this.inspect(text, /\.csv$/i.test(file.name) ? "csv" : "jsonl");
+  }
+
+  async inspect(content, form) {
+    this.content = "";
+    this.schemas = [];
+    this.form = form;
+    this.facts.textContent = content ? "reading…" : "";
+    if (!content.trim()) return this.enable();
+    try {
+      const found = await ask("try", { do: "inspect", content, form, type_name: this.typeName.value || null });
+      this.content = content;
+      this.schemas = found.schemas;
+      this.told = `${counted(found.events, "event")} from ${time(found.first)} to ${time(found.last)}: ${found.schemas.join(", ")}`;
+      this.facts.textContent = this.told;
+    } catch (error) {
+      this.facts.replaceChildren(el("span", { class: "bad" }, error.message));
+    }
+    this.editor.typed();
+  }
+
+  get experiment() {
+    const events = this.isLive ? {} : { content: this.content, form: this.form, type_name: this.typeName.value || null };
+    return { text: this.editor.text, ...events };
+  }
+
+  // --- what is done ---
+
+  async tried() {
+    await this.busy("It runs…", async () => {
+      this.found = await ask("try", { do: "run", ...this.experiment });
+      this.chosen = this.found.firings[0]?.name ?? null;
+      const total = Object.values(this.found.counts).reduce((one, other) => one + other, 0);
+      this.status.textContent = `${counted(total, "composite event")} of ${counted(this.found.events_count, "event")}.`;
+      this.why.replaceChildren();
+      this.show();
+    });
+  }
+
+  async deployed() {
+    await this.busy("It is deployed…", async () => {
+      const found = await ask("deploy", { text: this.editor.text, replace: this.replace.checked });
+      this.status.textContent = `Deployed: ${found.rules.map((one) => one.name).join(", ")}`;
+    });
+  }
+
+  async busy(text, work) {
+    this.isBusy = true;
+    this.enable();
+    this.status.textContent = text;
+    try {
+      await work();
+    } catch (error) {
+      this.status.replaceChildren(el("span", { class: "bad" }, error.message));
+    }
+    this.isBusy = false;
+    this.enable();
+  }
+
+  show() {
+    const { firings, events, counts, events_count: count } = this.found;
+    const all = [...events, ...firings];
+    const width = Math.max(300, this.element.clientWidth - 40);
+    const left = count - events.length;
+    const event = all.find((one) => one.name === this.chosen);
+    const total = Object.values(counts).reduce((one, other) => one + other, 0);
+    renew(this.result, el("h2", {}, "Matches"),
+      el("p", { class: "note" }, Object.entries(counts).map(([rule, found]) => `${rule}: ${number(found)}`).join(", "),
+        left > 0 ? `; ${number(left)} events are not drawn` : "", total > firings.length ? `; the first ${number(firings.length)} are shown` : "",
+        ". Choose an event to ask why a rule fired there, or did not."),
+      el("div", { class: "box" }, timeline(all, width, { composite: (one) => Boolean(one.rule), chosen: this.chosen, choose: (one) => this.choose_event(one) })),
+      event ? this.questions(event) : null,
+      firings.length ? table("Composite events", [
+        ["time", (row) => el("button", { class: "plain", type: "button", "data-key": `row ${row.name}`, onclick: () => this.choose_event(row) }, el("span", { class: "time" }, time(row.time)))],
+        ["rule", (row) => row.rule], ["type", (row) => row.type], ["attributes", (row) => el("span", { class: "attributes" }, data(row.data))], ["causes", (row) => row.cause.join(", ")],
+      ], firings.slice(0, 200), (row) => ({ "aria-selected": row.name === this.chosen ? "true" : null })) : null);
+  }
+
+  choose_event(event) {
+    this.chosen = event.name;
+    this.why.replaceChildren();
+    this.show();
+    say(`${event.type} at ${time(event.time)}`);
+  }
+
+  questions(event) {
+    const rules = event.rule ? [event.rule]
+      : Object.entries(this.found.terminators).filter(([, types]) => types.includes(event.type)).map(([rule]) => rule);
+    const name = event.rule ? event.cause[0] : event.name;
+    return el("div", { class: "row" }, el("span", {}, `${event.type} ${event.rule ? "" : event.name} ${data(event.data)}`),
+      rules.map((rule) => el("button", { type: "button", "data-key": `why ${rule}`, onclick: () => this.explain(rule, name) }, event.rule ? `Why did ${rule} fire?` : `Why did ${rule} fire here, or not?`)),
+      rules.length ? null : el("span", { class: "quiet" }, "No rule ends with an event of this type."));
+  }
+
+  async explain(rule, event) {
+    await this.busy("It is looked into…", async () => {
+      const found = await ask("try", { do: "explain", ...this.experiment, rule, event });
+      this.why.replaceChildren(el("h2", {}, `Rule ${rule} at ${event}`), el("pre", { class: "why", tabindex: "0" }, found.text));
+      this.status.textContent = "";
+      this.why.scrollIntoView({ block: "nearest" });
+      say("Explained below");
+    });
+  }
+}

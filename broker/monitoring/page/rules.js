@@ -1,0 +1,126 @@
+/** Rules: where each runs, how far it is, who holds it up, its text; and changes of them. */
+
+import { el, renew, say, table } from "./dom.js";
+import { Editor } from "./editor.js";
+import { number, seconds, time } from "./format.js";
+import { highlighted } from "./highlight.js";
+import { ask } from "./requests.js";
+
+export class Rules {
+  constructor(page) {
+    this.page = page;
+    this.chosen = null;
+    this.texts = new Map();
+    this.list = el("div");
+    this.detail = el("section", { class: "box", "aria-label": "Rule" }, el("p", { class: "quiet" }, "Choose a rule to see its text."));
+    this.element = el("section", { "aria-labelledby": "rules-title" }, el("h1", { id: "rules-title" }, "Rules"),
+      el("div", { class: "row" }, el("button", { class: "main", type: "button", onclick: () => this.edit("", false) }, "Deploy rules…")),
+      el("div", { class: "split" }, this.list, this.detail));
+  }
+
+  take(kind, state) {
+    if (kind !== "state") return;
+    const { rules } = state.lists;
+    const left = state.counts.rules - rules.length;
+    renew(this.list, state.counts.rules ? table(`Rules: ${number(state.counts.rules)}`, [
+      ["name", (row) => el("button", { class: "plain", type: "button", "data-key": `rule ${row.name}`, onclick: () => this.choose(row.name) }, row.name)],
+      ["state", (row) => el("span", { class: tone(row.state) }, row.state)],
+      ["at", (row) => row.place ?? "–"],
+      ["behind", (row) => seconds(row.behind_s), true],
+      ["found/s", (row) => (row["events/s"] === null ? "–" : number(state.rated ? row["events/s"] : null)), true],
+      ["makes", (row) => row.type],
+    ], rules, (row) => ({ "aria-selected": row.name === this.chosen ? "true" : null }))
+      : el("p", { class: "quiet" }, "No rule is deployed."),
+    left > 0 ? el("p", { class: "note" }, `${number(left)} more are not shown.`) : null);
+    if (this.chosen) this.describe();
+  }
+
+  async choose(name) {
+    this.chosen = name;
+    this.describe();
+    try {
+      const found = await ask("rule", { name });
+      this.texts.set(name, found.text);
+    } catch (error) {
+      this.texts.set(name, null);
+      this.failed(error);
+    }
+    if (this.chosen === name) this.describe();
+    say(`Rule ${name}`);
+  }
+
+  describe() {
+    const name = this.chosen;
+    const rule = this.page.state?.lists.rules.find((one) => one.name === name);
+    if (!rule) {
+      this.chosen = null;
+      return renew(this.detail, el("p", { class: "quiet" }, `Rule ${name} is not there any more.`));
+    }
+    const text = this.texts.get(name);
+    const facts = [
+      ["State", rule.says], ["Evaluated at", rule.place ?? "no broker"],
+      ["Watermark", rule.mark === null ? "none" : `${time(rule.mark)} (${seconds(rule.behind_s)} behind)`],
+      ["Since", rule.since === null ? `the beginning, version ${rule.version}` : `${time(rule.since)}, version ${rule.version}`],
+      ["Evaluated on", rule.evaluated_on ? `${rule.evaluated_on}${rule.evaluated_why ? `: ${rule.evaluated_why}` : ""}` : null],
+      ["Without", rule.without.join(", ") || null],
+    ];
+    renew(this.detail, el("h2", {}, `Rule ${name}`),
+      el("table", { class: "facts" }, el("tbody", {}, facts.filter(([, value]) => value).map(([key, value]) =>
+        el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, value))))),
+      rule.held_by.length ? el("h3", {}, "Who holds the watermark") : null,
+      rule.held_by.length ? el("ul", {}, rule.held_by.map((one) => el("li", {},
+        `${one.types.join(", ")} of ${one.source ?? (one.broker ? `broker ${one.broker}` : "clients that may come back")} (${one.standing}), promise ${time(one.promise)}`))) : null,
+      el("h3", {}, "Text"),
+      text ? el("pre", { class: "why" }, highlighted(text)) : el("p", { class: "quiet" }, text === null ? "It is not there any more." : "…"),
+      el("div", { class: "row" },
+        el("button", { type: "button", "data-key": "replace", disabled: !text, onclick: () => this.edit(text, true) }, "Replace…"),
+        el("button", { type: "button", "data-key": "try", disabled: !text, onclick: () => { this.page.draft = text; this.page.go("playground"); } }, "Try in the playground"),
+        el("button", { type: "button", "data-key": "remove", class: "danger", onclick: () => this.remove(name) }, "Remove…")));
+  }
+
+  edit(text, replace) {
+    const wrong = el("p", { class: "bad", role: "alert" });
+    const go = el("button", { class: "main", type: "submit" }, replace ? "Replace" : "Deploy");
+    const swap = el("input", { type: "checkbox", checked: replace });
+    const editor = new Editor("Rules", () => { go.disabled = !editor.isGood; });
+    const dialog = el("dialog", { "aria-labelledby": "edit-title", onclose: () => dialog.remove() });
+    dialog.append(el("form", { onsubmit: async (event) => {
+      event.preventDefault();
+      try {
+        await ask("deploy", { text: editor.text, replace: swap.checked });
+        say("Deployed");
+        this.texts.clear();
+        dialog.close();
+        if (this.chosen) this.choose(this.chosen);
+      } catch (error) { wrong.textContent = error.message; }
+    } }, el("h2", { id: "edit-title" }, replace ? "Replace rules" : "Deploy rules"), editor.element,
+    el("div", { class: "row" }, el("label", {}, swap, "replace rules of the same names")), wrong,
+    el("div", { class: "row" }, go, el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"))));
+    document.body.append(dialog);
+    editor.text = text;
+    dialog.showModal();
+    editor.area.focus();
+  }
+
+  remove(name) {
+    const wrong = el("p", { class: "bad", role: "alert" });
+    const dialog = el("dialog", { "aria-labelledby": "remove-title", onclose: () => dialog.remove() });
+    dialog.append(el("h2", { id: "remove-title" }, `Remove rule ${name}?`),
+      el("p", {}, "What was published before is still evaluated; later events are not."), wrong,
+      el("div", { class: "row" }, el("button", { class: "danger", type: "button", onclick: async () => {
+        try {
+          await ask("remove", { name });
+          say(`Rule ${name} is removed`);
+          dialog.close();
+        } catch (error) { wrong.textContent = error.message; }
+      } }, "Remove"), el("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "Cancel")));
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+
+  failed(error) { say(error.message); }
+}
+
+function tone(state) {
+  return { stalled: "bad", waiting: "warn", running: "good" }[state] ?? "quiet";
+}

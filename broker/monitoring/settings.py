@@ -1,0 +1,45 @@
+"""Settings of the process that serves the pages, as the broker writes them to its standard input.
+
+One line of JSON, so that keys and the token are on no command line, where others can read them.
+
+>>> Settings.read(Settings("tcp://127.0.0.1:7461", token="a-long-secret-one").line).token
+'a-long-secret-one'
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from broker.client.address import Address
+from broker.security.keys import Curve, KeyPair
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``endpoint``: where the broker is reached. ``keys``: the public and secret one of the process
+    that serves, and the broker's public one; none where the broker has none. ``others``: addresses
+    of the pages of other brokers of the network.
+    """
+
+    endpoint: str
+    log_format: str = "text"
+    keys: tuple[str, ...] = ()
+    token: str | None = None
+    others: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> Address:
+        """The broker, and the keys that it is reached by."""
+        if not self.keys:
+            return Address(self.endpoint, None)
+        public, secret, server = self.keys
+        return Address(self.endpoint, Curve(KeyPair(public, secret), server))
+
+    @property
+    def line(self) -> bytes:
+        """The settings as a line."""
+        return msgspec.json.encode(self) + b"\n"
+
+    @classmethod
+    def read(cls, line: bytes) -> Settings:
+        """The settings of a line."""
+        return msgspec.json.decode(line, type=cls)

@@ -1,0 +1,231 @@
+"""Events as they come, kept for the page while somebody looks at them: a subscriber in its process.
+
+Law 1: whoever looks holds nobody up. The subscriber takes what it is given at once, and where its
+queue is full the broker drops the oldest events (``drop-oldest``), which are counted and told.
+
+Law 2: what is kept and what is sent are bounded. ``EVENTS_MAX`` events of the last ``KEPT_S``
+seconds are kept; of those that come in a second ``SAMPLE_MAX`` at most are sent to a page, the
+newest ones, with how many there were. At 10,000 events a second a page is sent 50, and ``10,000``.
+
+Law 3: it subscribes while somebody looks, and for ``IDLE_S`` after that; to composite events, and
+to all others where that was asked for (``whole``). In a network a subscription has rules evaluated
+that nobody else may have asked for.
+
+Law 4: no type waits for another. What one subscriber is given is in order of time over all types,
+so each composite type has one of its own, ``TYPES_MAX`` at most: a rule that waits for events that
+nobody publishes would else hold up all the others on the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from broker.client.address import Address
+from broker.client.subscriber import AsyncSubscriber
+from broker.errors import BrokerError
+from broker.monitoring.rows import row, unknown
+from matcher.model import EventBatch
+from matcher.spelling import quoted
+
+EVENTS_MAX = 50_000
+KEPT_S = 300.0
+SAMPLE_MAX = 50
+IDLE_S = 30.0
+AGAIN_S = 2.0
+"""Seconds until a subscriber that has failed is tried again."""
+CONNECT_S = 3.0
+TYPES_MAX = 20
+ALL = "*"
+"""The filter of all events; composite ones among them are left out, having subscribers of their
+own."""
+CAUSES_MAX = 200
+"""Events of one history that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A batch that has come; ``first`` is the number of its first event, counted from 1."""
+
+    first: int
+    at: float
+    batch: EventBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The newest events of those beyond a number, how many there were, and the last number."""
+
+    events: Sequence[dict[str, Any]]
+    count: int
+    last: int
+
+
+class Tap:
+    """The events of the broker at ``address``."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._kept: deque[Kept] = deque()
+        self._events = 0
+        self.last = 0
+        """The number of the newest event."""
+        self.dropped = 0
+        """Events that its full queue at the broker has dropped."""
+        self.problem = ""
+        """The reason why nothing comes, if there is one."""
+        self._asked_at = self._whole_at = float("-inf")
+        self._composite: frozenset[str] = frozenset()
+        self._task: asyncio.Task[None] | None = None
+
+    # --- who looks ---
+
+    def look(self, composite: Iterable[str], *, whole: bool) -> None:
+        """Keep on taking composite events, which are of these types, and all others (``whole``)."""
+        self._asked_at = time.monotonic()
+        if whole:
+            self._whole_at = self._asked_at
+        self._composite = frozenset(composite)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
+
+    async def close(self) -> None:
+        """Take no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all events are taken."""
+        return time.monotonic() - self._whole_at < IDLE_S
+
+    # --- what has come ---
+
+    @property
+    def batches(self) -> list[EventBatch]:
+        """All that is kept."""
+        return [one.batch for one in self._kept]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Figures of what is kept."""
+        oldest = time.monotonic() - self._kept[0].at if self._kept else 0.0
+        counts: Counter[str] = Counter()
+        for one in self._kept:
+            counts[one.batch.type.name] += len(one.batch)
+        return {
+            "events": self._events,
+            "seconds": round(oldest, 1),
+            "dropped": self.dropped,
+            "whole": self.is_whole,
+            "problem": self.problem,
+            "types_left_out": max(0, len(self._composite) - TYPES_MAX),
+            "types": dict(counts.most_common(100)),
+        }
+
+    def sample(self, after: int, types: Collection[str]) -> Sample:
+        """The newest events of ``types`` beyond the number ``after``; of composite ones, where no
+        type is given.
+        """
+        count, shown = 0, list[dict[str, Any]]()
+        for one in reversed(self._kept):
+            beyond = one.first + len(one.batch) - 1 - after
+            if beyond <= 0:
+                break
+            if one.batch.type.name not in types if types else not one.batch.is_composite:
+                continue
+            here = min(beyond, len(one.batch))
+            count += here
+            newest = range(len(one.batch) - 1, len(one.batch) - 1 - here, -1)
+            shown += [row(one.batch.event(place)) for place in newest[: SAMPLE_MAX - len(shown)]]
+        return Sample(shown[::-1], count, self.last)
+
+    def history(self, name: str) -> list[dict[str, Any]]:
+        """The event ``source#id`` and all that has caused it, as far as they are kept; a cause that
+        is not has no time.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        wanted = [name]
+        while wanted and len(found) < CAUSES_MAX:
+            rows = dict(self._named(set(wanted)))
+            found |= {one: rows.get(one, unknown(one)) for one in wanted}
+            causes = [cause for one in wanted for cause in found[one]["cause"]]
+            wanted = [one for one in dict.fromkeys(causes) if one not in found][:CAUSES_MAX]
+        return list(found.values())
+
+    def _named(self, names: set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        sources = {name.rpartition("#")[0] for name in names}
+        for one in self._kept:
+            if not sources & set(one.batch.ids.source.values):
+                continue
+            pairs = zip(one.batch.ids.source.tolist(), one.batch.ids.printed(), strict=True)
+            for place, (source, text) in enumerate(pairs):
+                if (name := f"{source}#{text}") in names:
+                    yield name, row(one.batch.event(place))
+
+    # --- taking ---
+
+    async def _follow(self) -> None:
+        """Have a subscriber for each filter that is wanted, until nobody looks."""
+        takers: dict[str, asyncio.Task[None]] = {}
+        try:
+            while time.monotonic() - self._asked_at < IDLE_S:
+                wanted = self._wanted
+                for text in [one for one in takers if one not in wanted]:
+                    takers.pop(text).cancel()
+                for text in wanted:
+                    if text not in takers or takers[text].done():
+                        takers[text] = asyncio.create_task(self._take(text))
+                await asyncio.sleep(0.2)
+        finally:
+            for one in takers.values():
+                one.cancel()
+            await asyncio.gather(*takers.values(), return_exceptions=True)
+            self._kept.clear()
+            self._events = 0
+
+    @property
+    def _wanted(self) -> list[str]:
+        names = sorted(self._composite)[:TYPES_MAX]
+        return [*(f"{quoted(name)}()" for name in names), *([ALL] if self.is_whole else [])]
+
+    async def _take(self, text: str) -> None:
+        """Take events until it is cancelled, or fails."""
+        try:
+            subscriber = AsyncSubscriber(
+                self._address,
+                text,
+                name=f"page/{os.getpid()}/{text}",
+                when_full="drop-oldest",
+                connect_timeout_s=CONNECT_S,
+            )
+            async with subscriber:
+                self.problem = ""
+                dropped = 0
+                while True:
+                    delivery = await subscriber.receive_delivery()
+                    self.dropped += subscriber.dropped - dropped
+                    dropped = subscriber.dropped
+                    self._keep(
+                        one for one in delivery.batches if one.is_composite is not (text == ALL)
+                    )
+        except (BrokerError, TimeoutError) as error:
+            self.problem = str(error)
+            await asyncio.sleep(AGAIN_S)
+
+    def _keep(self, batches: Iterable[EventBatch]) -> None:
+        now = time.monotonic()
+        for batch in batches:
+            self._kept.append(Kept(self.last + 1, now, batch))
+            self.last += len(batch)
+            self._events += len(batch)
+        while self._kept and (self._events > EVENTS_MAX or now - self._kept[0].at > KEPT_S):
+            self._events -= len(self._kept.popleft().batch)

@@ -1,0 +1,182 @@
+"""The process in which rules of the playground are tried: one request, one answer, and the end.
+
+``python -m broker.monitoring.trial`` reads a :class:`Request`, pickled, from its standard input and
+writes its answer as JSON. Whoever starts it is the page's own process, and ends it when it takes
+too long.
+
+Law: what it finds is what ``rexmq detect`` and ``rexmq explain`` find over the same events. Memory
+is bounded by the system (``MEMORY_MAX``): rules that keep too much end this process and no other.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import resource
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from broker.monitoring.rows import row
+from broker.recorded import RecordedEvents
+from broker.schemas import type_of
+from matcher.errors import EventError
+from matcher.model import EventBatch, EventType
+from rules.errors import RuleErrors
+from rules.explaining.document import document
+from rules.explaining.explainer import explained
+from rules.explaining.recording import Recording, Since
+from rules.explaining.telling import told
+from rules.language import declared_in, load
+from rules.syntax import ast
+from rules.syntax.parser import read
+
+MEMORY_MAX = 4 * 2**30
+"""Bytes of address space."""
+FIRINGS_MAX = 1_000
+EVENTS_SHOWN = 2_000
+"""Composite events, and events beside them, that are told; the others are counted."""
+NAIVE_UP_TO = 500
+"""Over so few events the engine that needs no kernels is there sooner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something to try: ``do`` is ``inspect``, ``run`` or ``explain``.
+
+    ``text`` are the rules, ``more`` those that are deployed beside them, ``schemas`` the types that
+    are known. Events come as a file's ``content``, of a ``form``, or as ``batches``. ``rule`` and
+    ``event`` are what to explain, ``since`` from when rules hold.
+    """
+
+    do: str
+    text: str = ""
+    more: str = ""
+    schemas: tuple[str, ...] = ()
+    content: str = ""
+    form: str = "jsonl"
+    type_name: str | None = None
+    batches: tuple[EventBatch, ...] = ()
+    rule: str = ""
+    event: str = ""
+    since: Since = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A recording, its primitive events, and the names of the rules that were to be tried."""
+
+    recording: Recording
+    batches: Sequence[EventBatch]
+    names: Sequence[str]
+
+
+def answer(request: Request) -> dict[str, Any]:
+    """The answer to a request; ``error`` says in words what is wrong with it."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                return _ANSWERS[request.do](request, Path(folder))
+            except (RuleErrors, EventError) as error:
+                return {"error": str(error).replace(f"{folder}/", "")}
+    except MemoryError:
+        return {"error": f"it would need more than {MEMORY_MAX >> 30} GiB of memory"}
+
+
+def _inspected(request: Request, folder: Path) -> dict[str, Any]:
+    batches, schemas = _events(request, folder, {})
+    times = [int(time) for batch in batches for time in (batch.time.min(), batch.time.max())]
+    return {
+        "events": sum(map(len, batches)),
+        "schemas": [str(one) for one in schemas.values()],
+        "first": min(times, default=None),
+        "last": max(times, default=None),
+    }
+
+
+def _run(request: Request, folder: Path) -> dict[str, Any]:
+    trial = _tried(request, folder)
+    rules = [trial.recording.rule(name) for name in trial.names]
+    firings = [(rule.name, one) for rule in rules for one in trial.recording.firings(rule)]
+    firings.sort(key=lambda pair: pair[1].event.time)
+    shown = firings[:FIRINGS_MAX]
+    causes = {"#".join(cause) for _, one in shown for cause in one.causes}
+    events = [row(event) for batch in trial.batches for event in batch.events()]
+    return {
+        "events": _chosen(events, causes),
+        "events_count": len(events),
+        "firings": [
+            {
+                **row(one.event),
+                "rule": name,
+                "cause": [f"{source}#{text}" for source, text in one.causes],
+            }
+            for name, one in shown
+        ],
+        "counts": {rule.name: len(trial.recording.firings(rule)) for rule in rules},
+        "terminators": {rule.name: [one.name for one in rule.opening] for rule in rules},
+    }
+
+
+def _explained(request: Request, folder: Path) -> dict[str, Any]:
+    found = explained(_tried(request, folder).recording, request.rule, request.event)
+    return {"text": told(found), "explanation": document(found)}
+
+
+_ANSWERS = {"inspect": _inspected, "run": _run, "explain": _explained}
+
+
+def _chosen(events: list[dict[str, Any]], causes: set[str]) -> list[dict[str, Any]]:
+    """Causes, and as many others, spread evenly, as may be shown."""
+    others = [one for one in events if one["name"] not in causes]
+    room = max(0, EVENTS_SHOWN - len(causes))
+    step = max(1, -(-len(others) // room)) if room else len(others) + 1
+    chosen = [one for one in events if one["name"] in causes][:EVENTS_SHOWN] + others[::step]
+    return sorted(chosen, key=lambda one: one["time"])
+
+
+def _tried(request: Request, folder: Path) -> Trial:
+    """Trial of the rules over the events."""
+    text = f"{request.text}\n{request.more}"  # places in the text are those of the page
+    declared = declared_in(read(text, file="rules").file)
+    batches, schemas = _events(request, folder, declared)
+    known = {name: one for name, one in schemas.items() if name not in declared}
+    checked = load(text, file="rules", known=known)
+    own = len(checked.rules) - _rules_in(request.more)
+    engine = "naive" if sum(map(len, batches)) <= NAIVE_UP_TO else "auto"
+    recording = Recording(checked, batches, since=request.since, engine=engine)
+    return Trial(recording, batches, [rule.name for rule in checked.rules][:own])
+
+
+def _rules_in(text: str) -> int:
+    statements = read(text, file="deployed").file.statements
+    return sum(not isinstance(one, ast.Schema) for one in statements)
+
+
+def _events(
+    request: Request, folder: Path, declared: Mapping[str, EventType]
+) -> tuple[list[EventBatch], dict[str, EventType]]:
+    """The events, and the types that are known with them."""
+    known = {one.name: one for one in map(type_of, request.schemas)}
+    if not request.content:
+        kept = [batch for batch in request.batches if not batch.is_composite]
+        return kept, {**known, **{batch.type.name: batch.type for batch in kept}}
+    file = folder / f"events.{request.form}"
+    file.write_text(request.content, "utf-8")
+    recorded = RecordedEvents([file], declared=declared, type_name=request.type_name)
+    batches = [batch for step in recorded.steps() for batch in step.batches]
+    return batches, {**known, **recorded.intake.schemas}
+
+
+def main() -> None:
+    """Answer what standard input asks."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
+    request: Request = pickle.load(sys.stdin.buffer)  # from the page's process, and nobody else
+    json.dump(answer(request), sys.stdout, ensure_ascii=False, allow_nan=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""A network as the page shows it, from what its brokers say of themselves: plain data for JSON.
+
+Law 1: nothing is made up. What only a broker itself knows, its sources, sinks and rates, is shown
+of those whose status is there (``known``); the page says of which it is not. So with b1's status
+alone b2 stands in the drawing, with the rules that all brokers know to be there, and without rates.
+
+Law 2: what is sent is bounded: of each list ``ROWS_MAX`` at most, the most pressing first, and how
+many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.monitoring.drawing import places
+from broker.monitoring.figures import Row, ordered, tables
+
+ROWS_MAX = 200
+"""Of each list that is sent."""
+RULES_AT_BROKER_MAX = 50
+"""Names of rules that are sent for one broker."""
+TREES_MAX = 50
+
+Facts = Mapping[str, Any]
+
+SHOWN = {
+    "sinks": "full_%",
+    "rules": "behind_s",
+    "types": "events/s",
+    "sources": "events/s",
+}
+"""The lists of a broker, and the columns that they are sorted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Two statuses of a broker, ``seconds`` apart; without an earlier one they are the same, and
+    nothing is known of rates.
+    """
+
+    before: Facts
+    after: Facts
+    seconds: float
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether there is an earlier status to tell rates by."""
+        return self.before is not self.after
+
+
+def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str] = ()) -> Row:
+    """The network as the broker called ``own`` and the others in ``looks`` tell of it. ``clock`` is
+    in microseconds; ``failures`` say in words which others could not be asked.
+    """
+    status = looks[own].after
+    network = status["network"]
+    found = {name: _tables(look, clock) for name, look in looks.items()}
+    lists = {kind: _gathered(kind, found) for kind in SHOWN}
+    lists["rules"] = _rules(status, found, own)
+    brokers = sorted({own, *(one["name"] for one in network["brokers"])})
+    return {
+        "broker": own,
+        "version": status["version"],
+        "uptime_s": status["uptime_s"],
+        "clock": clock,
+        "rated": looks[own].is_rated,
+        "strategy": network["strategy"],
+        "root": network["root"],
+        "settled": network["settled"],
+        "totals": status["totals"],
+        "rates": _rates(looks[own]),
+        "brokers": list(_brokers(brokers, status, looks)),
+        "links": list(_links(network, found)),
+        "trees": list(_trees(looks))[:TREES_MAX],
+        "lists": {kind: rows[:ROWS_MAX] for kind, rows in lists.items()},
+        "counts": {kind: len(rows) for kind, rows in lists.items()},
+        "unknown": [name for name in brokers if name not in looks],
+        "failures": list(failures),
+        "overruns": list(status.get("overruns", ())),
+        "closed": list(status.get("closed", ())),
+    }
+
+
+def _tables(look: Look, clock: int) -> dict[str, list[Row]]:
+    return tables(look.before, look.after, look.seconds, clock)
+
+
+def _gathered(kind: str, found: Mapping[str, Mapping[str, list[Row]]]) -> list[Row]:
+    """One list of all brokers, each row with its broker, the most pressing first."""
+    rows = [{**row, "broker": name} for name, one in found.items() for row in one[kind]]
+    return ordered(rows, SHOWN[kind])
+
+
+def _rules(status: Facts, found: Mapping[str, Mapping[str, list[Row]]], own: str) -> list[Row]:
+    """The rules of the network, each as the broker tells of it that evaluates it, if it is known;
+    with the rate of what it defines, where that is known.
+    """
+    told = {name: {row["name"]: row for row in one["rules"]} for name, one in found.items()}
+    rates = {
+        (name, row["name"]): row["events/s"] for name, one in found.items() for row in one["types"]
+    }
+    rows = []
+    for rule in told[own].values():
+        place = rule["place"] or (own if rule["state"] in ("running", "stalled") else None)
+        best = told.get(place or own, {}).get(rule["name"], rule)
+        rate = rates.get((place or own, rule["type"]))
+        rows.append({**best, "place": place, "events/s": rate, "told_by": place in told})
+    return ordered(rows, SHOWN["rules"])
+
+
+def _rates(look: Look) -> Row | None:
+    if not look.is_rated:
+        return None
+    before, after = look.before["totals"], look.after["totals"]
+    return {
+        name: round(max(0, count - before[name]) / look.seconds, 1) for name, count in after.items()
+    }
+
+
+# --- the drawing ---
+
+
+def _brokers(names: Sequence[str], status: Facts, looks: Mapping[str, Look]) -> Iterator[Row]:
+    network = status["network"]
+    told = {one["name"]: one for one in network["brokers"]}
+    links = frozenset(
+        (min(one, far["name"]), max(one, far["name"]))
+        for one, facts in told.items()
+        for far in facts["neighbours"]
+        if far["name"] in told
+    )
+    where = places(frozenset(names), links)
+    rules = _rules_at(network)
+    for name in names:
+        look = looks.get(name)
+        here = look.after if look is not None else {}
+        evaluated = sorted({*rules.get(name, ()), *here.get("evaluates", ())})
+        if len(names) == 1:
+            evaluated = [rule["name"] for rule in status["rules"]]
+        yield {
+            "name": name,
+            "x": where[name][0],
+            "y": where[name][1],
+            "reachable": name not in told or told[name]["reachable"],
+            "known": look is not None,
+            "rules": evaluated[:RULES_AT_BROKER_MAX],
+            "rules_count": len(evaluated),
+            "fragments": len(network.get("fragments", {}).get(name, ())),
+            "rates": None if look is None else _rates(look),
+            "clients": len(here["clients"]) if look is not None else None,
+            "waits": _waits(here.get("rules", ())),
+        }
+
+
+def _rules_at(network: Facts) -> dict[str, set[str]]:
+    """By broker, the rules that are evaluated there, on the single tree or for sinks."""
+    found: dict[str, set[str]] = {}
+    for division in (network, *network.get("sink_trees", ())):
+        for rule, place in division.get("places", {}).items():
+            found.setdefault(place, set()).add(rule)
+    return found
+
+
+def _waits(rules: Iterable[Facts]) -> list[str]:
+    """Sentences of the rules that wait for something."""
+    stuck = ("waiting", "stalled")
+    said = [f"{one['name']}: {one['says']}" for one in rules if one["state"] in stuck]
+    return said[:RULES_AT_BROKER_MAX]
+
+
+def _links(network: Facts, found: Mapping[str, Mapping[str, list[Row]]]) -> Iterator[Row]:
+    """Each link once, with what goes over it either way as far as one of its ends is known."""
+    ends: dict[tuple[str, str], Row] = {}
+    for one in network["brokers"]:
+        for far in one["neighbours"]:
+            pair = min(one["name"], far["name"]), max(one["name"], far["name"])
+            ends.setdefault(pair, {"delay_us": far["delay_us"], "ends": 0})["ends"] += 1
+    for (first, second), facts in sorted(ends.items()):
+        there, back, buffered = None, None, 0
+        for end, other in ((first, second), (second, first)):
+            for row in found.get(end, {}).get("links", ()):
+                if row["name"] != other:
+                    continue
+                buffered += row["waiting"]
+                ways = row["sent/s"], row["received/s"]
+                there, back = ways if end == first else ways[::-1]
+        yield {
+            "ends": [first, second],
+            "up": facts["ends"] == 2,
+            "delay_us": facts["delay_us"],
+            "rates": None if there is None else [there, back],
+            "buffered": buffered,
+        }
+
+
+def _trees(looks: Mapping[str, Look]) -> Iterator[Row]:
+    """The single tree and those of sinks, with the edges (child, father) that are known."""
+    found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for name, look in looks.items():
+        network = look.after["network"]
+        for kind, trees in (("single", network["trees"]), ("sinks", network.get("sink_trees", ()))):
+            for tree in trees:
+                edges = found.setdefault((kind, tree["root"]), set())
+                edges |= {(child, name) for child in tree["children"]}
+                edges |= {(name, tree["father"])} if tree["father"] else set()
+    for (kind, root), edges in sorted(found.items(), reverse=True):
+        label = f"single tree, root {root}" if kind == "single" else f"for sinks at {root}"
+        yield {"id": f"{kind}/{root}", "root": root, "label": label, "edges": sorted(edges)}

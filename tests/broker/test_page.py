@@ -1,0 +1,390 @@
+"""What the page is fed: who is let in, the state of a network, checks, trials and changes."""
+
+import http.client
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from paged import RULES, TEMP, TOKEN, asked, hot, paged
+from pages import get
+
+from broker import RuleManager, Subscriber
+from broker.errors import ConfigurationError
+from broker.monitoring import entry, tap
+from broker.monitoring.changes import checked
+from broker.monitoring.drawing import places
+from broker.monitoring.entry import Entry, NoEntry, is_number, load_token
+from broker.monitoring.trial import Request, answer
+from broker.monitoring.view import ROWS_MAX, Look, view
+from rules.syntax.words import RESERVED
+
+
+@pytest.fixture(scope="module")
+def page():
+    with paged() as (endpoint, url):
+        with RuleManager(endpoint) as manager:
+            manager.add(RULES)
+        time.sleep(1.1)  # a look is shown for a second
+        yield endpoint, url
+
+
+def streamed(url, query, wanted):
+    """The first content of a stream that is of the kind and does as ``wanted`` says."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    connection.request("GET", f"/api/stream{query}")
+    answer = connection.getresponse()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        line = answer.readline().decode()
+        if line.startswith("event: "):
+            kind, content = line[7:].strip(), json.loads(answer.readline()[6:])
+            if wanted(kind, content):
+                connection.close()
+                return content
+    raise TimeoutError
+
+
+# --- who is let in ---
+
+
+def test_a_token_is_asked_for():
+    guard = Entry(TOKEN)
+    with pytest.raises(NoEntry, match="a token is asked for"):
+        guard.verify({}, None, "a")
+    with pytest.raises(NoEntry, match="not the token"):
+        guard.verify({"authorization": "Bearer another"}, None, "a")
+    guard.verify({"authorization": f"Bearer {TOKEN}"}, None, "a")
+    session = guard.sign_in(TOKEN, "a")
+    guard.verify({}, session, "a")
+    guard.sign_out(session)
+    with pytest.raises(NoEntry):
+        guard.verify({}, session, "a")
+
+
+def test_sessions_end():
+    now = [0.0]
+    guard = Entry(TOKEN, clock=lambda: now[0])
+    session = guard.sign_in(TOKEN, "a")
+    now[0] = entry.SESSION_S + 1
+    with pytest.raises(NoEntry):
+        guard.verify({}, session, "a")
+
+
+def test_wrong_tokens_are_bounded_for_each_address():
+    now = [0.0]
+    guard = Entry(TOKEN, clock=lambda: now[0])
+    for _ in range(entry.TRIES):
+        with pytest.raises(NoEntry, match="not the token"):
+            guard.sign_in("x", "a")
+    with pytest.raises(NoEntry, match="too many wrong tokens") as refused:
+        guard.sign_in(TOKEN, "a")
+    assert refused.value.status == 429
+    guard.sign_in(TOKEN, "b")
+    now[0] = entry.TRY_AGAIN_S
+    guard.sign_in(TOKEN, "a")
+
+
+@pytest.mark.parametrize(
+    ("host", "is_one"),
+    [
+        ("127.0.0.1:9464", True),
+        ("localhost:9464", True),
+        ("[::1]:9464", True),
+        ("evil.example", False),
+        ("127.0.0.1.evil.example:80", False),
+        ("", False),
+    ],
+)
+def test_hosts_by_number(host, is_one):
+    assert is_number(host) is is_one
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "reason"),
+    [
+        ("short", 0o600, "at least 16"),
+        (TOKEN, 0o644, "chmod 600"),
+        ("ü" * 20, 0o600, "not ASCII"),
+    ],
+)
+def test_bad_files_of_tokens(tmp_path, content, mode, reason):
+    file = tmp_path / "token"
+    file.write_text(content)
+    file.chmod(mode)
+    with pytest.raises(ConfigurationError, match=reason):
+        load_token(file)
+
+
+def test_pages_that_others_reach_ask_for_a_token(capfd):
+    from broker.cli import main
+
+    words = ["broker", "--listen", "tcp://127.0.0.1:*", "--http", "0.0.0.0:0"]
+    assert main([*words, "--engine", "naive"]) == 1
+    assert "other machines can reach this, and there is no token" in capfd.readouterr().err
+
+
+def test_another_site_changes_nothing(page):
+    url, body = page[1], {"name": "hot"}
+    assert asked(url, "remove", body, Origin="http://evil.example")[0] == 403
+    assert asked(url, "remove", body, Content_Type="text/plain")[0] == 403
+    assert asked(url, "remove", body, Host="evil.example")[0] == 403
+    assert asked(url, "session", Host="evil.example")[2]["signed_in"] is False
+    assert asked(url, "stream", Host="evil.example")[0] == 403
+
+
+def test_signing_in(tmp_path):
+    file = tmp_path / "token"
+    file.touch(0o600)
+    file.write_text(TOKEN)
+    with paged("--http-token", str(file)) as (_, url):
+        assert get(f"{url}/status.json")[0] == get(f"{url}/metrics")[0] == 401
+        assert get(f"{url}/")[0] == get(f"{url}/readyz")[0] == 200
+        for path in ("rule", "history", "check", "deploy", "remove", "why", "try"):
+            assert asked(url, path, {})[0] == 401
+        assert asked(url, "stream")[0] == 401
+        assert asked(url, "sign-in", {"token": "another-one-that-is-long"})[0] == 401
+        status, headers, _ = asked(url, "sign-in", {"token": TOKEN})
+        assert status == 200
+        cookie = headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert TOKEN not in cookie
+        mine = cookie.partition(";")[0]
+        assert get(f"{url}/status.json", Cookie=mine)[0] == 200
+        asked(url, "sign-out", {}, Cookie=mine)
+        assert get(f"{url}/status.json", Cookie=mine)[0] == 401
+
+
+def test_nothing_from_outside_runs_in_the_page(page):
+    connection = http.client.HTTPConnection(page[1].removeprefix("http://"))
+    connection.request("GET", "/")
+    found = connection.getresponse()
+    text = found.read().decode()
+    assert "default-src 'none'; script-src 'self'" in found.headers["content-security-policy"]
+    assert "unsafe" not in found.headers["content-security-policy"]
+    files = [text, *(one.read_text() for one in folder().iterdir())]
+    assert not [one for one in files if re.search(r"""(src|href|from)[= ]+["']https?:""", one)]
+    assert "innerHTML" not in "".join(files)
+
+
+def folder():
+    return Path(entry.__file__).parent / "page"
+
+
+def test_the_highlighter_knows_the_words_of_the_language():
+    text = (folder() / "highlight.js").read_text()
+    assert json.loads(re.search(r"RESERVED = (\[.*?\])", text)[1]) == list(RESERVED)
+
+
+# --- the state of a network ---
+
+
+def status_of(name, **more):
+    network = {
+        "strategy": "centralized",
+        "root": "b1",
+        "settled": True,
+        "brokers": [
+            {"name": "b1", "reachable": True, "neighbours": [{"name": "b2", "delay_us": 9}]},
+            {"name": "b2", "reachable": True, "neighbours": [{"name": "b1", "delay_us": 9}]},
+        ],
+        "links": [],
+        "trees": [{"root": "b1", "epoch": 1, "father": None, "children": ["b2"]}],
+        "places": {"hot": "b2"},
+    }
+    found = {"broker": name, "version": 1, "uptime_s": 1.0, "clients": [], "network": network}
+    lists = {"sources": [], "types": [], "rules": [], "sinks": []}
+    return {**found, **lists, "totals": {"received": 0}, **more}
+
+
+def test_brokers_that_tell_nothing_stand_there_without_figures():
+    before, after = status_of("b1"), status_of("b1", totals={"received": 30})
+    found = view({"b1": Look(before, after, 2.0)}, "b1", 0)
+    one, other = found["brokers"]
+    assert (one["rates"], one["rules"]) == ({"received": 15.0}, [])
+    assert (other["known"], other["rates"], other["rules"]) == (False, None, ["hot"])
+    assert found["unknown"] == ["b2"]
+    assert found["links"][0]["rates"] is None
+    assert found["trees"][0]["edges"] == [("b2", "b1")]
+
+
+def test_traffic_is_told_by_either_end():
+    def linked(sent):
+        status = status_of("b2")
+        link = {"neighbour": "b1", "link": None, "buffered": 3, "sent": sent, "received": 0}
+        return {**status, "network": {**status["network"], "links": [link]}}
+
+    first = status_of("b1")
+    looks = {"b1": Look(first, first, 1.0), "b2": Look(linked(0), linked(8), 2.0)}
+    (link,) = view(looks, "b1", 0)["links"]
+    assert (link["ends"], link["rates"], link["buffered"]) == (["b1", "b2"], [0, 4.0], 3)
+
+
+def test_lists_are_bounded():
+    sinks = [
+        {"name": f"s{n}", "queued": n, "limit": 10, "delivered": 0, "dropped": 0}
+        for n in range(ROWS_MAX + 50)
+    ]
+    status = status_of("b1", sinks=sinks)
+    found = view({"b1": Look(status, status, 1.0)}, "b1", 0)
+    assert found["counts"]["sinks"] == ROWS_MAX + 50
+    assert len(found["lists"]["sinks"]) == ROWS_MAX
+    assert found["lists"]["sinks"][0]["queued"] == ROWS_MAX + 49
+    assert not found["rated"]
+
+
+def test_one_overlay_has_one_drawing():
+    links = frozenset([("b1", "b2"), ("b2", "b3"), ("b3", "b4")])
+    places.cache_clear()
+    first = places(frozenset(["b1", "b2", "b3", "b4"]), links)
+    places.cache_clear()
+    assert places(frozenset(["b4", "b3", "b2", "b1"]), links) == first
+    assert all(0 <= value <= 1 for place in first.values() for value in place)
+    assert places(frozenset(["b1"]), frozenset()) == {"b1": (0.5, 0.5)}
+
+
+# --- checks, changes and trials ---
+
+
+def test_problems_have_places_as_scripts_count_them():
+    text = "# \U0001f525\nrule x: define A(y: int) from B() as b where y = b.w"
+    (problem,) = checked(text, ["B(z: int)"])["problems"]
+    there = text.encode("utf-16-le")[2 * problem["start"] : 2 * problem["end"]]
+    assert there.decode("utf-16-le") == "w"
+    assert problem["line"] == 2
+    assert checked(text.replace("b.w", "b.z"), ["B(z: int)"])["rules"] == ["x"]
+
+
+def test_rules_are_checked_with_the_types_of_the_broker(page):
+    text = "rule cold: define Cold(area: string) from Temp(value < 0) as t where area = t.area"
+    assert asked(page[1], "check", {"text": text})[2] == {"problems": [], "rules": ["cold"]}
+
+
+def test_rules_are_deployed_shown_replaced_and_removed(page):
+    endpoint, url = page
+    text = "rule cold: define Cold(area: string) from Temp(value < 0) as t where area = t.area"
+    assert asked(url, "deploy", {"text": text})[0] == 200
+    status, _, refusal = asked(url, "deploy", {"text": text})
+    assert (status, "cold" in refusal["error"]) == (422, True)
+    assert asked(url, "deploy", {"text": text.replace("0", "9"), "replace": True})[0] == 200
+    assert "value < 9" in asked(url, "rule", {"name": "cold"})[2]["text"]
+    assert asked(url, "remove", {"name": "cold"})[0] == 200
+    with RuleManager(endpoint) as manager:
+        assert "cold" not in [rule["name"] for rule in manager.list()]
+
+
+@pytest.mark.parametrize("body", [{"no": 1}, [], {"text": 5}])
+def test_bad_requests(page, body):
+    assert asked(page[1], "check", body)[0] == 400
+
+
+def test_requests_are_bounded(page):
+    assert asked(page[1], "check", {"text": "#" * 300_000})[0] == 413
+
+
+SMOKE = """{"type": "Temp", "time": 10, "source": "s", "id": "t1", "data": {"value": 47.5}}
+{"type": "Smoke", "time": 330, "source": "s", "id": "m1", "data": {"n": 1}}
+{"type": "Temp", "time": 335, "source": "s", "id": "t2", "data": {"value": 60.0}}
+{"type": "Smoke", "time": 340, "source": "s", "id": "m2", "data": {"n": 2}}
+"""
+FIRE = """rule fire: define Fire(v: float)
+from Smoke() as s and last Temp(value > 45) as t within 5 min from s where v = t.value"""
+
+
+def test_a_trial_finds_what_detect_finds():
+    found = answer(Request("run", text=FIRE, content=SMOKE))
+    (firing,) = found["firings"]
+    assert (firing["rule"], firing["data"], firing["cause"]) == (
+        "fire",
+        {"v": 60.0},
+        ["s#m2", "s#t2"],
+    )
+    assert found["terminators"] == {"fire": ["Smoke"]}
+    assert [one["name"] for one in found["events"]] == ["s#t1", "s#m1", "s#t2", "s#m2"]
+
+
+def test_a_trial_says_why_not():
+    text = answer(Request("explain", text=FIRE, content=SMOKE, rule="fire", event="s#m1"))["text"]
+    assert "It does not fire." in text
+
+
+def test_deployed_rules_beside_a_trial_are_not_told_of():
+    above = "rule alarm: define Alarm(v: float) from Fire() as f where v = f.v"
+    found = answer(Request("run", text=above, more=FIRE, content=SMOKE))
+    assert list(found["counts"].items()) == [("alarm", 1)]
+
+
+def test_wrong_events_are_told_without_the_name_of_a_folder():
+    error = answer(Request("run", text=FIRE, content="{"))["error"]
+    assert error.startswith("events.jsonl:1")
+
+
+def test_a_trial_over_a_table(page):
+    content = "time,value\n1,46.5\n2,3.0\n"
+    given = {"do": "run", "content": content, "form": "csv", "type_name": "Temp"}
+    text = "rule high: define High(v: float) from Temp(value > 45) as t where v = t.value"
+    assert asked(page[1], "try", {**given, "text": text})[2]["counts"] == {"high": 1}
+
+
+# --- events as they come ---
+
+
+def test_events_come_with_their_causes_and_why(page):
+    """Though ``wet``, which waits for events that nobody publishes, would hold up all others."""
+    endpoint, url = page
+    with hot(endpoint):
+        streamed(url, "?events=1&whole=1", lambda kind, one: kind == "events" and one["count"])
+        found = streamed(
+            url, "?events=1&whole=1&types=Hot", lambda kind, one: kind == "events" and one["count"]
+        )
+        name = found["events"][-1]["name"]
+        first, *causes = asked(url, "history", {"name": name})[2]["events"]
+        assert first["type"] == "Hot"
+        assert [one["type"] for one in causes] == ["Temp"]
+        assert "It fires: 1 match." in asked(url, "why", {"name": name})[2]["text"]
+
+
+def test_a_sample_is_of_the_newest():
+    from broker.client.address import Address
+    from matcher.rows import batch_of
+
+    one = tap.Tap(Address("tcp://127.0.0.1:9", None))
+    rows = [{"area": "a", "value": float(n), "time": n} for n in range(100)]
+    one._keep([batch_of(TEMP, rows, source="s")])
+    found = one.sample(0, {"Temp"})
+    assert (found.count, len(found.events), found.last) == (100, tap.SAMPLE_MAX, 100)
+    assert found.events[-1]["data"]["value"] == 99.0
+    assert one.sample(found.last, {"Temp"}).count == 0
+    assert one.sample(0, ()).count == 0  # none of them is composite
+
+
+def test_what_is_kept_is_bounded(monkeypatch):
+    from broker.client.address import Address
+    from matcher.rows import batch_of
+
+    monkeypatch.setattr(tap, "EVENTS_MAX", 150)
+    one = tap.Tap(Address("tcp://127.0.0.1:9", None))
+    for start in range(0, 500, 100):
+        rows = [{"area": "a", "value": 1.0, "time": start + n} for n in range(100)]
+        one._keep([batch_of(TEMP, rows, source="s")])
+    assert one.facts["events"] <= 150
+    assert one.last == 500
+
+
+def test_sinks_are_seen(page):
+    endpoint, url = page
+
+    def has_it(kind, found):
+        return kind == "state" and "s1" in [sink["name"] for sink in found["lists"]["sinks"]]
+
+    with Subscriber(endpoint, "Temp()", name="s1"):
+        streamed(url, "", has_it)
+
+
+def test_another_broker_is_asked_by_its_page(page):
+    with paged("--http-others", page[1], "--http-others", "http://127.0.0.1:9", name="b2") as there:
+        found = streamed(there[1], "", lambda kind, one: kind == "state" and one["rated"])
+    assert {row["broker"] for row in found["lists"]["types"]} == {"b1"}
+    assert found["failures"] == ["http://127.0.0.1:9: [Errno 111] Connection refused"]

@@ -1,0 +1,171 @@
+"""The page in a real browser, Debian's Chromium without a head: by mouse, keyboard and reader."""
+
+import shutil
+import time
+
+import pytest
+from paged import RULES, TOKEN, hot, paged
+
+from broker import RuleManager
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install it")
+VIEWS = ("network", "rules", "events", "playground", "clients")
+EMPTY = "rule cold: define Cold(area: string) from Temp(value < 0) as t where area = t.area"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    file = tmp_path_factory.mktemp("page") / "token"
+    file.touch(0o600)
+    file.write_text(TOKEN)
+    with paged("--http-token", str(file)) as (endpoint, url):
+        with RuleManager(endpoint) as manager:
+            manager.add(RULES)
+        with hot(endpoint):
+            yield endpoint, url
+
+
+@pytest.fixture
+def tab(browser, served):
+    """A tab at the page; what goes wrong in it fails the test."""
+    wrong = []
+    context = browser.new_context(
+        viewport={"width": 1600, "height": 900},
+        extra_http_headers={"Authorization": f"Bearer {TOKEN}"},
+    )
+    found = context.new_page()
+    found.set_default_timeout(20_000)
+    found.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    found.goto(f"{served[1]}/")
+    yield found
+    context.close()
+    assert wrong == []
+
+
+def button(tab, name):
+    return tab.get_by_role("button", name=name, exact=True)
+
+
+def test_the_network_is_drawn_and_alive(tab):
+    broker = tab.get_by_role("button", name="Broker b1, 2 rules")
+    broker.wait_for()
+    tab.get_by_text("wet: waiting for types: Rain").wait_for()
+    rates = tab.locator("dl div", has_text="events/s in").locator("dd")
+    seen = set()
+    deadline = time.monotonic() + 20
+    while len(seen - {"…", "0"}) < 1 and time.monotonic() < deadline:
+        seen.add(rates.text_content())
+        time.sleep(0.3)
+    assert seen - {"…", "0"}
+
+
+def test_a_rule_is_deployed_read_and_removed_by_keyboard(tab, served):
+    tab.get_by_role("link", name="Rules").focus()
+    tab.keyboard.press("Enter")
+    button(tab, "Deploy rules…").focus()
+    tab.keyboard.press("Enter")
+    area = tab.get_by_role("dialog").get_by_label("Rules", exact=True)
+    assert area.evaluate("one => one === document.activeElement")
+    tab.keyboard.insert_text(EMPTY.replace("value", "valve"))
+    tab.get_by_text("did you mean value?").wait_for()
+    assert area.get_attribute("aria-invalid") == "true"
+    assert tab.locator(".editor .wrong").first.text_content() == "valve"
+    assert button(tab, "Deploy").is_disabled()
+    area.fill(EMPTY)
+    tab.get_by_text("ok: cold").wait_for()
+    button(tab, "Deploy").press("Enter")
+    button(tab, "cold").press("Enter")
+    tab.locator("pre .keyword", has_text="define").wait_for()
+    button(tab, "Remove…").press("Enter")
+    button(tab, "Remove").press("Enter")
+    button(tab, "cold").wait_for(state="detached")
+    with RuleManager(served[0]) as manager:
+        assert [rule["name"] for rule in manager.list()] == ["hot", "wet"]
+
+
+def test_an_event_opens_its_causes(tab):
+    tab.get_by_role("link", name="Events").click()
+    tab.get_by_label("keep primitive events").check()
+    tab.wait_for_timeout(1_500)  # the first ones may have come before their causes were kept
+    tab.get_by_role("row", name="Hot").first.get_by_role("button").click()
+    tab.get_by_role("region", name="Causes").get_by_role("rowheader", name="p1#").wait_for()
+    button(tab, "Why did it fire?").click()
+    tab.get_by_text("It fires: 1 match.").wait_for()
+
+
+def test_the_playground_says_why_not(tab):
+    tab.get_by_role("link", name="Playground").click()
+    tab.get_by_text("ok: fire").wait_for()
+    button(tab, "Run").click()
+    tab.get_by_text("1 composite event of 5 events.").wait_for()
+    smoke = tab.get_by_role("button", name="Smoke at 1970-01-01 00:05:30.000")
+    smoke.focus()
+    tab.keyboard.press("Enter")
+    button(tab, "Why did fire fire here, or not?").click()
+    tab.get_by_text("It does not fire.").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_from_a_telephone_to_a_wall(tab, scheme):
+    tab.emulate_media(color_scheme=scheme)
+    tab.locator("tbody").first.wait_for()
+    grounds = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (max(map(int, grounds[4:-1].split(","))) < 60) is (scheme == "dark")
+    for width in (360, 1600):
+        tab.set_viewport_size({"width": width, "height": 740})
+        for view in VIEWS:
+            tab.get_by_role("link", name=view.title(), exact=True).click()
+            beyond = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert beyond <= 0, (view, width)
+
+
+def test_a_reader_finds_its_way(tab):
+    tab.get_by_role("main").wait_for()
+    tab.get_by_role("navigation", name="Views").wait_for()
+    assert tab.get_by_role("heading", level=1).count() == 1
+    assert tab.evaluate("document.documentElement.lang") == "en"
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "Skip to content"
+    unnamed = """[...document.querySelectorAll('input, select, textarea')].filter(
+        one => !one.labels.length && !one.ariaLabel).map(one => one.outerHTML)"""
+    for view in VIEWS:
+        tab.get_by_role("link", name=view.title(), exact=True).click()
+        assert tab.evaluate(unnamed) == [], view
+        assert tab.locator("nav [aria-current=page]").text_content() == view.title()
+
+
+def test_the_focus_stays_as_things_change(tab):
+    tab.get_by_role("link", name="Rules").click()
+    button(tab, "hot").focus()
+    tab.evaluate("row => row.remembered = true", button(tab, "hot").element_handle())
+    while tab.evaluate("document.activeElement.remembered"):  # until another one is in its place
+        tab.wait_for_timeout(100)
+    assert tab.evaluate("document.activeElement.textContent") == "hot"
+
+
+def test_signing_in(browser, served):
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.goto(f"{served[1]}/")
+    field = tab.get_by_label("Token of this broker")
+    field.fill("another-one-that-is-long")
+    field.press("Enter")
+    tab.get_by_text("this is not the token").wait_for()
+    field.fill(TOKEN)
+    field.press("Enter")
+    tab.get_by_role("heading", name="Network").wait_for()
+    assert tab.evaluate("document.cookie") == ""
+    button(tab, "Sign out").click()
+    tab.get_by_label("Token of this broker").wait_for()
+    context.close()
