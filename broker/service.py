@@ -103,6 +103,8 @@ class Service:
             give_back()
             node = self._affordable(replace(self._configuration.node, matching=matching))
             self._host = make_host(self._configuration, transport, node)
+            if self._gate is not None:
+                self._host.change_rights(self._gate.users)
             signals.serve(self._host.stop, self._host.wake_descriptor)
         except BaseException as error:
             transport.close(0)
@@ -159,6 +161,7 @@ class Service:
             if self._gate is not None and fresh.security_files is not None:
                 self._gate.change(load_access(fresh.security_files[1]))
                 self._transport.look_again()
+                self._host.change_rights(self._gate.users)
         except (ConfigurationError, OSError) as error:
             log("error", "configuration refused; the old one stays in force", {"reason": error})
             return

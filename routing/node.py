@@ -50,7 +50,7 @@ from routing.messages import (
 )
 from routing.serving.link import Link
 from routing.serving.service import Service
-from routing.serving.sources import GOODBYE, LOST_FOR_LONG, Source, SourceState
+from routing.serving.sources import LOST_FOR_LONG, SourceState
 from routing.serving.status import time_or_none
 from routing.silence import excused
 
@@ -84,7 +84,10 @@ class Node(Service):
             handler(self, link, message)
         except Refusal as refusal:
             request = getattr(message, "request", None)
-            self._send(peer, Refused(request, refusal.code, str(refusal)))
+            if link is None:
+                self._send(peer, Refused(request, refusal.code, str(refusal)))
+            else:
+                self._refuse(link, request, refusal.code, str(refusal))
             if request is None:
                 self._expel(peer, refusal.code, str(refusal))
         except ProtocolError as error:
@@ -230,6 +233,7 @@ class Node(Service):
         link = Link(peer, name, hello.instance, timeout_s, now, now, now)
         link.last_sequence = last_sequence
         link.replays = hello.replay
+        link.rights = self.rights_of(peer)
         self._links.add(link)
         welcome = Welcome(
             VERSION,
@@ -290,11 +294,6 @@ class Node(Service):
             self._close_source(source, LOST_FOR_LONG)
             fields = {"lost_s": silence_max_s, "types": types, "promise": promise}
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
-
-    def _close_source(self, source: Source, why: str = GOODBYE) -> None:
-        """Close a source, which has published everything."""
-        self._sources.close(source, why)
-        self._detection.withdraw(source, list(source.floors))
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")

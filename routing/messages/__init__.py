@@ -52,6 +52,7 @@ from routing.messages.plans import (
     SinkTree,
     Survey,
 )
+from routing.messages.rights import COMMANDS, EVERYTHING, Act, Grant, Rights
 from routing.messages.telling import (
     ANY_TYPE,
     Answered,
@@ -94,12 +95,15 @@ GATHERED: frozenset[type] = frozenset(
 
 __all__ = [
     "ANY_TYPE",
+    "COMMANDS",
     "ENTRIES_MAX",
+    "EVERYTHING",
     "GATHERED",
     "TYPES_MAX",
     "VERSION",
     "Acknowledged",
     "Acks",
+    "Act",
     "Advertise",
     "Answered",
     "Asked",
@@ -123,6 +127,7 @@ __all__ = [
     "FromClient",
     "FromNeighbour",
     "Goodbye",
+    "Grant",
     "Heartbeat",
     "Hello",
     "Hold",
@@ -149,6 +154,7 @@ __all__ = [
     "Remove",
     "Report",
     "Request",
+    "Rights",
     "Routed",
     "RuleFacts",
     "Seconds",

@@ -14,7 +14,8 @@ from matcher.model import MICROSECONDS, TIME_MIN, EventType
 from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
 from routing.errors import Refusal
-from routing.messages import Code, Deploy
+from routing.messages import EVERYTHING, Code, Deploy, Rights
+from routing.permission import check_rules
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
 from rules.engine.engine import Detector
@@ -92,13 +93,17 @@ class RuleChanges:
         """Take over what is decided by it from now on."""
         self._config = config
 
-    def deploy(self, message: Deploy, now: float) -> tuple[Sequence[Deployed], Sequence[Deployed]]:
-        """Deploy a text; gives its rules, and those that they replace, with their ends.
+    def deploy(
+        self, message: Deploy, now: float, rights: Rights = EVERYTHING
+    ) -> tuple[Sequence[Deployed], Sequence[Deployed]]:
+        """Deploy a text; gives its rules, and those that they replace, with their ends. They belong
+        to the user who has these ``rights``.
 
         Refusal, with nothing changed, when it is refused.
         """
         self.drop_over()
         rules, replaced = self._read(message)
+        check_rules(rights, rules, {one.name for one in replaced})
         ends = self._ends(replaced, now)
         self._check(rules, replaced, ends)
         self._advertisements.forget_far(self._deployments.are_over)
@@ -108,7 +113,7 @@ class RuleChanges:
         added: list[Deployed] = []
         for since in dict.fromkeys(sinces.values()):
             own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
-            added += self._deployments.add(own, since, version)
+            added += self._deployments.add(own, since, version, rights.user)
         self._tell_changed(added)
         return added, ended
 

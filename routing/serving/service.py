@@ -22,9 +22,11 @@ from routing.delivery.subscriptions import fits
 from routing.effects import Effect, Log, Peer, Send
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
+    EVERYTHING,
     VERSION,
     Acknowledged,
     Acks,
+    Act,
     Advertise,
     Code,
     Confirmed,
@@ -34,8 +36,10 @@ from routing.messages import (
     Message,
     Promise,
     Publish,
+    Refused,
     Rejected,
     Remove,
+    Rights,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -45,11 +49,12 @@ from routing.messages import (
     WhenFull,
 )
 from routing.order import first_time, in_sequence
+from routing.permission import check
 from routing.serving.advertisements import Advertisements
 from routing.serving.ahead import Ahead, horizon_of
 from routing.serving.changes import Basis
 from routing.serving.credit import PublishCredit
-from routing.serving.deployment import Deployments
+from routing.serving.deployment import Deployed, Deployments
 from routing.serving.detection import Detection
 from routing.serving.evaluator import Evaluator
 from routing.serving.intake import Intake, check_schema, newer, take_in
@@ -58,13 +63,14 @@ from routing.serving.moment import Moment
 from routing.serving.parts import as_known
 from routing.serving.published import PublishedIds, Sifted, have_ids
 from routing.serving.rates import Rates
-from routing.serving.sources import FAR, Source, Sources
+from routing.serving.sources import FAR, GOODBYE, Source, Sources
 from routing.serving.status import (
     Overview,
     begin_facts,
     client_facts,
     ended_facts,
 )
+from routing.serving.users import Users
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
 from rules.engine.overrun import Overrun
@@ -101,6 +107,9 @@ class Service:
         self.emit: Callable[[Effect], object] = self._effects.append
         """The use of each effect: kept for ``take_effects``, unless the host carries it out
         as soon as it arises."""
+        self.rights_of: Callable[[Peer], Rights] = lambda peer: EVERYTHING
+        """The rights of who is at a link: the host knows them, where there are keys."""
+        self._users = Users()
         self._links = Links()
         self._published = PublishedIds(config)
         self._sources = Sources(config)
@@ -197,6 +206,7 @@ class Service:
         return link.source
 
     def _receive_advertise(self, link: Link, message: Advertise) -> None:
+        check(link.rights, Act.PUBLISH, *(schema.name for schema in message.types))
         self._advertisements.check(message.types, link.name)
         source = self._source_of(link)
         self._detection.advertise(source, message.types)
@@ -332,7 +342,7 @@ class Service:
 
     def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
         schemas = self._advertisements.schemas
-        added = self._sinks.subscribe(link.peer, link.name, message, schemas)
+        added = self._sinks.subscribe(link.peer, link.name, message, schemas, link.rights)
         self._follow()
         if added.problem is not None:
             self._send(link.peer, SubscriptionPaused(added.number, added.problem))
@@ -376,7 +386,8 @@ class Service:
     # --- rules ---
 
     def _receive_deploy(self, link: Link, message: Deploy) -> None:
-        deployed, ended = self._detection.changes.deploy(message, self._moment.now)
+        changes = self._detection.changes
+        deployed, ended = changes.deploy(message, self._moment.now, link.rights)
         self._follow()
         in_order = sorted(deployed, key=lambda one: one.serial)
         rules, replaced = (
@@ -389,16 +400,19 @@ class Service:
         self._log("info", "deployed", rules=names, **more, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
+        check(link.rights, Act.REMOVE, message.name)
         ended = self._detection.changes.remove(message.name, self._moment.now)
         self._follow()
         self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
 
     def _receive_list_rules(self, link: Link, message: ListRules) -> None:
+        check(link.rights, Act.COMMAND, "rule list")
         rules = self._overview.rules(self._deployments.in_force, self._moment.now)
         self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
+        check(link.rights, Act.COMMAND, "rule show")
         deployed = self._deployments.find_in_force(message.name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
@@ -406,7 +420,59 @@ class Service:
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
 
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
+        check(link.rights, Act.COMMAND, "status")
         self._send(link.peer, Confirmed(message.request, self.status(self._moment.now)))
+
+    def change_rights(self, users: Mapping[str, Rights], now: float) -> None:
+        """Users have these rights from now on. What they do not allow any more ends: sources with
+        their links, subscriptions, and rules that their owners were allowed before.
+        """
+        self._moment.now = now
+        self._users.change(users)
+        for link in self._users.changed(self._links):
+            self._look_at_rights(link)
+        for one, reason in self._users.lost(self._deployments.in_force):
+            self._log("warning", "a rule ends", rule=one.name, user=one.owner, reason=reason)
+            self._withdraw(one)
+        self._settle()
+
+    def _look_at_rights(self, link: Link) -> None:
+        """A client has other rights: end what they do not allow."""
+        try:
+            check(link.rights, Act.PUBLISH, *(link.source.floors if link.source else ()))
+        except Refusal as refusal:
+            self._note_not_allowed(link, str(refusal))
+            self._expel(link.peer, refusal.code, str(refusal))
+            assert link.source is not None
+            self._close_source(link.source, refusal.code.value)
+            return
+        if self._sinks.find(link.peer) is None:
+            return
+        schemas = self._advertisements.schemas
+        for number, reason in self._sinks.change_rights(link.peer, link.rights, schemas):
+            self._send(link.peer, SubscriptionPaused(number, reason))
+            self._refuse(link, None, Code.NOT_ALLOWED, reason)
+        self._follow()
+
+    def _refuse(self, link: Link, request: int | None, code: Code, reason: str) -> None:
+        """Answer that a request was refused."""
+        if code is Code.NOT_ALLOWED:
+            self._note_not_allowed(link, reason)
+        self._send(link.peer, Refused(request, code, reason))
+
+    def _note_not_allowed(self, link: Link, reason: str) -> None:
+        self._rates.not_allowed += 1
+        self._log("warning", "not allowed", client=link.name, reason=reason)
+
+    def _withdraw(self, one: Deployed) -> None:
+        """Remove a rule that nobody has asked to remove."""
+        self._detection.changes.remove(one.name, self._moment.now)
+        self._follow()
+
+    def _close_source(self, source: Source, why: str = GOODBYE) -> None:
+        """Close a source, which has published everything."""
+        self._sources.close(source, why)
+        self._detection.withdraw(source, list(source.floors))
 
     def _take_overrun(self, overrun: Overrun) -> None:
         """A rule has ended, having more composite events at an instant than it may: say so."""
