@@ -159,7 +159,7 @@ class Service:
         try:
             fresh = self._read()
             if self._gate is not None and fresh.security_files is not None:
-                self._gate.change(load_access(fresh.security_files[1]))
+                self._gate.change(load_access(fresh.security_files[1], fresh.user_limits))
                 self._transport.look_again()
                 self._host.change_rights(self._gate.users)
         except (ConfigurationError, OSError) as error:
@@ -246,7 +246,7 @@ def make_gate(configuration: Configuration) -> Gate | None:
     if configuration.security_files is None:
         return None
     key, access = configuration.security_files
-    return Gate(load_pair(key), load_access(access), configuration.links)
+    return Gate(load_pair(key), load_access(access, configuration.user_limits), configuration.links)
 
 
 def make_transport(configuration: Configuration, gate: Gate | None = None) -> Transport:

@@ -41,6 +41,7 @@ from routing.messages import (
     Publish,
     Refused,
     Remove,
+    Rights,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -48,6 +49,8 @@ from routing.messages import (
     Unsubscribe,
     Welcome,
 )
+from routing.serving.buckets import credit_of
+from routing.serving.limits import check_connections, check_size
 from routing.serving.link import Link
 from routing.serving.service import Service
 from routing.serving.sources import LOST_FOR_LONG, SourceState
@@ -110,7 +113,11 @@ class Node(Service):
         """Decode (``wire.decode``) and take in one message; malformed frames close the link."""
         self._moment.now = now
         try:
+            if self._limits_sizes and (link := self._links.by_peer.get(peer)) is not None:
+                check_size(link.rights, sum(map(len, frames)))
             message = wire.decode(frames)
+        except ProtocolError as error:
+            self._expel(peer, error.code, str(error))
         except VersionMismatch as error:
             self._rates.malformed += 1
             self._expel(peer, Code.VERSION, str(error))
@@ -210,7 +217,9 @@ class Node(Service):
         most = self._config.clients_max + (0 if message.name else OPERATORS)
         if len(self._links) >= most:
             raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
-        self._welcome(peer, message)
+        rights = self.rights_of(peer)
+        check_connections(rights, self._links)
+        self._welcome(peer, message, rights)
         self._settle_input()
 
     def _refuse_link(self, peer: Peer, hello: LinkHello) -> None:
@@ -225,7 +234,7 @@ class Node(Service):
             self._refused.add(hello.name)
             self._log("warning", "link refused", neighbour=hello.name, reason=reason)
 
-    def _welcome(self, peer: Peer, hello: Hello) -> None:
+    def _welcome(self, peer: Peer, hello: Hello, rights: Rights) -> None:
         now, name = self._moment.now, hello.name
         timeout_s = hello.heartbeat_s * self._config.heartbeats_missed_max
         source = self._sources.find(name) if name else None
@@ -233,13 +242,15 @@ class Node(Service):
         link = Link(peer, name, hello.instance, timeout_s, now, now, now)
         link.last_sequence = last_sequence
         link.replays = hello.replay
-        link.rights = self.rights_of(peer)
+        link.rights = rights
+        self._limits_sizes |= rights.limits.message_bytes_max is not None
         self._links.add(link)
+        most = credit_of(rights, self._buckets.of(rights, now))
         welcome = Welcome(
             VERSION,
             self._config.name,
             last_sequence,
-            self._config.publish_credit if name else 0,
+            min(self._config.publish_credit, most) if name else 0,
             self._config.heartbeat_s,
             source is not None and source.standing is SourceState.LOST,
         )

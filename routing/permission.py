@@ -32,7 +32,7 @@ EVERY_TYPE = "*"
 """The filter of a subscription to all types."""
 
 
-def check(rights: Rights, act: Act, *names: str) -> None:
+def check_right(rights: Rights, act: Act, *names: str) -> None:
     """Raise Refusal unless an act is allowed on all that is named."""
     for name in names:
         if not rights.may(act, name):
@@ -55,7 +55,7 @@ def narrowed(rights: Rights, text: str) -> str:
         filters = rights.filters(event.type.text)
         if filters is None:
             return text
-        check(rights, Act.SUBSCRIBE, event.type.text)
+        check_right(rights, Act.SUBSCRIBE, event.type.text)
         wanted = [parse_filter(one).conditions for one in filters]
     except RuleErrors as errors:
         raise Refusal(Code.BAD_FILTER, str(errors)) from None
@@ -69,7 +69,7 @@ def check_rules(rights: Rights, rules: RuleSet, replaced: Collection[str]) -> No
     if rights.grants is None:
         return
     for rule in rules.rules:
-        check(rights, Act.REPLACE if rule.name in replaced else Act.DEPLOY, rule.name)
+        check_right(rights, Act.REPLACE if rule.name in replaced else Act.DEPLOY, rule.name)
         check_owner(rights, rule)
 
 
@@ -77,11 +77,11 @@ def check_owner(rights: Rights, rule: Rule) -> None:
     """Raise Refusal unless a user may have a rule evaluated (Law 3)."""
     if rights.grants is None:
         return
-    check(rights, Act.DEFINE, rule.defines.name)
+    check_right(rights, Act.DEFINE, rule.defines.name)
     for schema in rule.used_types:
         filters = None if schema == TIMER else rights.filters(schema.name)
         if filters is not None:
-            check(rights, Act.SUBSCRIBE, schema.name)
+            check_right(rights, Act.SUBSCRIBE, schema.name)
             _check_uses(rights, rule, schema, filters)
 
 

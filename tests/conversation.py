@@ -36,8 +36,9 @@ from routing.messages import (
     Act,
     Confirmed,
     Delivery,
-    Grant,
+    Limits,
     Message,
+    Permit,
     Refused,
     Rejected,
     Rights,
@@ -118,8 +119,12 @@ class Conversation:
         config = NodeConfig(**{"wall_clock": False, **options})
         most = config.composites_per_instant_max
         node = Node(config, rules.engine.make(self.engine, composites_max=most), self.now)
-        node.rights_of = lambda peer: self.rights.get(peer.decode().partition("/")[0], EVERYTHING)
+        node.rights_of = lambda peer: self._rights_of(peer.decode())
         return node
+
+    def _rights_of(self, peer: str) -> Rights:
+        name = peer.partition("/")[0]
+        return self.rights.get(name) or self.rights.get(name.rstrip("0123456789"), EVERYTHING)
 
     # --- driving ---
 
@@ -250,19 +255,22 @@ class Conversation:
         self.node.configure(config, self.now)
 
     def _rights(self, case: Case) -> None:
-        """rights, and lines ``USER ACT NAME[, NAME...]``, or a user alone: clients are the users of
-        their names, and may do this from now on. Of what has conditions the type is the name.
+        """rights [LIMIT=N...], and lines ``USER ACT NAME[, NAME...]``, or a user alone: clients are
+        the users of their names, and may do this from now on. Of what has conditions the type is
+        the name. ``k2`` is the user ``k`` once more.
         """
-        found: dict[str, list[Grant]] = {}
+        limits = Limits(**{name: int(value) for name, value in case.options.items()})
+        found: dict[str, list[Permit]] = {}
         for number, line in enumerate(case.body.splitlines(), 1):
             user, _, said = line.partition(" ")
             act, _, names = said.partition(" ")
             own = found.setdefault(user, [])
             for text in names.split(", ") if names else ():
                 type_name, bracket, _ = text.partition("(")
-                own.append(Grant(Act(act), type_name, number, text if bracket else ""))
+                own.append(Permit(Act(act), type_name, number, text if bracket else ""))
         self.rights = {
-            user: Rights(user, tuple(grants), "access.toml") for user, grants in found.items()
+            user: Rights(user, tuple(grants), "access.toml", limits=limits)
+            for user, grants in found.items()
         }
         self.node.change_rights(self.rights, self.now)
 

@@ -22,6 +22,9 @@ Law 1: a key is given as such or by the file of a public key, as seen from the f
 Law 2: a user has the rights of its own table and those of its groups. A file without any lets all
 users do everything; once any table says ``publish`` or another right, nobody may do what no line
 allows.
+
+Law 3: a limit is that of the user's own table, else the greatest of its groups, else that of the
+broker's configuration.
 """
 
 from __future__ import annotations
@@ -37,15 +40,18 @@ from broker.errors import ConfigurationError
 from broker.security.grants import ACTS, grants_of
 from broker.security.keys import public_key
 from broker.security.tables import lines_of
-from routing.messages import Grant, Rights
+from routing.messages import UNLIMITED, Limits, Permit, Rights
 
+LIMITS = Limits.__struct_fields__
+"""The limits that a table may set, by key."""
 USER, GROUP, BROKER = "user", "group", "broker"
 KINDS: Mapping[str, frozenset[str]] = {
-    USER: frozenset({"key", "groups", *ACTS}),
-    GROUP: frozenset(ACTS),
+    USER: frozenset({"key", "groups", *ACTS, *LIMITS}),
+    GROUP: frozenset({*ACTS, *LIMITS}),
     BROKER: frozenset({"key", "endpoint"}),
 }
 """Tables of the file, each with what may be said in it."""
+LIMIT_MAX = 2**31
 EXPECTED = "[user.NAME], [group.NAME] or [broker.NAME]"
 
 
@@ -95,8 +101,11 @@ class _Table:
         return f"{where}: {self.title}{f' {key}' if key else ''}"
 
 
-def load_access(file: Path) -> Access:
-    """The access file. Raises ConfigurationError, which names the place and what was expected."""
+def load_access(file: Path, limits: Limits = UNLIMITED) -> Access:
+    """The access file; users for whom it says no others have these ``limits``.
+
+    Raises ConfigurationError, which names the place and what was expected.
+    """
     text = text_of(file)
     tables = list(_tables(parsed(text, file), file, lines_of(text)))
     owners: dict[str, Peer] = {}
@@ -114,11 +123,13 @@ def load_access(file: Path) -> Access:
             servers[_text(table.content["endpoint"], table.place("endpoint"))] = keys[-1]
     if not owners:  # a file that is being written, say: it would keep everybody out
         raise ConfigurationError(f"{file}: expected at least one [user.NAME] or [broker.NAME]")
-    return Access(owners, servers, _rights(tables))
+    return Access(owners, servers, _rights(tables, limits))
 
 
-def _rights(tables: list[_Table]) -> Mapping[str, Rights]:
-    """The rights of each user (Law 2)."""
+def _rights(tables: list[_Table], limits: Limits) -> Mapping[str, Rights]:
+    """The rights of each user (Laws 2 and 3)."""
+    for table in tables:
+        _check_limits(table)
     own = {table.title: _grants(table) for table in tables}
     groups = {table.name: table for table in tables if table.kind == GROUP}
     users = {table.name: table for table in tables if table.kind == USER}
@@ -128,11 +139,39 @@ def _rights(tables: list[_Table]) -> Mapping[str, Rights]:
         belongs = [user, *_groups(user, groups)]
         grants = tuple(grant for table in belongs for grant in own[table.title])
         titles = tuple(f"{table.title} (line {table.line()})" for table in belongs)
-        found[name] = Rights(name, grants if are_limited else None, user.file.name, titles)
+        found[name] = Rights(
+            name,
+            grants if are_limited else None,
+            user.file.name,
+            titles,
+            _limits(user, belongs[1:], limits),
+        )
     return found
 
 
-def _grants(table: _Table) -> tuple[Grant, ...]:
+def _limits(user: _Table, groups: list[_Table], others: Limits) -> Limits:
+    """The limits of a user (Law 3)."""
+
+    def most(name: str) -> int | None:
+        own = user.content.get(name)
+        said = [group.content[name] for group in groups if name in group.content]
+        other: int | None = getattr(others, name)
+        return own if own is not None else max(said, default=other)
+
+    return Limits(**{name: most(name) for name in LIMITS})
+
+
+def _check_limits(table: _Table) -> None:
+    for name in LIMITS:
+        most = table.content.get(name, 1)
+        if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most < LIMIT_MAX:
+            raise ConfigurationError(
+                f"{table.place(name)}: expected a whole number from 1 to {LIMIT_MAX - 1}, "
+                f"found {most!r}"
+            )
+
+
+def _grants(table: _Table) -> tuple[Permit, ...]:
     said = (key for key in table.content if key in ACTS)
     return tuple(
         grant

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from broker.errors import ConfigurationError
-from routing.messages import COMMANDS, Act, Grant
+from routing.messages import COMMANDS, Act, Permit
 from rules.errors import RuleErrors
 from rules.subscription import check_filter
 
@@ -24,7 +24,7 @@ _EXAMPLES = {
 }
 
 
-def grants_of(act: Act, said: Any, line: int, place: str) -> Iterator[Grant]:
+def grants_of(act: Act, said: Any, line: int, place: str) -> Iterator[Permit]:
     """The grants of a line; ConfigurationError, which names the ``place``."""
     if not isinstance(said, list) or not all(isinstance(one, str) and one for one in said):
         example = _EXAMPLES.get(act, '["Temp", "T*"]')
@@ -34,9 +34,9 @@ def grants_of(act: Act, said: Any, line: int, place: str) -> Iterator[Grant]:
             expected = ", ".join(map(repr, (*COMMANDS, ANY)))
             raise ConfigurationError(f"{place}: no command is {text!r}; expected {expected}")
         if "(" not in text:
-            yield Grant(act, text, line)
+            yield Permit(act, text, line)
         elif act is Act.SUBSCRIBE:
-            yield Grant(act, _type_of(text, place), line, text)
+            yield Permit(act, _type_of(text, place), line, text)
         else:
             raise ConfigurationError(f"{place}: expected a name without conditions, found {text!r}")
 

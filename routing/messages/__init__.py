@@ -52,7 +52,7 @@ from routing.messages.plans import (
     SinkTree,
     Survey,
 )
-from routing.messages.rights import COMMANDS, EVERYTHING, Act, Grant, Rights
+from routing.messages.rights import COMMANDS, EVERYTHING, UNLIMITED, Act, Limits, Permit, Rights
 from routing.messages.telling import (
     ANY_TYPE,
     Answered,
@@ -100,6 +100,7 @@ __all__ = [
     "EVERYTHING",
     "GATHERED",
     "TYPES_MAX",
+    "UNLIMITED",
     "VERSION",
     "Acknowledged",
     "Acks",
@@ -127,10 +128,10 @@ __all__ = [
     "FromClient",
     "FromNeighbour",
     "Goodbye",
-    "Grant",
     "Heartbeat",
     "Hello",
     "Hold",
+    "Limits",
     "LinkAck",
     "LinkHello",
     "LinkState",
@@ -146,6 +147,7 @@ __all__ = [
     "Packet",
     "Part",
     "Pause",
+    "Permit",
     "Plan",
     "Promise",
     "Publish",

@@ -19,7 +19,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from routing.messages.values import ENTRIES_MAX, Name, Number, Text
+from routing.messages.values import ENTRIES_MAX, Name, Number, Sequence, Text
 
 
 class Act(enum.Enum):
@@ -38,7 +38,7 @@ COMMANDS = ("status", "rule list", "rule show")
 """Commands that look at a broker, by the names that ``Act.COMMAND`` has for them."""
 
 
-class Grant(Struct, array_like=True, frozen=True):
+class Permit(Struct, array_like=True, frozen=True):
     """A line of the access file that allows an act on what ``name`` names, ``*`` for anything in
     it; of the events of a type, where there is a ``filter``, those alone that it matches.
     """
@@ -49,15 +49,34 @@ class Grant(Struct, array_like=True, frozen=True):
     filter: Text = ""
 
 
+class Limits(Struct, array_like=True, frozen=True):
+    """Bounds of what a user may take up at one broker; None for no other than the broker's own.
+
+    ``rules_max`` and ``rule_bytes_max`` are of the whole network.
+    """
+
+    connections_max: Number | None = None
+    subscriptions_max: Number | None = None
+    rules_max: Number | None = None
+    rule_bytes_max: Sequence | None = None
+    batch_events_max: Number | None = None
+    message_bytes_max: Sequence | None = None
+    events_per_second_max: Number | None = None
+
+
+UNLIMITED = Limits()
+
+
 class Rights(Struct, array_like=True, frozen=True):
     """The rights of a user, by the tables of it and of its groups, of which each name is
     ``[user.alice]``, with their first lines.
     """
 
     user: Name = ""
-    grants: Annotated[tuple[Grant, ...], Meta(max_length=ENTRIES_MAX)] | None = None
+    grants: Annotated[tuple[Permit, ...], Meta(max_length=ENTRIES_MAX)] | None = None
     file: Name = ""
     tables: tuple[Name, ...] = ()
+    limits: Limits = UNLIMITED
 
     def may(self, act: Act, name: str) -> bool:
         """Whether an act on something of that name is allowed, if perhaps not of all its events."""
@@ -84,12 +103,17 @@ class Rights(Struct, array_like=True, frozen=True):
             why = f"{self.file} has no {act.value} in {tables}"
         return f"user {self.user!r} may not {verb} {name!r}: {why}"
 
+    def beyond(self, what: str, limit: str) -> str:
+        """The reason why ``what`` is too much, for a limit by its name."""
+        most = getattr(self.limits, limit)
+        return f"user {self.user!r} has {what}: more than {most} ({limit} of {self.file})"
+
     def lines(self, type_name: str) -> str:
         """In words, the lines that allow some events of a type."""
         said = sorted({one.line for one in self._grants(Act.SUBSCRIBE, type_name)})
         return f"{self.file}, line{'s' if len(said) > 1 else ''} {', '.join(map(str, said))}"
 
-    def _grants(self, act: Act, name: str) -> list[Grant]:
+    def _grants(self, act: Act, name: str) -> list[Permit]:
         return [
             one
             for one in self.grants or ()

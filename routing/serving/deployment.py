@@ -230,6 +230,10 @@ class Deployments:
             hint = f"{names} still holds for a while as it was: remove it, and deploy this later"
             raise Refusal(Code.BAD_RULES, f"{errors}\n{hint}") from None
 
+    def owned(self, user: str) -> int:
+        """How many rules in force a user owns."""
+        return sum(1 for one in self._in_force.values() if one.owner == user)
+
     def version_of(self, rules: RuleSet) -> int:
         """The version that a set of rules gets (Law 4)."""
         return max((self._versions.get(rule.name, -1) + 1 for rule in rules.rules), default=0)

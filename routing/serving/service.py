@@ -49,15 +49,17 @@ from routing.messages import (
     WhenFull,
 )
 from routing.order import first_time, in_sequence
-from routing.permission import check
+from routing.permission import check_right
 from routing.serving.advertisements import Advertisements
 from routing.serving.ahead import Ahead, horizon_of
+from routing.serving.buckets import CREDIT_MAX, Buckets, credit_of
 from routing.serving.changes import Basis
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.detection import Detection
 from routing.serving.evaluator import Evaluator
 from routing.serving.intake import Intake, check_schema, newer, take_in
+from routing.serving.limits import check_count
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
 from routing.serving.parts import as_known
@@ -70,7 +72,7 @@ from routing.serving.status import (
     client_facts,
     ended_facts,
 )
-from routing.serving.users import Users
+from routing.serving.users import UserRights
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
 from rules.engine.overrun import Overrun
@@ -79,10 +81,6 @@ NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
 OVERRUNS_TOLD = 20
 """Rules that have ended, having too many composite events, that the status names."""
-CREDIT_MAX = 2**31 - 1
-"""The most credit that a sink is remembered to have given."""
-
-
 ALONE: Mapping[str, Any] = {
     "strategy": None,
     "father": None,
@@ -109,7 +107,9 @@ class Service:
         as soon as it arises."""
         self.rights_of: Callable[[Peer], Rights] = lambda peer: EVERYTHING
         """The rights of who is at a link: the host knows them, where there are keys."""
-        self._users = Users()
+        self._users = UserRights()
+        self._limits_sizes = False
+        """Whether any user's messages have a limit of their own."""
         self._links = Links()
         self._published = PublishedIds(config)
         self._sources = Sources(config)
@@ -117,7 +117,10 @@ class Service:
         self._deployments = Deployments(config)
         self._sinks = Sinks(config, self._deployments)
         self._detection = self._make_detection(engine)
-        self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
+        self._credit = PublishCredit(
+            config, self._advertisements, self._deployments, self._sinks, self._moment
+        )
+        self._buckets = Buckets(config.heartbeat_s)
         self._overview = self._make_overview()
         self._rates = Rates(now)
         self._refused: set[str] = set()
@@ -199,14 +202,20 @@ class Service:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
             source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
             source.replays = link.replays
-            source.outstanding = self._config.publish_credit
+            self._limit(source, link.rights)
+            source.outstanding = min(self._config.publish_credit, source.credit_max)
             link.is_behind = source.last_sequence > link.last_sequence
             link.source = source
             self._detection.resume(source)
         return link.source
 
+    def _limit(self, source: Source, rights: Rights) -> None:
+        """Hold a source to the limits of its user."""
+        source.bucket = self._buckets.of(rights, self._moment.now)
+        source.credit_max = credit_of(rights, source.bucket)
+
     def _receive_advertise(self, link: Link, message: Advertise) -> None:
-        check(link.rights, Act.PUBLISH, *(schema.name for schema in message.types))
+        check_right(link.rights, Act.PUBLISH, *(schema.name for schema in message.types))
         self._advertisements.check(message.types, link.name)
         source = self._source_of(link)
         self._detection.advertise(source, message.types)
@@ -342,6 +351,7 @@ class Service:
 
     def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
         schemas = self._advertisements.schemas
+        self._check_subscriptions(link)
         added = self._sinks.subscribe(link.peer, link.name, message, schemas, link.rights)
         self._follow()
         if added.problem is not None:
@@ -352,6 +362,16 @@ class Service:
             "waits_for": self._missing_below(added.type_name),
         }
         self._confirm_subscription(link, Confirmed(message.request, detail))
+
+    def _check_subscriptions(self, link: Link) -> None:
+        """Refusal where its user may have no more subscriptions than it has."""
+        rights = link.rights
+        if rights.limits.subscriptions_max is None:
+            return
+        peers = [one.peer for one in self._links if one.rights.user == rights.user]
+        own = [sink for sink in map(self._sinks.find, peers) if sink is not None]
+        count = 1 + sum(len(sink.interests) for sink in own)
+        check_count(rights, "subscriptions_max", count, "subscriptions")
 
     def _missing_below(self, name: str) -> list[str]:
         """The types that all rules which define a type wait for, since nobody has advertised them;
@@ -400,19 +420,19 @@ class Service:
         self._log("info", "deployed", rules=names, **more, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
-        check(link.rights, Act.REMOVE, message.name)
+        check_right(link.rights, Act.REMOVE, message.name)
         ended = self._detection.changes.remove(message.name, self._moment.now)
         self._follow()
         self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
 
     def _receive_list_rules(self, link: Link, message: ListRules) -> None:
-        check(link.rights, Act.COMMAND, "rule list")
+        check_right(link.rights, Act.COMMAND, "rule list")
         rules = self._overview.rules(self._deployments.in_force, self._moment.now)
         self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
-        check(link.rights, Act.COMMAND, "rule show")
+        check_right(link.rights, Act.COMMAND, "rule show")
         deployed = self._deployments.find_in_force(message.name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
@@ -420,15 +440,17 @@ class Service:
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
 
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
-        check(link.rights, Act.COMMAND, "status")
+        check_right(link.rights, Act.COMMAND, "status")
         self._send(link.peer, Confirmed(message.request, self.status(self._moment.now)))
 
     def change_rights(self, users: Mapping[str, Rights], now: float) -> None:
-        """Users have these rights from now on. What they do not allow any more ends: sources with
-        their links, subscriptions, and rules that their owners were allowed before.
+        """Let users have these rights from now on. What they do not allow any more ends: sources
+        with their links, subscriptions, and rules that their owners were allowed before.
         """
         self._moment.now = now
         self._users.change(users)
+        limits = (one.limits.message_bytes_max for one in users.values())
+        self._limits_sizes = any(most is not None for most in limits)
         for link in self._users.changed(self._links):
             self._look_at_rights(link)
         for one, reason in self._users.lost(self._deployments.in_force):
@@ -439,13 +461,15 @@ class Service:
     def _look_at_rights(self, link: Link) -> None:
         """A client has other rights: end what they do not allow."""
         try:
-            check(link.rights, Act.PUBLISH, *(link.source.floors if link.source else ()))
+            check_right(link.rights, Act.PUBLISH, *(link.source.floors if link.source else ()))
         except Refusal as refusal:
             self._note_not_allowed(link, str(refusal))
             self._expel(link.peer, refusal.code, str(refusal))
             assert link.source is not None
             self._close_source(link.source, refusal.code.value)
             return
+        if link.source is not None:
+            self._limit(link.source, link.rights)
         if self._sinks.find(link.peer) is None:
             return
         schemas = self._advertisements.schemas

@@ -16,7 +16,7 @@ from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 
 
-class Users:
+class UserRights:
     """The rights of users, as they are and as they were before."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Users:
         self._former: Mapping[str, Rights] = {}
 
     def change(self, rights: Mapping[str, Rights]) -> None:
-        """These hold from now on."""
+        """Let these hold from now on."""
         self._former, self._rights = self._rights, rights
 
     def changed(self, links: Iterable[Link]) -> Iterator[Link]:

@@ -12,7 +12,7 @@ from broker.cli import main
 from broker.errors import ConfigurationError, RefusedError
 from broker.security.access import load_access
 from matcher.model import EventType
-from routing.messages import Act
+from routing.messages import Act, Limits
 
 TEMP = EventType.of("Temp", area="string", value="float")
 FIRE = "rule fire: define Fire(area: string) from Temp(value > 45) as t where area = t.area"
@@ -185,6 +185,50 @@ def test_without_any_line_of_rights_everything_is_allowed(tmp_path):
     assert rights["bob"].filters("x") is None
 
 
+def test_limits_are_those_of_the_user_its_groups_or_the_configuration(tmp_path):
+    make_keys(tmp_path)
+    file = tmp_path / "limits.toml"
+    file.write_text(
+        f'{ALICE}groups = ["few", "many"]\nrules_max = 3\n{BOB}'
+        "[group.few]\nrules_max = 1\nconnections_max = 2\n[group.many]\nconnections_max = 9\n"
+    )
+    rights = load_access(file, Limits(rules_max=7, batch_events_max=5)).rights
+    assert rights["alice"].limits == Limits(9, rules_max=3, batch_events_max=5)
+    assert rights["bob"].limits == Limits(rules_max=7, batch_events_max=5)
+    assert rights["bob"].may(Act.PUBLISH, "x")
+
+
+def test_live_clients_are_held_to_their_limits(folder):
+    access = folder / "limits.toml"
+    access.write_text(KEYS.replace(ALICE, f"{ALICE}connections_max = 2\nbatch_events_max = 100\n"))
+    flags = ("--name", "b1", *secured(folder, "b1", access), "--events-per-second-max", "200")
+    alice = keys(folder, "alice")
+    with (
+        broker(*flags) as (process, endpoint),
+        Publisher(endpoint, name="p", types=[TEMP], increasing=True, **alice) as source,
+        RuleManager(endpoint, **alice) as manager,
+    ):
+        with pytest.raises(RefusedError, match="has 3 connections: more than 2"):
+            RuleManager(endpoint, connect_timeout_s=1, **alice)
+        begun = time.monotonic()
+        for number in range(800):  # of which 200 go at once, and 200 more are under way
+            source.publish("Temp", area="a", value=float(number))
+        source.flush()
+        await_that(lambda: manager.status()["totals"]["received"] == 800)
+        assert time.monotonic() - begun >= (800 - 400) / 200
+        access.write_text(KEYS.replace(ALICE, f"{ALICE}connections_max = 3\n"))
+        process.send_signal(signal.SIGHUP)
+        await_that(lambda: connects(endpoint, alice))
+
+
+def connects(endpoint, options):
+    try:
+        RuleManager(endpoint, connect_timeout_s=1, **options).close()
+    except RefusedError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -195,8 +239,12 @@ def test_without_any_line_of_rights_everything_is_allowed(tmp_path):
         ('subscribe = ["Temp($x > 3)"]', "a subscription has no parameters"),
         ('commands = ["stop"]', "no command is 'stop'; expected 'status', 'rule list'"),
         ('groups = ["x"]', "there is no group 'x'; expected one of none: there is no [group.NAME]"),
+        ("rules_max = 0", "rules_max: expected a whole number from 1 to 2147483647, found 0"),
         ("groups = 3", '[user.alice] groups: expected a list such as ["traders"]'),
-        ('[group.x]\nkey = "x"', "line 4: [group.x] has no key 'key'; expected commands or"),
+        (
+            '[group.x]\nkey = "x"',
+            "line 4: [group.x] has no key 'key'; expected batch_",
+        ),
     ],
 )
 def test_bad_lines_are_told_by_their_number(tmp_path, line, problem, capsys):

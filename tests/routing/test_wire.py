@@ -40,7 +40,6 @@ from routing.messages import (
     Flow,
     Forward,
     Goodbye,
-    Grant,
     Heartbeat,
     Hello,
     Hold,
@@ -57,6 +56,7 @@ from routing.messages import (
     Packet,
     Part,
     Pause,
+    Permit,
     Plan,
     Promise,
     Publish,
@@ -86,7 +86,7 @@ TEMP = EventType.of("Temp", area="string", value="float")
 EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")
 RIGHTS = Rights(
     "alice",
-    (Grant(Act.PUBLISH, "T*", 3), Grant(Act.SUBSCRIBE, "Temp", 4, "Temp(value > 3)")),
+    (Permit(Act.PUBLISH, "T*", 3), Permit(Act.SUBSCRIBE, "Temp", 4, "Temp(value > 3)")),
     "access.toml",
     ("[user.alice] (line 1)",),
 )
