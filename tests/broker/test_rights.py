@@ -147,7 +147,9 @@ def test_an_owner_is_known_when_the_broker_that_let_it_in_is_gone(folder):
                     at_first.add(FIRE.replace("fire:", "hot:"))
                 with pytest.raises(RefusedError, match="may not deploy 'hot'"):
                     at_second.add(FIRE.replace("fire:", "hot:"))
+                await_that(lambda: not at_second.status()["rules"])
                 at_first.add(FIRE)
+                await_that(lambda: at_second.status()["rules"])  # b2 has heard of it
             first_process.kill()
             await_that(lambda: rules_of(at_second) == {"fire": "alice"})
             await_that(lambda: at_second.status()["rules"][0]["owner"] == "alice")
