@@ -45,10 +45,10 @@ from routing.messages import UNLIMITED, Limits, Permit, Rights
 LIMITS = Limits.__struct_fields__
 """The limits that a table may set, by key."""
 USER, GROUP, BROKER = "user", "group", "broker"
-KINDS: Mapping[str, frozenset[str]] = {
-    USER: frozenset({"key", "groups", *ACTS, *LIMITS}),
-    GROUP: frozenset({*ACTS, *LIMITS}),
-    BROKER: frozenset({"key", "endpoint"}),
+KINDS: Mapping[str, tuple[str, ...]] = {
+    USER: ("key", "groups", *ACTS, *LIMITS),
+    GROUP: (*ACTS, *LIMITS),
+    BROKER: ("key", "endpoint"),
 }
 """Tables of the file, each with what may be said in it."""
 LIMIT_MAX = 2**31
@@ -205,7 +205,7 @@ def _tables(
             table = _Table(file, kind, name, content, lines)
             for key in content:
                 if key not in KINDS[kind]:
-                    expected = " or ".join(sorted(KINDS[kind]))
+                    expected = ", ".join(KINDS[kind])
                     raise ConfigurationError(
                         f"{table.place(key).removesuffix(f' {key}')} has no key {key!r}; "
                         f"expected {expected}"

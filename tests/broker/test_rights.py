@@ -245,7 +245,7 @@ def connects(endpoint, options):
         ("groups = 3", '[user.alice] groups: expected a list such as ["traders"]'),
         (
             '[group.x]\nkey = "x"',
-            "line 4: [group.x] has no key 'key'; expected batch_",
+            "line 4: [group.x] has no key 'key'; expected publish, ",
         ),
     ],
 )

@@ -369,7 +369,7 @@ def test_what_is_no_public_key(text):
         ('[user.alice]\nendpoint = "x"', "[user.alice] has no key 'endpoint'; expected key"),
         (
             '[user.alice]\nkey = "b1.key"\n[broker.b1]\nkey = "b1.key"',
-            "[broker.b1]: user 'alice' has this key, too",
+            "[broker.b1] key: user 'alice' has this key, too",
         ),
     ],
 )
