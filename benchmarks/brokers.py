@@ -36,6 +36,11 @@ ECHO_SIZE, BATCH_SIZE = 150, 256
 """Bytes of the relay's small message, and events in an explicit batch."""
 PACE_S = 0.001
 RULE = f"event {READING} define Hot(floor: int) from Reading(value > 45) as r where floor = r.floor"
+RIGHTS = (
+    'publish = ["Reading"]\nsubscribe = ["Reading"]\n'
+    "events_per_second_max = 1_000_000_000\nmessage_bytes_max = 100_000_000\n"
+)
+"""Lines of the access file that allow what is measured, with limits that nobody reaches."""
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -60,9 +65,11 @@ def run(quick: bool = False) -> list[Row]:
             manager.add(RULE)
             fired = _latencies(broker.endpoint, "Hot()", sizes.round_trips)
             manager.remove("Hot")
-    relay, plain = "bare pyzmq relay", "without"
+    relay, plain, with_keys = "bare pyzmq relay", "without", "with keys alone"
     with secured() as flags, BrokerProcess("--log-level", "warning", *flags) as broker:
         keyed = _rates(broker.endpoint, sizes, batch)
+    with secured(RIGHTS) as flags, BrokerProcess("--log-level", "warning", *flags) as broker:
+        authorised = _rates(broker.endpoint, sizes, batch)
     with scraped() as flags, BrokerProcess("--log-level", "warning", *flags) as broker:
         seen = _rates(broker.endpoint, sizes, batch)
     return [
@@ -72,20 +79,24 @@ def run(quick: bool = False) -> list[Row]:
         *_percentiles("rule fired, 1,000/s", fired, "event delivered", trip),
         Row("with keys, one by one", keyed[0], "events/s", plain, single),
         Row(f"with keys, batches of {BATCH_SIZE}", keyed[1], "events/s", plain, batched),
+        Row("authorised, one by one", authorised[0], "events/s", with_keys, keyed[0]),
+        Row(f"authorised, batches of {BATCH_SIZE}", authorised[1], "events/s", with_keys, keyed[1]),
         Row("scraped each second, one by one", seen[0], "events/s", plain, single),
         Row(f"scraped each second, batches of {BATCH_SIZE}", seen[1], "events/s", plain, batched),
     ]
 
 
 @contextmanager
-def secured() -> Iterator[list[str]]:
-    """The flags of a broker with keys; all clients have some by their environment meanwhile."""
+def secured(rights: str = "") -> Iterator[list[str]]:
+    """The flags of a broker with keys; all clients have some by their environment meanwhile, and
+    are a user who has these ``rights``.
+    """
     with TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         for owner in ("broker", "client"):
             create(owner, folder)
         access = folder / "access.toml"
-        access.write_text('[user.client]\nkey = "client.key"\n')
+        access.write_text(f'[user.client]\nkey = "client.key"\n{rights}')
         variables = {KEY_VARIABLE: "client.key_secret", SERVER_KEY_VARIABLE: "broker.key"}
         for variable, file in variables.items():
             os.environ[variable] = str(folder / file)

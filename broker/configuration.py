@@ -27,10 +27,17 @@ from broker.store import Sync
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.matching import ON_PROCESSOR, Matching
 from routing.config import Late, NodeConfig, Ordering
+from routing.messages import Limits
 from routing.overlay.config import FORGET_S, OverlayConfig
 from rules.engine import verify
 
 Values = dict[str, Any]
+
+USER_LIMITS = {
+    f"user_{name}" if name in ("subscriptions_max", "rules_max") else name: name
+    for name in Limits.__struct_fields__
+}
+"""The keys of limits of users, and how the access file calls each."""
 
 _OWN = {
     "listen": (DEFAULT_ENDPOINT,),
@@ -52,6 +59,7 @@ _OWN = {
     "retain_bytes": None,
     "link": (),
     "strategy": None,
+    **dict.fromkeys(USER_LIMITS),
     "forget_s": FORGET_S,
     "heartbeats_missed_max": CONNECTED_MISSED_MAX,
 }
@@ -143,6 +151,11 @@ class Configuration:
             self.values["retain"],
             None if size is None else int(size),
         )
+
+    @property
+    def user_limits(self) -> Limits:
+        """The limits of users for whom the access file says no others."""
+        return Limits(**{name: self.values[key] for key, name in USER_LIMITS.items()})
 
     @property
     def links(self) -> tuple[str, ...]:

@@ -13,10 +13,26 @@ def document_of(file: Path, what: str = "") -> dict[str, Any]:
     """The tables of a TOML file. ConfigurationError for one that cannot be read, or is no TOML;
     its message begins with ``what`` the file is for, where that is said.
     """
-    place = f"{what}: {file}" if what else str(file)
+    return parsed(text_of(file, what), file, what)
+
+
+def text_of(file: Path, what: str = "") -> str:
+    """The text of a file. ConfigurationError, as ``document_of``."""
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        return file.read_text("utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{place}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{place}: {error}") from None
+        raise ConfigurationError(f"{_place(file, what)}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{_place(file, what)}: {error}") from None
+
+
+def parsed(text: str, file: Path, what: str = "") -> dict[str, Any]:
+    """The tables of the text of a file. ConfigurationError, as ``document_of``."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{_place(file, what)}: {error}") from None
+
+
+def _place(file: Path, what: str) -> str:
+    return f"{what}: {file}" if what else str(file)

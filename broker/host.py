@@ -15,7 +15,7 @@ Law 3: the host decides nothing. What a message means is the node's business (ro
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from broker.clock import Clock
@@ -26,7 +26,7 @@ from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send, Store
-from routing.messages import Message
+from routing.messages import Message, Rights
 from routing.network.brokers.broker import Broker
 from routing.node import Node
 
@@ -50,6 +50,7 @@ class Host:
         self._clock = clock
         self._stopping = False
         node.emit = self._carry_out
+        node.rights_of = transport.rights_of
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
         self._sent: Message | None = None
@@ -82,6 +83,10 @@ class Host:
     def configure(self, config: NodeConfig) -> None:
         """Let the node take over what it can change. For the host's own thread."""
         self._node.configure(config, self._clock.now())
+
+    def change_rights(self, users: Mapping[str, Rights]) -> None:
+        """Let the node go by other rights of users. For the host's own thread."""
+        self._node.change_rights(users, self._clock.now())
 
     def run(self) -> None:
         """Serve until ``stop``."""

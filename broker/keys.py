@@ -175,6 +175,10 @@ def _count(value: Any) -> int:
     return number
 
 
+def _count_or_none(value: Any) -> int | None:
+    return None if value is None or value == NONE else _count(value)
+
+
 def _types(value: Any) -> int:
     number = _count(value)
     if number > TYPES_MAX:
@@ -253,6 +257,7 @@ ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoint
 LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
 PAGES = Kind("URL", "addresses such as http://127.0.0.1:9465, or none", _pages)
 COUNT = Kind("COUNT", "a whole number of at least 1", _count)
+COUNT_OR_NONE = Kind("COUNT|none", "a whole number of at least 1, or none", _count_or_none, NONE)
 TYPES = Kind("COUNT", f"a whole number from 1 to {TYPES_MAX}", _types)
 SECONDS = Kind("SECONDS", "a number of seconds", _seconds)
 HEARTBEAT = Kind("SECONDS", f"seconds above 0, at most {HEARTBEAT_MAX_S:g}", _heartbeat)
@@ -345,6 +350,18 @@ KEYS = (
         "limits",
         COUNT,
         "composite events of a rule at one instant; one that has more ends there",
+    ),
+    *(
+        Key(name, "users", COUNT_OR_NONE, f"of a user whom the access file gives no other: {what}")
+        for name, what in (
+            ("connections_max", "connections at a time"),
+            ("user_subscriptions_max", "subscriptions of all its connections"),
+            ("user_rules_max", "rules that it owns in the network"),
+            ("rule_bytes_max", "bytes that a rule of it may keep, as estimated when deployed"),
+            ("batch_events_max", "events in one batch, and of one source under way"),
+            ("message_bytes_max", "bytes in one message"),
+            ("events_per_second_max", "events that it may publish in a second"),
+        )
     ),
 )
 BY_NAME = {key.name: key for key in KEYS}

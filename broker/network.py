@@ -19,8 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Self
 
+from broker.client.address import Address
 from broker.errors import BrokerError
 from broker.process import BrokerProcess
+from broker.security.throwaway import ThrowawayKeys
 
 FILE_NAME = re.compile(r"\w[\w.-]{0,30}", re.ASCII)
 PATH_MAX = 100
@@ -58,7 +60,8 @@ def members(
 class BrokerNetwork:
     """The running brokers; a context manager that stops them.
 
-    Raises BrokerError when one does not come up. ``arguments`` are given to each.
+    Raises BrokerError when one does not come up. ``arguments`` are given to each. ``secure``: they
+    have keys of their own, and ``keys`` those of a client.
     """
 
     def __init__(
@@ -66,18 +69,23 @@ class BrokerNetwork:
         network: Sequence[Member],
         *arguments: str,
         log: IO[str] | int | None = subprocess.DEVNULL,
+        secure: bool = False,
     ) -> None:
         self.processes: dict[str, BrokerProcess] = {}
         self._gone: set[str] = set()
+        self.keys: ThrowawayKeys | None = None
         with ExitStack() as opened:
             folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="rexmq-"))
             files = {
                 member.name: _file(Path(folder), member.name, place)
                 for place, member in enumerate(network, 1)
             }
+            if secure:
+                self.keys = ThrowawayKeys(Path(folder) / "keys", files)
             for member in network:
                 own = ["--name", member.name, *member.flags]
                 own += [word for name in member.links for word in ("--link", files[name])]
+                own += self.keys.flags(member.name) if self.keys is not None else ()
                 listen = [files[member.name], *([member.listen] if member.listen else [])]
                 process = BrokerProcess(*own, *arguments, listen=listen, log=log, patient=False)
                 opened.callback(_end, process)
@@ -96,6 +104,11 @@ class BrokerNetwork:
     def endpoint(self, name: str) -> str:
         """Where a broker that is ready can be reached."""
         return self.processes[name].endpoints[-1]
+
+    def address(self, name: str) -> str | Address:
+        """The address of a broker that is ready, for a client."""
+        endpoint = self.endpoint(name)
+        return endpoint if self.keys is None else self.keys.address(name, endpoint)
 
     def take_ended(self) -> list[tuple[str, int]]:
         """The brokers that have ended by themselves since the last call, with exit statuses.

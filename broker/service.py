@@ -110,6 +110,8 @@ class Service:
             give_back()
             node = self._affordable(replace(self._configuration.node, matching=matching))
             self._host = make_host(self._configuration, transport, node)
+            if self._gate is not None:
+                self._host.change_rights(self._gate.users)
             signals.serve(self._host.stop, self._host.wake_descriptor)
         except BaseException as error:
             transport.close(0)
@@ -164,8 +166,9 @@ class Service:
         try:
             fresh = self._read()
             if self._gate is not None and fresh.security_files is not None:
-                self._gate.change(load_access(fresh.security_files[1]))
+                self._gate.change(load_access(fresh.security_files[1], fresh.user_limits))
                 self._transport.look_again()
+                self._host.change_rights(self._gate.users)
         except (ConfigurationError, OSError) as error:
             log("error", "configuration refused; the old one stays in force", {"reason": error})
             return
@@ -266,7 +269,7 @@ def make_gate(configuration: Configuration) -> Gate | None:
     if configuration.security_files is None:
         return None
     key, access = configuration.security_files
-    return Gate(load_pair(key), load_access(access), configuration.links)
+    return Gate(load_pair(key), load_access(access, configuration.user_limits), configuration.links)
 
 
 def _unguarded(url: str, why: str) -> ConfigurationError:

@@ -37,6 +37,7 @@ from broker.frames import (
 from broker.log import log
 from broker.security.access import Peer
 from broker.security.gate import Gate, objection
+from routing.messages import EVERYTHING, Rights
 
 PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
@@ -172,6 +173,12 @@ class Transport:
             log("warning", "refused", {"peer": peer.hex(), "reason": reason})
             self._note_ended(peer)
             self.close_peer(peer)
+
+    def rights_of(self, peer: bytes) -> Rights:
+        """The rights of who is at the other end; everything where there are no keys."""
+        if self._gate is None:
+            return EVERYTHING
+        return self._gate.rights(self._owners.get(peer, ("", None))[1])
 
     def look_again(self) -> None:
         """Refuse the peers whose keys are not whose they were, after the gate has changed.

@@ -49,7 +49,15 @@ from routing.requests import ClientRequest, SessionRequests
 from routing.silence import excused
 
 NO_RETRY = frozenset(
-    {Code.VERSION, Code.BAD_NAME, Code.PROTOCOL, Code.SCHEMA, Code.BAD_EVENT, Code.QUEUE_FULL}
+    {
+        Code.VERSION,
+        Code.BAD_NAME,
+        Code.PROTOCOL,
+        Code.SCHEMA,
+        Code.BAD_EVENT,
+        Code.QUEUE_FULL,
+        Code.NOT_ALLOWED,
+    }
 )
 """Ends of a link that the next one would come to as well."""
 

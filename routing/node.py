@@ -43,6 +43,7 @@ from routing.messages import (
     Refused,
     Remove,
     RemoveDurable,
+    Rights,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -50,9 +51,11 @@ from routing.messages import (
     Unsubscribe,
     Welcome,
 )
+from routing.serving.buckets import credit_of
+from routing.serving.limits import check_connections, check_size
 from routing.serving.link import Link
 from routing.serving.service import Service
-from routing.serving.sources import GOODBYE, LOST_FOR_LONG, Source, SourceState
+from routing.serving.sources import LOST_FOR_LONG, SourceState
 from routing.serving.status import time_or_none
 from routing.silence import excused
 
@@ -86,7 +89,10 @@ class Node(Service):
             handler(self, link, message)
         except Refusal as refusal:
             request = getattr(message, "request", None)
-            self._send(peer, Refused(request, refusal.code, str(refusal)))
+            if link is None:
+                self._send(peer, Refused(request, refusal.code, str(refusal)))
+            else:
+                self._refuse(link, request, refusal.code, str(refusal))
             if request is None:
                 self._expel(peer, refusal.code, str(refusal))
         except ProtocolError as error:
@@ -109,7 +115,11 @@ class Node(Service):
         """Decode (``wire.decode``) and take in one message; malformed frames close the link."""
         self._moment.now = now
         try:
+            if self._limits_sizes and (link := self._links.by_peer.get(peer)) is not None:
+                check_size(link.rights, sum(map(len, frames)))
             message = wire.decode(frames)
+        except ProtocolError as error:
+            self._expel(peer, error.code, str(error))
         except VersionMismatch as error:
             self._rates.malformed += 1
             self._expel(peer, Code.VERSION, str(error))
@@ -209,7 +219,9 @@ class Node(Service):
         most = self._config.clients_max + (0 if message.name else OPERATORS)
         if len(self._links) >= most:
             raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
-        self._welcome(peer, message)
+        rights = self.rights_of(peer)
+        check_connections(rights, self._links)
+        self._welcome(peer, message, rights)
         self._settle_input()
 
     def _refuse_link(self, peer: Peer, hello: LinkHello) -> None:
@@ -224,7 +236,7 @@ class Node(Service):
             self._refused.add(hello.name)
             self._log("warning", "link refused", neighbour=hello.name, reason=reason)
 
-    def _welcome(self, peer: Peer, hello: Hello) -> None:
+    def _welcome(self, peer: Peer, hello: Hello, rights: Rights) -> None:
         now, name = self._moment.now, hello.name
         timeout_s = hello.heartbeat_s * self._config.heartbeats_missed_max
         source = self._sources.find(name) if name else None
@@ -232,12 +244,15 @@ class Node(Service):
         link = Link(peer, name, hello.instance, timeout_s, now, now, now)
         link.last_sequence = last_sequence
         link.replays = hello.replay
+        link.rights = rights
+        self._limits_sizes |= rights.limits.message_bytes_max is not None
         self._links.add(link)
+        most = credit_of(rights, self._buckets.of(rights, now))
         welcome = Welcome(
             VERSION,
             self._config.name,
             last_sequence,
-            self._config.publish_credit if name else 0,
+            min(self._config.publish_credit, most) if name else 0,
             self._config.heartbeat_s,
             source is not None and source.standing is SourceState.LOST,
         )
@@ -292,11 +307,6 @@ class Node(Service):
             self._close_source(source, LOST_FOR_LONG)
             fields = {"lost_s": silence_max_s, "types": types, "promise": promise}
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
-
-    def _close_source(self, source: Source, why: str = GOODBYE) -> None:
-        """Close a source, which has published everything."""
-        self._sources.close(source, why)
-        self._detection.withdraw(source, list(source.floors))
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")

@@ -31,12 +31,17 @@ from routing.config import Late, NodeConfig, SessionConfig
 from routing.effects import Close, Effect, Log, Send
 from routing.errors import SessionError
 from routing.messages import (
+    EVERYTHING,
     Acknowledged,
+    Act,
     Confirmed,
     Delivery,
+    Limits,
     Message,
+    Permit,
     Refused,
     Rejected,
+    Rights,
     Welcome,
     WhenFull,
 )
@@ -103,6 +108,7 @@ class Conversation:
     def __init__(self, engine: str = "naive") -> None:
         self.engine = engine
         self.now = 0.0
+        self.rights: dict[str, Rights] = {}
         self.node = self.new_node()
         self.clients: dict[str, Client] = {}
         self.bytes = 0
@@ -112,7 +118,13 @@ class Conversation:
     def new_node(self, **options: Any) -> Node:
         config = NodeConfig(**{"wall_clock": False, **options})
         most = config.composites_per_instant_max
-        return Node(config, rules.engine.make(self.engine, composites_max=most), self.now)
+        node = Node(config, rules.engine.make(self.engine, composites_max=most), self.now)
+        node.rights_of = lambda peer: self._rights_of(peer.decode())
+        return node
+
+    def _rights_of(self, peer: str) -> Rights:
+        name = peer.partition("/")[0]
+        return self.rights.get(name) or self.rights.get(name.rstrip("0123456789"), EVERYTHING)
 
     # --- driving ---
 
@@ -241,6 +253,26 @@ class Conversation:
         """configure [KEY=VALUE...]: the running node takes another configuration over."""
         config = NodeConfig(**{"wall_clock": False, **_node_options(case)})
         self.node.configure(config, self.now)
+
+    def _rights(self, case: Case) -> None:
+        """rights [LIMIT=N...], and lines ``USER ACT NAME[, NAME...]``, or a user alone: clients are
+        the users of their names, and may do this from now on. Of what has conditions the type is
+        the name. ``k2`` is the user ``k`` once more.
+        """
+        limits = Limits(**{name: int(value) for name, value in case.options.items()})
+        found: dict[str, list[Permit]] = {}
+        for number, line in enumerate(case.body.splitlines(), 1):
+            user, _, said = line.partition(" ")
+            act, _, names = said.partition(" ")
+            own = found.setdefault(user, [])
+            for text in names.split(", ") if names else ():
+                type_name, bracket, _ = text.partition("(")
+                own.append(Permit(Act(act), type_name, number, text if bracket else ""))
+        self.rights = {
+            user: Rights(user, tuple(grants), "access.toml", limits=limits)
+            for user, grants in found.items()
+        }
+        self.node.change_rights(self.rights, self.now)
 
     def _connect(self, case: Case) -> None:
         """connect NAME... [as=NAME] [increasing=1] [disorder=S] [acks=none] [replay=1] ..."""
@@ -385,6 +417,7 @@ def _node_options(case: Case) -> dict[str, Any]:
 COMMANDS: Mapping[str, Callable[[Conversation, Case], None]] = {
     "node": Conversation._node,
     "configure": Conversation._configure,
+    "rights": Conversation._rights,
     "connect": Conversation._connect,
     "reconnect": Conversation._reconnect,
     "advertise": Conversation._advertise,
@@ -481,6 +514,7 @@ def _rule(facts: Mapping[str, Any]) -> str:
     return (
         f"{facts['name']} since {seconds(facts['since'])} version {facts['version']} "
         f"mark {seconds(facts['mark'])}: {facts['says']}"
+        + (f" (of {facts['owner']})" if facts["owner"] else "")
     )
 
 

@@ -73,6 +73,9 @@ class Hosts:
     def await_ready(self) -> list[tuple[str, str]]:
         return [(name, self.endpoint(name)) for name in self._members]
 
+    def address(self, name: str) -> str:
+        return self.endpoint(name)
+
     def kill(self) -> None:
         for name in list(self._running):
             self.crash(name)

@@ -52,6 +52,9 @@ def command(
         Path | None,
         typer.Option("--record", metavar="DIR", help="Write the events to files, and end."),
     ] = None,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="With keys, which are made for it and go with it.")
+    ] = False,
     no_progress: Annotated[
         bool, typer.Option("--no-progress", help="No progress bar on the terminal.")
     ] = False,
@@ -74,7 +77,7 @@ def command(
     with without_pandas():
         recorded = logs(*span)
         if folder is None:
-            where = _Where(engine, brokers, strategy)
+            where = _Where(engine, brokers, strategy, secure)
             _run(recorded, where, output, not no_progress and sys.stdout.isatty())
         else:
             _record(recorded, folder)
@@ -114,6 +117,7 @@ class _Where:
     engine: str
     brokers: int
     strategy: str
+    secure: bool = False
 
     def __str__(self) -> str:
         alone = self.brokers == 1
@@ -138,7 +142,7 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     with ExitStack() as opened:
         lines = None if output is None else opened.enter_context(replaced(output))
         bar = opened.enter_context(progress_bar(events, shown=shown))
-        network = processes(where.engine, where.brokers, where.strategy)
+        network = processes(where.engine, where.brokers, where.strategy, secure=where.secure)
         account = run(recorded, network, show=print, watch=bar.watch, lines=lines)
     print()
     print(summary(account))

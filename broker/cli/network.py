@@ -15,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from broker.network import BrokerNetwork
+    from broker.security.throwaway import ThrowawayKeys
 
 EXAMPLE = "rexmq network scenario.toml"
 STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -32,6 +33,9 @@ def command(
     log_level: Annotated[
         str, typer.Option("--log-level", metavar="LEVEL", help="The least level of their logs.")
     ] = "warning",
+    secure: Annotated[
+        bool, typer.Option("--secure", help="With keys, which are made for it and go with it.")
+    ] = False,
 ) -> None:
     """Run the brokers of a scenario file, linked as it says.
 
@@ -55,16 +59,22 @@ def command(
     flags = ["--strategy", strategy, "--ordering", read.ordering]
     flags += ["--engine", engine, "--log-level", log_level]
     planned = members(read.brokers, read.links, read.flags)
-    with BrokerNetwork(planned, *flags, log=None) as network:
+    with BrokerNetwork(planned, *flags, log=None, secure=secure) as network:
         for number in _heeded(STOPS):
             signal.signal(number, _end)
         if told:
             return
         for name, endpoint in network.await_ready():
-            print(f"{name} listening on {endpoint}", flush=True)
+            keys = "" if network.keys is None else f" with {_words(network.keys, name)}"
+            print(f"{name} listening on {endpoint}{keys}", flush=True)
         with _signals(signal.SIGCHLD, *STOPS) as wait:
             print("ready", flush=True)
             _serve(network, wait)
+
+
+def _words(keys: ThrowawayKeys, name: str) -> str:
+    """The options of a command by which a broker lets it in."""
+    return f"--key {keys.client_key} --server-key {keys.server_key(name)}"
 
 
 def _serve(network: BrokerNetwork, wait: Callable[[], bytes]) -> None:

@@ -106,12 +106,11 @@ def page(status: Mapping[str, Any]) -> str:
 def _columns_of_rules(
     rules: Sequence[Mapping[str, Any]], *, is_alone: bool = True
 ) -> tuple[str, ...]:
-    """The columns of a table of rules: ``place`` in a network, and ``evaluated_on`` where there is
-    a device.
+    """The columns of a table of rules: ``place`` in a network, ``owner`` where users deployed
+    them, and ``evaluated_on`` where there is a device.
     """
-    has_device = any(rule.get("evaluated_on") for rule in rules)
-    more = [*(() if is_alone else ("place",)), *(("evaluated_on",) if has_device else ())]
-    return (*SECTIONS["rules"], *more)
+    said = [one for one in ("owner", "evaluated_on") if any(rule.get(one) for rule in rules)]
+    return (*SECTIONS["rules"], *(() if is_alone else ("place",)), *said)
 
 
 def _network_lines(network: Mapping[str, Any], broker: str) -> Iterator[str]:

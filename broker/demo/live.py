@@ -22,6 +22,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from broker.client.address import Address
 from broker.client.manager import RuleManager
 from broker.client.publisher import Publisher
 from broker.client.subscriber import Subscriber
@@ -59,7 +60,7 @@ class Publishing:
     they are.
     """
 
-    def __init__(self, endpoints: Sequence[str], logs: Sequence[Log]) -> None:
+    def __init__(self, addresses: Sequence[str | Address], logs: Sequence[Log]) -> None:
         self._logs = logs
         self._published = [0] * len(logs)
         self._failures: list[Exception] = []
@@ -68,7 +69,7 @@ class Publishing:
             self._publishers = [
                 opened.enter_context(
                     Publisher(
-                        endpoints[place % len(endpoints)],
+                        addresses[place % len(addresses)],
                         name=log.source,
                         types=[batch.type for batch in log.batches],
                         unacknowledged_max=UNACKNOWLEDGED_MAX,
@@ -139,6 +140,10 @@ class Network(Protocol):
         """The names and endpoints of the brokers, as soon as they can be reached."""
         ...
 
+    def address(self, name: str) -> str | Address:
+        """The address of a broker that can be reached."""
+        ...
+
     def kill(self) -> None:
         """End them at once."""
         ...
@@ -164,22 +169,23 @@ class Demo:
     def __init__(self, network: Network) -> None:
         with ExitStack() as opened:
             self._network = opened.enter_context(network)
-            self._endpoints = [endpoint for _, endpoint in self._network.await_ready()]
+            names = [name for name, _ in self._network.await_ready()]
+            self._addresses = [self._network.address(name) for name in names]
             self._managers = [
-                opened.enter_context(RuleManager(endpoint)) for endpoint in self._endpoints
+                opened.enter_context(RuleManager(address)) for address in self._addresses
             ]
             self._await_tree()
             manager = self._managers[len(self._managers) // 2]
             manager.add(RULES.read_text("utf-8"), file=RULES.name)
             self.types = tuple(dict.fromkeys(rule["type"] for rule in manager.list()))
             self._subscriber = opened.enter_context(
-                Subscriber(self._endpoints[-1], *self.types, name=SUBSCRIBER)
+                Subscriber(self._addresses[-1], *self.types, name=SUBSCRIBER)
             )
             self._opened = opened.pop_all()
 
     def publish(self, logs: Sequence[Log]) -> Publishing:
         """Publishers for these logs, ready to start."""
-        return Publishing(self._endpoints, logs)
+        return Publishing(self._addresses, logs)
 
     def deliveries(self, publishing: Publishing) -> Iterator[Delivery | None]:
         """Deliveries of the subscriber, to the last; None now and then, while nothing comes."""
@@ -234,13 +240,17 @@ class Demo:
         return int(sink["delivered"]) + left
 
 
-def processes(engine: str, brokers: int = 1, strategy: str = DEFAULT_STRATEGY) -> BrokerNetwork:
-    """Brokers as processes that show their errors, and may take their time."""
+def processes(
+    engine: str, brokers: int = 1, strategy: str = DEFAULT_STRATEGY, *, secure: bool = False
+) -> BrokerNetwork:
+    """Brokers as processes that show their errors, and may take their time; ``secure``: with keys
+    that go with them.
+    """
     arguments = ["--engine", engine]
     if brokers > 1:
         arguments += ["--strategy", strategy]
     patience = ("--log-level", "error", "--heartbeat-s", f"{HEARTBEAT_S:g}")
-    return BrokerNetwork(ring(brokers), *arguments, *patience, log=None)
+    return BrokerNetwork(ring(brokers), *arguments, *patience, log=None, secure=secure)
 
 
 def ring(brokers: int) -> tuple[Member, ...]:

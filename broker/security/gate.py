@@ -13,7 +13,7 @@ who has no key any more, end then (``Transport.look_again``), whether she says s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import zmq
@@ -25,7 +25,7 @@ from broker.security.access import Access, Peer
 from broker.security.keys import Curve, KeyPair, new_pair
 from routing import wire
 from routing.errors import WireError
-from routing.messages import Hello, LinkHello
+from routing.messages import Hello, LinkHello, Rights
 
 if TYPE_CHECKING:
     from zmq.auth.thread import ThreadAuthenticator
@@ -77,6 +77,19 @@ class Gate:
     def owner(self, key: str) -> Peer | None:
         """The owner of a public key; None of one that nobody has."""
         return self._access.owners.get(key) or self._more.get(key)
+
+    @property
+    def users(self) -> Mapping[str, Rights]:
+        """The rights of the users of the access file, by name."""
+        return self._access.rights
+
+    def rights(self, owner: Peer | None) -> Rights:
+        """The rights of a key's owner: of whom the broker itself admits, all."""
+        if owner is None:
+            return Rights(grants=())
+        if owner in self._more.values():
+            return Rights(owner.name)
+        return self._access.rights.get(owner.name, Rights(owner.name, ()))
 
     def admit(self, name: str) -> KeyPair:
         """Keys for a user of this name, made for as long as the broker runs."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from broker.client.publisher import Publisher
 from broker.errors import BrokerUnreachable, PublishBlocked
+from broker.spark.options import NO_KEYS, Keys
 from matcher.model import EventBatch, EventType
 
 
@@ -43,7 +44,9 @@ class Delivery:
         batch_events: int,
         timeout_s: float,
         replay: bool = False,
+        keys: Keys = NO_KEYS,
     ) -> None:
+        self._keys = keys
         self._brokers = list(brokers)
         self._name = name
         self._types = types
@@ -145,7 +148,7 @@ class Delivery:
             self.endpoint = self._brokers.pop(0)
             try:
                 return Publisher(
-                    self.endpoint,
+                    self._keys.address(self.endpoint),
                     name=self._name,
                     types=self._types,
                     acks="none" if self._acks == "none" else "broker",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from broker.client.address import Address, address_of
 from broker.client.endpoint import endpoint_or_default
 from matcher.formats.layout import PLAIN, Layout, columns_of
 from matcher.formats.timeform import TimeForm
@@ -41,7 +42,11 @@ TABLE: Mapping[str, tuple[str, str]] = {
         "a file on the driver, to which each batch adds its numbers as JSON",
     ),
     "replay": ("false", "true: recorded rows, which may be ahead of the broker's clock"),
-    "credentials": ("", "refused: keys come from the environment of the executors"),
+    "key": ("REXMQ_KEY", "the file of the client's secret key, where tasks run"),
+    "serverkey": (
+        "REXMQ_SERVER_KEY",
+        "the broker's public key or the file of it; of several brokers theirs, by commas",
+    ),
     "timeout": ("30 s", "how long without a broker until the next is tried"),
     "subscribe": ("", "filters such as Fire(value > 45), separated by ;. Needed to read"),
     "for": ("", "how long to collect events; needed to read"),
@@ -57,6 +62,24 @@ _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _FILTER = re.compile(r'(?:[^;"`]|"(?:[^"\\]|\\.)*"?|`[^`]*`?)+')
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|sec|min|h)\s*")
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The client's key, and those of brokers by their endpoints; where one is not said, that of the
+    environment counts. They are files, as a rule, which are read where a task runs.
+    """
+
+    key: str = ""
+    servers: tuple[tuple[str, str], ...] = ()
+
+    def address(self, endpoint: str) -> Address:
+        """The address of a broker; ConfigurationError for keys that are none."""
+        server = dict(self.servers).get(endpoint, "")
+        return address_of(endpoint, self.key or None, server or None)
+
+
+NO_KEYS = Keys()
 
 
 @dataclass(frozen=True)
@@ -85,16 +108,12 @@ class WriteOptions:
     origin: str
     replay: bool = False
     layout: Layout = PLAIN
+    keys: Keys = NO_KEYS
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> WriteOptions:
         """From Spark's; ValueError names the option that makes no sense."""
         given = _checked(options)
-        if given["credentials"]:
-            raise ValueError(
-                "option credentials is of no use: brokers know clients by keys, which executors "
-                "have in REXMQ_KEY and REXMQ_SERVER_KEY (docs/security.md); leave it out"
-            )
         types = _names(given["type"])
         if not types and not given["form"]:
             raise ValueError("option type is missing: the event type of the rows")
@@ -128,6 +147,7 @@ class WriteOptions:
             given["origin"],
             _one_of("replay", given["replay"].lower(), ("true", "false")) == "true",
             _layout(given),
+            _keys(given),
         )
 
 
@@ -139,6 +159,7 @@ class ReadOptions:
     filters: tuple[str, ...]
     duration_s: float
     timeout_s: float
+    keys: Keys = NO_KEYS
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> ReadOptions:
@@ -153,6 +174,7 @@ class ReadOptions:
             tuple(one for one in filters if one),
             seconds("for", given["for"]),
             seconds("timeout", given["timeout"]),
+            _keys(given),
         )
 
     @property
@@ -191,7 +213,18 @@ def _checked(options: Mapping[str, Any]) -> dict[str, str]:
     if unknown:
         raise ValueError(f"no option is called {unknown[0]!r}; there are {', '.join(TABLE)}")
     defaults = {name: default for name, (default, _) in TABLE.items()}
-    return {**defaults, "broker": "", **lowered}
+    return {**defaults, "broker": "", "key": "", "serverkey": "", **lowered}
+
+
+def _keys(given: Mapping[str, str]) -> Keys:
+    """The keys for the brokers; ValueError unless each broker has one, or none has."""
+    brokers, servers = _brokers(given["broker"]), _names(given["serverkey"])
+    if servers and len(servers) != len(brokers):
+        raise ValueError(
+            f"option serverKey has {len(servers)} keys, for {len(brokers)} brokers; expected one "
+            f"of each"
+        )
+    return Keys(given["key"], tuple(zip(brokers, servers, strict=False)))
 
 
 def _brokers(text: str) -> tuple[str, ...]:

@@ -68,6 +68,8 @@ def publish(
     timeout: str = "30 s",
     speed: float | None = None,
     dry_run: bool = False,
+    key: str = "",
+    server_key: str = "",
 ) -> Published:
     """Publish frames of events, one a type, in order of time.
 
@@ -77,7 +79,8 @@ def publish(
 
     ``layout`` (in place of ``time`` and ``time_zone``): what columns mean, as of ``detect``.
 
-    ``broker``: endpoints, separated by commas (default: REXMQ_BROKER). ``types``: the schemas of
+    ``broker``: endpoints, separated by commas (default: REXMQ_BROKER). ``key`` and ``server_key``:
+    as the options of the data source (default: those of the environment). ``types``: the schemas of
     types whose attributes are not just what the columns say. Rows that are no events are refused
     (BadEvent), or with ``on_bad="drop"`` left out; they are in the result either way. ``parts``:
     into how many ranges of time; ``speed``: so many seconds of event time a second, else as fast as
@@ -114,6 +117,8 @@ def publish(
         "acks": acks,
         "timeout": timeout,
         "form": text_of(form),
+        "key": key,
+        "serverKey": server_key,
     }
     if speed is not None:
         options |= {"speed": str(speed), "origin": f"{seen.whole.times[0]}@{time_now()}"}

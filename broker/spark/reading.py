@@ -35,7 +35,7 @@ _COMMON = ("type", "time", "source", "id")
 
 def types_of(options: ReadOptions) -> tuple[EventType, ...]:
     """The types that are subscribed to, as the broker knows them; SchemaError for another."""
-    known = known_types(options.brokers, options.timeout_s)
+    known = known_types(options.brokers, options.timeout_s, options.keys)
     for name in options.types:
         if name not in known:
             names = ", ".join(sorted(known)) or "none"
@@ -106,7 +106,7 @@ class Reader(DataSourceReader):
         told = []
         for endpoint in self.options.brokers:
             try:
-                return Subscriber(endpoint, *self.options.filters)
+                return Subscriber(self.options.keys.address(endpoint), *self.options.filters)
             except BrokerUnreachable as error:
                 told.append(str(error))
         raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")

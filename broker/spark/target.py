@@ -19,7 +19,7 @@ from broker.errors import BrokerUnreachable
 from broker.spark.delivery import Delivery
 from broker.spark.frames import RESERVED, Form, kind_of
 from broker.spark.instants import check_time
-from broker.spark.options import WriteOptions
+from broker.spark.options import NO_KEYS, Keys, WriteOptions
 from broker.spark.outgoing import PlainRows, Rows, TypedRows, WideRows
 from matcher.errors import SchemaError
 from matcher.formats.layout import Layout
@@ -56,7 +56,7 @@ class Target:
         """Look at the brokers and the columns. Raises SchemaError, which names the column, and
         BrokerUnreachable.
         """
-        known = known_types(options.brokers, options.timeout_s)
+        known = known_types(options.brokers, options.timeout_s, options.keys)
         if options.form:
             form = form_of(options.form)
             for event_type in form.types:
@@ -95,6 +95,7 @@ class Target:
             batch_events=options.batch_events,
             timeout_s=options.timeout_s,
             replay=options.replay,
+            keys=options.keys,
         )
 
     def hold_again(self, endpoint: str) -> None:
@@ -102,7 +103,8 @@ class Target:
         again; one that knows of it, be it that all is over, is left alone.
         """
         name = part_name(self.options.source, None)
-        with RuleManager(endpoint, connect_timeout_s=min(self.options.timeout_s, 5.0)) as manager:
+        address, timeout_s = self.options.keys.address(endpoint), min(self.options.timeout_s, 5.0)
+        with RuleManager(address, connect_timeout_s=timeout_s) as manager:
             sources = {one["name"] for one in manager.status()["sources"]}
         if name not in sources:
             replace(self, options=replace(self.options, brokers=(endpoint,))).hold(None)
@@ -124,7 +126,7 @@ def connected(options: WriteOptions, name: str, types: Sequence[EventType]) -> P
     for endpoint in options.brokers:
         try:
             return Publisher(
-                endpoint,
+                options.keys.address(endpoint),
                 name=name,
                 types=types,
                 replay=options.replay,
@@ -136,12 +138,15 @@ def connected(options: WriteOptions, name: str, types: Sequence[EventType]) -> P
     raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
 
 
-def known_types(brokers: Sequence[str], timeout_s: float) -> dict[str, EventType]:
+def known_types(
+    brokers: Sequence[str], timeout_s: float, keys: Keys = NO_KEYS
+) -> dict[str, EventType]:
     """The types that the first broker to answer knows; BrokerUnreachable when none does."""
     told = []
     for endpoint in brokers:
         try:
-            with RuleManager(endpoint, connect_timeout_s=min(timeout_s, 5.0)) as manager:
+            address = keys.address(endpoint)
+            with RuleManager(address, connect_timeout_s=min(timeout_s, 5.0)) as manager:
                 schemas = [known["schema"] for known in manager.status()["types"]]
         except BrokerUnreachable as error:
             told.append(str(error))

@@ -30,11 +30,12 @@ from msgspec import structs
 from matcher.model import TIME_MIN, EventType
 from routing.delivery.parcel import Parcel, SubscriptionNumbers, select
 from routing.delivery.sinks import Sink, Sinks
-from routing.delivery.subscriptions import EVERY_TYPE, Interest
+from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import Code, Delivery, Subscribe, WhenFull
+from routing.messages import EVERYTHING, Code, Delivery, Rights, Subscribe, WhenFull
 from routing.order import least_time
+from routing.permission import EVERY_TYPE
 
 KEY_PREFIX = b"durable/"
 """Of the keys of durable sinks, where others have the peer of their link."""
@@ -109,18 +110,15 @@ class DurableSink(Sink):
     @property
     def filters(self) -> Sequence[tuple[int, str]]:
         """Its filters, by number."""
-        interests = self.interests
-        every = [(number, EVERY_TYPE) for number in sorted(interests.of_all)]
-        others = {(one.number, one.text) for one in interests if one.number not in interests.of_all}
-        return sorted((*every, *others))
+        return [(number, self.interests.asked(number)) for number in sorted(self.interests.numbers)]
 
     def interest_of(self, text: str) -> Interest | None:
         """Its subscription with this filter."""
-        number = next((one for one, own in self.filters if own == text.strip()), None)
+        number = next((one for one, own in self.filters if own.strip() == text.strip()), None)
+        if number is None:
+            return None
         found = (one for one in self.interests if one.number == number)
-        if number in self.interests.of_all:
-            return next(found, Interest(number, EVERY_TYPE, EVERY_TYPE, None))
-        return next(found, None)
+        return next(found, Interest(number, EVERY_TYPE, EVERY_TYPE, None))
 
     # --- clients ---
 
@@ -282,10 +280,15 @@ class Durables:
         return self._attached.get(peer)
 
     def subscribe(
-        self, peer: Peer, message: Subscribe, schemas: Mapping[str, EventType]
+        self,
+        peer: Peer,
+        message: Subscribe,
+        schemas: Mapping[str, EventType],
+        rights: Rights = EVERYTHING,
     ) -> Interest:
         """Attach a client, with a filter that the sink has, or gets; Refusal, with nothing changed,
-        when that is refused. Gives the subscription with the client's own number.
+        when that is refused: a sink belongs to the user that has made it. Gives the subscription
+        with the client's own number.
         """
         attached = self._attached.get(peer)
         if attached is not None and attached.name != message.durable:
@@ -303,10 +306,16 @@ class Durables:
         elif (sink.when_full, sink.limit) != (message.when_full, message.limit):
             own = f"{sink.when_full.value} with {sink.limit} events"
             raise Refusal(Code.IN_USE, f"the queue of {sink.name!r} is already {own}")
+        else:
+            _check_owner(sink, rights)
+            if rights != sink.rights:
+                self._all.change_rights(sink.peer, rights, schemas)
+                self._changed(sink)
         added = sink.interest_of(message.filter)
         if added is None:
             number = max(sink.interests.numbers, default=0) + 1
-            added = self._all.add(sink, number, message.filter, schemas, again=message.again)
+            asked = number, message.filter
+            added = self._all.add(sink, *asked, schemas, again=message.again, rights=rights)
             self._changed(sink)
         self._sinks[sink.name] = self._attached[peer] = sink
         sink.attach(peer).numbers[message.number] = added.number
@@ -332,11 +341,12 @@ class Durables:
             sink.detach(peer)
             self._all.touch(sink)
 
-    def remove(self, name: str) -> DurableSink:
+    def remove(self, name: str, rights: Rights = EVERYTHING) -> DurableSink:
         """Remove a durable sink; Refusal for one that is not there or has clients."""
         sink = self._sinks.get(name)
         if sink is None:
             raise Refusal(Code.UNKNOWN, f"no durable sink is named {name!r}")
+        _check_owner(sink, rights)
         if sink.attached:
             raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
         del self._sinks[name]
@@ -350,12 +360,13 @@ class Durables:
         when_full: WhenFull,
         limit: int,
         filters: Sequence[tuple[int, str]],
+        rights: Rights,
         schemas: Mapping[str, EventType],
     ) -> DurableSink:
-        """Have a durable sink that was kept, with its filters by number."""
+        """Have a durable sink that was kept, with its filters by number, and its user's rights."""
         sink = self._sinks[name] = DurableSink(name, when_full, limit, self._changed)
         for number, text in filters:
-            self._all.add(sink, number, text, schemas, again=True)
+            self._all.add(sink, number, text, schemas, again=True, rights=rights)
         return sink
 
     @property
@@ -365,6 +376,7 @@ class Durables:
             {
                 "name": one.name,
                 "filters": [text for _, text in one.filters],
+                "user": one.rights.user,
                 "clients": len(one.attached),
                 "queued": one.queued + one.held,
                 "given": sum(len(given) for own in one.attached.values() for given in own.given),
@@ -374,6 +386,12 @@ class Durables:
             }
             for one in self._sinks.values()
         ]
+
+
+def _check_owner(sink: DurableSink, rights: Rights) -> None:
+    if rights.user != sink.rights.user:
+        reason = f"durable sink {sink.name!r} is another user's than {rights.user!r}"
+        raise Refusal(Code.NOT_ALLOWED, reason)
 
 
 def _first(parcel: Parcel) -> int:

@@ -30,7 +30,6 @@ from routing.delivery.parcel import Parcel, SubscriptionNumbers, join
 from routing.delivery.selection import Pattern
 from routing.delivery.subscriber_index import SubscriberIndex
 from routing.delivery.subscriptions import (
-    EVERY_TYPE,
     Interest,
     Interests,
     interest,
@@ -39,8 +38,9 @@ from routing.delivery.subscriptions import (
 )
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import Code, Delivery, Subscribe, WhenFull
+from routing.messages import EVERYTHING, Code, Delivery, Rights, Subscribe, WhenFull
 from routing.order import greatest_time
+from routing.permission import EVERY_TYPE
 from routing.serving.deployment import Deployed, Deployments
 from routing.wire.composites import Encoded
 from routing.wire.extent import EXTENT_MAX, extent_of
@@ -63,6 +63,7 @@ class Sink:
         self.when_full = when_full
         self.limit = limit
         self.credit = 0
+        self.rights = EVERYTHING
         self.interests = Interests()
         self.rules: tuple[Deployed, ...] = ()
         """The rules that define what it subscribed to."""
@@ -255,7 +256,12 @@ class Sinks:
         return self._sinks.get(peer)
 
     def subscribe(
-        self, peer: Peer, name: str, message: Subscribe, schemas: Mapping[str, EventType]
+        self,
+        peer: Peer,
+        name: str,
+        message: Subscribe,
+        schemas: Mapping[str, EventType],
+        rights: Rights = EVERYTHING,
     ) -> Interest:
         """Add a subscription; Refusal, with nothing changed, when it is refused."""
         sink = self._sinks.get(peer) or Sink(peer, name, message.when_full, message.limit)
@@ -267,7 +273,8 @@ class Sinks:
         self.check_limit(message.limit)
         if message.number in sink.interests:
             raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
-        return self.add(sink, message.number, message.filter, schemas, again=message.again)
+        asked = message.number, message.filter
+        return self.add(sink, *asked, schemas, again=message.again, rights=rights)
 
     def check_limit(self, limit: int) -> None:
         """Refusal for a queue that is longer than any may be."""
@@ -283,21 +290,54 @@ class Sinks:
         schemas: Mapping[str, EventType],
         *,
         again: bool = False,
+        rights: Rights = EVERYTHING,
     ) -> Interest:
         """Add a subscription of a sink; Refusal, with nothing changed, when it is refused."""
         if len(sink.interests) >= self._config.subscriptions_max:
             bound = f"{self._config.subscriptions_max} subscriptions (subscriptions_max)"
             raise Refusal(Code.LIMIT, f"more than {bound}")
-        added = interest(number, text, schemas, again=again)
+        added = interest(number, text, schemas, again=again, rights=rights)
         self._sinks[sink.peer] = sink
+        sink.rights = rights
+        return self._begin(sink, added, schemas)
+
+    def _begin(self, sink: Sink, added: Interest, schemas: Mapping[str, EventType]) -> Interest:
+        """Begin a subscription, and give it, or the first of its parts."""
         parts = [added]
         if added.text == EVERY_TYPE:
             sink.interests.add(added)
-            parts = [interest_in(added.number, one) for one in schemas.values()]
+            parts = self._parts(sink, added.number, schemas.values())
         for one in parts:
             self._enter(sink, one)
         self._follow(sink)
         return parts[0] if parts else added
+
+    @staticmethod
+    def _parts(sink: Sink, number: int, schemas: Iterable[EventType]) -> list[Interest]:
+        """The parts of a subscription to all types that the sink may read."""
+        found = (interest_in(number, one, sink.rights) for one in schemas)
+        return [one for one in found if one is not None]
+
+    def change_rights(
+        self, peer: Peer, rights: Rights, schemas: Mapping[str, EventType]
+    ) -> list[tuple[int, str]]:
+        """Other rights hold for a sink: what these narrow otherwise begins anew, what they do not
+        allow ends. Gives the numbers of these, and why.
+        """
+        sink, ended = self._sinks[peer], []
+        sink.rights = rights
+        for number in sink.interests.numbers:
+            asked = sink.interests.asked(number)
+            try:
+                now = interest(number, asked, schemas, again=True, rights=rights)
+            except Refusal as refusal:
+                ended.append((number, str(refusal)))
+                self.unsubscribe(peer, number)
+                continue
+            if now.text == EVERY_TYPE or now.text != sink.interests.text(number):
+                self.unsubscribe(peer, number)
+                self._begin(sink, now, schemas)
+        return ended
 
     def _enter(self, sink: Sink, added: Interest) -> None:
         """Add what asks for events of one type."""
@@ -333,8 +373,9 @@ class Sinks:
                     news.append((sink, now))
             for number in sink.interests.of_all:
                 known = sink.interests.types_of(number)
-                for schema in [one for name, one in schemas.items() if name not in known]:
-                    self._enter(sink, interest_in(number, schema))
+                new = [one for name, one in schemas.items() if name not in known]
+                for one in self._parts(sink, number, new):
+                    self._enter(sink, one)
         self.index()
         return news
 

@@ -25,13 +25,12 @@ from matcher.spelling import spelled
 from routing.delivery.parcel import Parcel, SubscriptionNumbers, order_of
 from routing.delivery.selection import BITS_MAX, Pattern
 from routing.errors import Refusal
-from routing.messages import Code, Delivery
+from routing.messages import EVERYTHING, Code, Delivery, Rights
+from routing.permission import EVERY_TYPE, narrowed
 from rules.errors import RuleErrors
 from rules.subscription import Subscription, check_filter, parse_subscription
 from rules.syntax.parser import parse_filter
 
-EVERY_TYPE = "*"
-"""The filter of a subscription to all types."""
 PER_TYPE_MAX = BITS_MAX
 """Subscriptions to one type that are matched one by one: theirs are the bits of one number."""
 
@@ -48,6 +47,8 @@ class Interest:
     filter: Subscription | None
     schema: EventType | None = None
     problem: str | None = None
+    asked: str = ""
+    """The text of the client, which its rights may have narrowed."""
 
     def checked(self, schemas: Mapping[str, EventType]) -> Interest:
         """The same with its filter checked against its type, if that is known.
@@ -79,11 +80,18 @@ class Interest:
 
 
 def interest(
-    number: int, text: str, schemas: Mapping[str, EventType], *, again: bool = False
+    number: int,
+    asked: str,
+    schemas: Mapping[str, EventType],
+    *,
+    again: bool = False,
+    rights: Rights = EVERYTHING,
 ) -> Interest:
-    """A new subscription; Refusal when its text cannot be a filter, of its type or of any.
-    ``again``: it was in force on another link, and is paused where it does not fit.
+    """A new subscription; Refusal when its text cannot be a filter, of its type or of any, and
+    where the ``rights`` allow none of it. ``again``: it was in force on another link, and is paused
+    where it does not fit.
     """
+    text = narrowed(rights, asked)
     if text.strip() == EVERY_TYPE:
         return Interest(number, EVERY_TYPE, EVERY_TYPE, None)
     try:
@@ -92,13 +100,19 @@ def interest(
             check_filter(text)
     except RuleErrors as errors:
         raise Refusal(Code.BAD_FILTER, str(errors)) from None
-    made = Interest(number, text, name, None)
+    made = Interest(number, text, name, None, asked=asked)
     return made.taken(schemas) if again else made.checked(schemas)
 
 
-def interest_in(number: int, schema: EventType) -> Interest:
-    """The part of a subscription to all types that asks for this one."""
-    made = Interest(number, f"{spelled(schema.name)}()", schema.name, None)
+def interest_in(number: int, schema: EventType, rights: Rights = EVERYTHING) -> Interest | None:
+    """The part of a subscription to all types that asks for this one; None where it is not for
+    the subscriber to read.
+    """
+    try:
+        text = narrowed(rights, f"{spelled(schema.name)}()")
+    except Refusal:
+        return None
+    made = Interest(number, text, schema.name, None, asked=EVERY_TYPE)
     return made.taken({schema.name: schema})
 
 
@@ -159,6 +173,18 @@ class Interests:
     def numbers(self) -> Sequence[int]:
         """The numbers of the subscriptions."""
         return list(self._by_number)
+
+    def asked(self, number: int) -> str:
+        """The text that a subscription was asked for by."""
+        return EVERY_TYPE if number in self.of_all else self._only(number).asked
+
+    def text(self, number: int) -> str:
+        """The filter of a subscription."""
+        return EVERY_TYPE if number in self.of_all else self._only(number).text
+
+    def _only(self, number: int) -> Interest:
+        (one,) = self._by_number[number].values()
+        return one
 
     def types_of(self, number: int) -> Set[str]:
         """The types that a subscription asks for, by name."""

@@ -32,7 +32,7 @@ from msgspec import Struct
 from matcher.model import EventType
 from routing.delivery.durable import DurableSink, Numbered
 from routing.delivery.parcel import Parcel, join
-from routing.messages import Catalog, Delivery, RuleFacts, WhenFull
+from routing.messages import Catalog, Delivery, Rights, RuleFacts, WhenFull
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
 from routing.wire import decode, encode
@@ -72,6 +72,7 @@ class DurableRecord(Struct, array_like=True, frozen=True):
     last: int
     acknowledged: int
     complete: int
+    rights: Rights
 
 
 class _Rest(Struct, array_like=True, frozen=True):
@@ -103,7 +104,7 @@ def times_record(key: str, times: TimesByName) -> Put:
 def durable_record(sink: DurableSink, complete: int) -> Put:
     """The record of a durable sink."""
     filters = tuple(sink.filters)
-    said = sink.when_full, sink.limit, filters, sink.last, sink.acknowledged, complete
+    said = sink.when_full, sink.limit, filters, sink.last, sink.acknowledged, complete, sink.rights
     return Put(DURABLE, sink.name, _pack(DurableRecord(*said)))
 
 

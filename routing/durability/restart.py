@@ -105,9 +105,8 @@ def _recall_durables(
     """
     queues, schemas = queues_in(records), context.advertisements.schemas
     for name, record in durables_in(records).items():
-        sink = journal.durables.recall(
-            name, record.when_full, record.limit, record.filters, schemas
-        )
+        bounds = record.when_full, record.limit
+        sink = journal.durables.recall(name, *bounds, record.filters, record.rights, schemas)
         queue = queues.get(name, ())
         sink.recall(queue, record.last, record.acknowledged, record.complete)
         journal.recall_queue(name, [(one.first, one.last) for one in queue])

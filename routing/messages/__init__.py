@@ -53,6 +53,7 @@ from routing.messages.plans import (
     SinkTree,
     Survey,
 )
+from routing.messages.rights import COMMANDS, EVERYTHING, UNLIMITED, Act, Limits, Permit, Rights
 from routing.messages.telling import (
     ANY_TYPE,
     Answered,
@@ -95,12 +96,16 @@ GATHERED: frozenset[type] = frozenset(
 
 __all__ = [
     "ANY_TYPE",
+    "COMMANDS",
     "ENTRIES_MAX",
+    "EVERYTHING",
     "GATHERED",
     "TYPES_MAX",
+    "UNLIMITED",
     "VERSION",
     "Acknowledged",
     "Acks",
+    "Act",
     "Advertise",
     "Answered",
     "Asked",
@@ -127,6 +132,7 @@ __all__ = [
     "Heartbeat",
     "Hello",
     "Hold",
+    "Limits",
     "LinkAck",
     "LinkHello",
     "LinkState",
@@ -142,6 +148,7 @@ __all__ = [
     "Packet",
     "Part",
     "Pause",
+    "Permit",
     "Plan",
     "Promise",
     "Publish",
@@ -151,6 +158,7 @@ __all__ = [
     "RemoveDurable",
     "Report",
     "Request",
+    "Rights",
     "Routed",
     "RuleFacts",
     "Seconds",

@@ -19,12 +19,13 @@ from routing.messages.clients import (
     ShowRule,
     Unadvertise,
 )
+from routing.messages.rights import EVERYTHING, Rights
 from routing.messages.values import Document, Name, Number, Request, Sequence, Text, Time
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):
     """A rule's version: its canonical text, since when it holds, and up to when, if it was removed
-    or replaced.
+    or replaced, and the user who deployed it, "" for anybody.
     """
 
     name: Name
@@ -32,6 +33,7 @@ class RuleFacts(Struct, array_like=True, frozen=True):
     since: Time | None
     version: Sequence
     until: Time | None = None
+    owner: Name = ""
 
     @property
     def id(self) -> str:
@@ -138,13 +140,14 @@ Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | Show
 class Asked:
     """A request of a client of another broker, for the root. ``path``: the brokers on the way.
 
-    ``number`` is the first broker's own, by which it knows the answer.
+    ``number`` is the first broker's own, by which it knows the answer. ``rights``: of the client.
     """
 
     path: tuple[Name, ...]
     number: Request
     client: Name
     request: Asking
+    rights: Rights = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)

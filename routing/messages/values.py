@@ -61,6 +61,7 @@ class Code(enum.Enum):
     AHEAD = "ahead"  # events, or a promise, too far ahead of the broker's clock
     BAD_EVENT = "bad-event"
     BAD_FILTER = "bad-filter"
+    NOT_ALLOWED = "not-allowed"  # the rights of the user
     BAD_RULES = "bad-rules"  # the reason is the whole text of the RuleErrors
     UNKNOWN = "unknown"  # no such rule, type or subscription
     IN_USE = "in-use"  # a number or name that is taken

@@ -46,6 +46,8 @@ class KnownType:
     events: int = 0
     front: int | None = None
     near: int | None = None
+    begin: int | None = None
+    """The least time of the first batch of its events that is counted."""
     given_up: bool = False
     """Whether the rules that waited for a first advertiser wait no longer."""
 
@@ -61,6 +63,8 @@ class KnownType:
         front = greatest = greatest_time(batch)
         self.front = greatest if self.front is None else max(self.front, greatest)
         self.events += len(batch)
+        if self.begin is None:
+            self.begin = int(batch.time.min())
         if greatest > horizon:
             near = batch.time[batch.time <= horizon]
             if not len(near):

@@ -14,9 +14,12 @@ from matcher.model import MICROSECONDS, TIME_MIN, EventType
 from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
 from routing.errors import Refusal
-from routing.messages import Code, Deploy
+from routing.messages import EVERYTHING, UNLIMITED, Code, Deploy, Rights
+from routing.permission import check_rules
 from routing.serving.advertisements import Advertisements
+from routing.serving.claims import check_claims
 from routing.serving.deployment import Deployed, Deployments
+from routing.serving.limits import check_count
 from rules.engine.engine import Detector
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
@@ -92,13 +95,18 @@ class RuleChanges:
         """Take over what is decided by it from now on."""
         self._config = config
 
-    def deploy(self, message: Deploy, now: float) -> tuple[Sequence[Deployed], Sequence[Deployed]]:
-        """Deploy a text; gives its rules, and those that they replace, with their ends.
+    def deploy(
+        self, message: Deploy, now: float, rights: Rights = EVERYTHING
+    ) -> tuple[Sequence[Deployed], Sequence[Deployed]]:
+        """Deploy a text; gives its rules, and those that they replace, with their ends. They belong
+        to the user who has these ``rights``.
 
         Refusal, with nothing changed, when it is refused.
         """
         self.drop_over()
         rules, replaced = self._read(message)
+        check_rules(rights, rules, {one.name for one in replaced})
+        self._check_limits(rights, rules, replaced)
         ends = self._ends(replaced, now)
         self._check(rules, replaced, ends)
         self._advertisements.forget_far(self._deployments.are_over)
@@ -108,7 +116,7 @@ class RuleChanges:
         added: list[Deployed] = []
         for since in dict.fromkeys(sinces.values()):
             own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
-            added += self._deployments.add(own, since, version)
+            added += self._deployments.add(own, since, version, rights.user)
         self._tell_changed(added)
         return added, ended
 
@@ -142,6 +150,15 @@ class RuleChanges:
         """Drop the rules that nothing is to be known of any more."""
         is_done = self._frontier.is_done
         self.drop([one for one in self._deployments.ending if is_done(one, one.end)])
+
+    def _check_limits(self, rights: Rights, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
+        if rights.limits == UNLIMITED:
+            return
+        freed = sum(1 for one in replaced if one.owner == rights.user)
+        count = self._deployments.owned(rights.user) + len(rules.rules) - freed
+        check_count(rights, "rules_max", count, "rules")
+        for rule in rules.rules:
+            check_claims(rights, rule, self._advertisements)
 
     def _read(self, message: Deploy) -> tuple[RuleSet, list[Deployed]]:
         """The text's rules, and those in force that they replace."""

@@ -16,6 +16,9 @@ full of Fires of 12:05 that wait for the mark of Flood: what feeds Flood goes on
 
 Law 4: it is withheld while something that it feeds is full elsewhere in a network, or waits there
 for others that are too far behind it.
+
+Law 5: it is withheld while its user has published more in a second than it may
+(:mod:`routing.serving.limits`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from routing.errors import ProtocolError
 from routing.messages import ANY_TYPE, Code
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployments
+from routing.serving.moment import Moment
 from routing.serving.sources import Source, SourceState
 from rules.pattern import TIMER
 
@@ -65,8 +69,10 @@ class PublishCredit:
         advertisements: Advertisements,
         deployments: Deployments,
         sinks: Sinks,
+        moment: Moment,
     ) -> None:
         self._config = config
+        self._moment = moment
         self._advertisements = advertisements
         self._deployments = deployments
         self._sinks = sinks
@@ -91,7 +97,9 @@ class PublishCredit:
                 f"{events} events published with a credit of {source.outstanding}",
             )
         source.outstanding -= events
-        if source.outstanding <= self._config.publish_credit // 2:
+        if source.bucket is not None:
+            source.bucket.spend(events, self._moment.now)
+        if source.outstanding <= min(self._config.publish_credit, source.credit_max) // 2:
             self._waiting[source.name] = source
 
     def grants(self) -> Iterable[Grant]:
@@ -103,10 +111,17 @@ class PublishCredit:
             if source.standing is not SourceState.LIVE:
                 del self._waiting[source.name]
                 continue
-            source.withheld = self._ahead(source) or self._blocked(source) or self._held_up(source)
+            source.withheld = (
+                self._ahead(source)
+                or self._blocked(source)
+                or self._held_up(source)
+                or self._too_fast(source)
+            )
             if source.withheld is None:
                 del self._waiting[source.name]
-                events = self._config.publish_credit - source.outstanding
+                events = max(
+                    0, min(self._config.publish_credit, source.credit_max) - source.outstanding
+                )
                 granted.append(Grant(source, events))
         return granted
 
@@ -141,6 +156,13 @@ class PublishCredit:
             if is_held and not sink.feeds.isdisjoint(source.floors):
                 return f"sink {sink.name or sink.peer.hex()} is full"
         return None
+
+    def _too_fast(self, source: Source) -> str | None:
+        """Law 5."""
+        bucket = source.bucket
+        if bucket is None or not bucket.is_empty(self._moment.now):
+            return None
+        return f"its user has published more than {bucket.rate} events a second"
 
     def _held_up(self, source: Source) -> str | None:
         """Law 4."""

@@ -58,6 +58,8 @@ class Deployed:
     version: int
     serial: int = field(compare=False)
     until: int | None = field(default=None, compare=False)
+    owner: str = field(default="", compare=False)
+    """The user who deployed it; "" where nobody had to say who they are."""
     identity: tuple[str, str, tuple[EventType, ...]] = field(init=False, repr=False)
     """Its id, its text, and the types that this speaks of."""
     uses: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -232,18 +234,24 @@ class Deployments:
             hint = f"{names} still holds for a while as it was: remove it, and deploy this later"
             raise Refusal(Code.BAD_RULES, f"{errors}\n{hint}") from None
 
+    def owned(self, user: str) -> int:
+        """How many rules in force a user owns."""
+        return sum(1 for one in self._in_force.values() if one.owner == user)
+
     def version_of(self, rules: RuleSet) -> int:
         """The version that a set of rules gets (Law 4)."""
         return max((self._versions.get(rule.name, -1) + 1 for rule in rules.rules), default=0)
 
-    def add(self, rules: Sequence[Rule], since: int | None, version: int) -> tuple[Deployed, ...]:
+    def add(
+        self, rules: Sequence[Rule], since: int | None, version: int, owner: str = ""
+    ) -> tuple[Deployed, ...]:
         """Put rules in force that were checked. ``rearrange`` must follow."""
         self._forget_turns()
         added = []
         for rule in rules:
             self._serial += 1
             named = replace(_by_itself(rule), name=rule_id(rule.name, version))
-            added.append(Deployed(named, since, version, self._serial))
+            added.append(Deployed(named, since, version, self._serial, owner=owner))
             self._versions[rule.name] = version
             self._take_turn(named.name)
         self._in_order = None

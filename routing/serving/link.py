@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import VERSION, Code, Hello
+from routing.messages import EVERYTHING, VERSION, Code, Hello, Rights
 from routing.names import name_fault
 from routing.serving.sources import Source
 
@@ -39,6 +39,7 @@ class Link:
     """Whether what it publishes is recorded."""
     home: str = ""
     """In a network: the client's broker, where it is another one."""
+    rights: Rights = EVERYTHING
 
     def is_silent(self, now: float) -> bool:
         """Whether nothing was heard for longer than the client promised."""

@@ -18,19 +18,23 @@ class Rates:
         self.delivered = 0
         self.dropped = 0
         self.malformed = 0
+        self.not_allowed = 0
         self._samples: deque[tuple[float, tuple[int, int, int]]] = deque(
             [(now, (0, 0, 0))], maxlen=WINDOW_TICKS
         )
 
     @property
     def totals(self) -> Mapping[str, int]:
-        """Events taken in, detected, delivered and dropped, and malformed messages."""
+        """Events taken in, detected, delivered and dropped; malformed messages, and requests that
+        their users may not make.
+        """
         return {
             "received": self.received,
             "detected": self.detected,
             "delivered": self.delivered,
             "dropped": self.dropped,
             "malformed": self.malformed,
+            "not_allowed": self.not_allowed,
         }
 
     @property

@@ -23,9 +23,11 @@ from routing.delivery.subscriptions import Interest, fits
 from routing.effects import Effect, Log, Peer, Send
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
+    EVERYTHING,
     VERSION,
     Acknowledged,
     Acks,
+    Act,
     Advertise,
     Code,
     Confirmed,
@@ -35,9 +37,11 @@ from routing.messages import (
     Message,
     Promise,
     Publish,
+    Refused,
     Rejected,
     Remove,
     RemoveDurable,
+    Rights,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -47,26 +51,30 @@ from routing.messages import (
     WhenFull,
 )
 from routing.order import first_time, in_sequence
+from routing.permission import check_right
 from routing.serving.advertisements import Advertisements
 from routing.serving.ahead import Ahead, horizon_of
+from routing.serving.buckets import CREDIT_MAX, Buckets, credit_of
 from routing.serving.changes import Basis
 from routing.serving.credit import PublishCredit
-from routing.serving.deployment import Deployments
+from routing.serving.deployment import Deployed, Deployments
 from routing.serving.detection import Detection
 from routing.serving.evaluator import Evaluator
 from routing.serving.intake import Intake, check_schema, newer, take_in
+from routing.serving.limits import check_count
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
 from routing.serving.parts import as_known
 from routing.serving.published import PublishedIds, Sifted, have_ids
 from routing.serving.rates import Rates
-from routing.serving.sources import FAR, Source, Sources
+from routing.serving.sources import FAR, GOODBYE, Source, Sources
 from routing.serving.status import (
     Overview,
     begin_facts,
     client_facts,
     ended_facts,
 )
+from routing.serving.users import UserRights
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
 from rules.engine.overrun import Overrun
@@ -75,10 +83,6 @@ NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
 OVERRUNS_TOLD = 20
 """Rules that have ended, having too many composite events, that the status names."""
-CREDIT_MAX = 2**31 - 1
-"""The most credit that a sink is remembered to have given."""
-
-
 ALONE: Mapping[str, Any] = {
     "strategy": None,
     "father": None,
@@ -103,6 +107,11 @@ class Service:
         self.emit: Callable[[Effect], object] = self._effects.append
         """The use of each effect: kept for ``take_effects``, unless the host carries it out
         as soon as it arises."""
+        self.rights_of: Callable[[Peer], Rights] = lambda peer: EVERYTHING
+        """The rights of who is at a link: the host knows them, where there are keys."""
+        self._users = UserRights()
+        self._limits_sizes = False
+        """Whether any user's messages have a limit of their own."""
         self._links = Links()
         self._published = PublishedIds(config)
         self._sources = Sources(config)
@@ -111,7 +120,10 @@ class Service:
         self._sinks = Sinks(config, self._deployments)
         self._durables: Durables | None = None
         self._detection = self._make_detection(engine)
-        self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
+        self._credit = PublishCredit(
+            config, self._advertisements, self._deployments, self._sinks, self._moment
+        )
+        self._buckets = Buckets(config.heartbeat_s)
         self._overview = self._make_overview()
         self._rates = Rates(now)
         self._refused: set[str] = set()
@@ -194,13 +206,20 @@ class Service:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
             source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
             source.replays = link.replays
-            source.outstanding = self._config.publish_credit
+            self._limit(source, link.rights)
+            source.outstanding = min(self._config.publish_credit, source.credit_max)
             link.is_behind = source.last_sequence > link.last_sequence
             link.source = source
             self._detection.resume(source)
         return link.source
 
+    def _limit(self, source: Source, rights: Rights) -> None:
+        """Hold a source to the limits of its user."""
+        source.bucket = self._buckets.of(rights, self._moment.now)
+        source.credit_max = credit_of(rights, source.bucket)
+
     def _receive_advertise(self, link: Link, message: Advertise) -> None:
+        check_right(link.rights, Act.PUBLISH, *(schema.name for schema in message.types))
         self._advertisements.check(message.types, link.name)
         source = self._source_of(link)
         self._detection.advertise(source, message.types)
@@ -336,6 +355,7 @@ class Service:
     # --- sinks ---
 
     def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
+        self._check_subscriptions(link)
         added = self._subscribe(link, message)
         self._follow()
         if added.problem is not None:
@@ -353,10 +373,10 @@ class Service:
             if self._durables is None:
                 reason = "this broker keeps nothing (--data): nothing there can be durable"
                 raise Refusal(Code.NO_STORE, reason)
-            return self._durables.subscribe(link.peer, message, schemas)
+            return self._durables.subscribe(link.peer, message, schemas, link.rights)
         if self._durables is not None and self._durables.find(link.peer) is not None:
             raise Refusal(Code.IN_USE, "this client is attached to a durable sink")
-        return self._sinks.subscribe(link.peer, link.name, message, schemas)
+        return self._sinks.subscribe(link.peer, link.name, message, schemas, link.rights)
 
     def _sink_of(self, peer: Peer) -> Sink | None:
         """The sink at a link, or the durable one that its client is attached to."""
@@ -379,10 +399,20 @@ class Service:
     def _receive_remove_durable(self, link: Link, message: RemoveDurable) -> None:
         if self._durables is None:
             raise Refusal(Code.UNKNOWN, f"no durable sink is named {message.name!r}")
-        removed = self._durables.remove(message.name)
+        removed = self._durables.remove(message.name, link.rights)
         self._follow()
         self._send(link.peer, Confirmed(message.request, {"queued": removed.queued}))
         self._log("info", "durable sink removed", name=message.name, client=link.name)
+
+    def _check_subscriptions(self, link: Link) -> None:
+        """Refusal where its user may have no more subscriptions than it has."""
+        rights = link.rights
+        if rights.limits.subscriptions_max is None:
+            return
+        peers = [one.peer for one in self._links if one.rights.user == rights.user]
+        own = {sink.peer: sink for sink in map(self._sink_of, peers) if sink is not None}
+        count = 1 + sum(len(sink.interests) for sink in own.values())
+        check_count(rights, "subscriptions_max", count, "subscriptions")
 
     def _missing_below(self, name: str) -> list[str]:
         """The types that all rules which define a type wait for, since nobody has advertised them;
@@ -420,7 +450,8 @@ class Service:
     # --- rules ---
 
     def _receive_deploy(self, link: Link, message: Deploy) -> None:
-        deployed, ended = self._detection.changes.deploy(message, self._moment.now)
+        changes = self._detection.changes
+        deployed, ended = changes.deploy(message, self._moment.now, link.rights)
         self._follow()
         in_order = sorted(deployed, key=lambda one: one.serial)
         rules, replaced = (
@@ -433,16 +464,19 @@ class Service:
         self._log("info", "deployed", rules=names, **more, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
+        check_right(link.rights, Act.REMOVE, message.name)
         ended = self._detection.changes.remove(message.name, self._moment.now)
         self._follow()
         self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
 
     def _receive_list_rules(self, link: Link, message: ListRules) -> None:
+        check_right(link.rights, Act.COMMAND, "rule list")
         rules = self._overview.rules(self._deployments.in_force, self._moment.now)
         self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
+        check_right(link.rights, Act.COMMAND, "rule show")
         deployed = self._deployments.find_in_force(message.name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
@@ -450,7 +484,64 @@ class Service:
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
 
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
+        check_right(link.rights, Act.COMMAND, "status")
         self._send(link.peer, Confirmed(message.request, self.status(self._moment.now)))
+
+    def change_rights(self, users: Mapping[str, Rights], now: float) -> None:
+        """Let users have these rights from now on. What they do not allow any more ends: sources
+        with their links, subscriptions, and rules that their owners were allowed before.
+        """
+        self._moment.now = now
+        self._users.change(users)
+        limits = (one.limits.message_bytes_max for one in users.values())
+        self._limits_sizes = any(most is not None for most in limits)
+        for link in self._users.changed(self._links):
+            self._look_at_rights(link)
+        for one, reason in self._users.lost(self._deployments.in_force):
+            self._log("warning", "a rule ends", rule=one.name, user=one.owner, reason=reason)
+            self._withdraw(one)
+        self._settle()
+
+    def _look_at_rights(self, link: Link) -> None:
+        """A client has other rights: end what they do not allow."""
+        try:
+            check_right(link.rights, Act.PUBLISH, *(link.source.floors if link.source else ()))
+        except Refusal as refusal:
+            self._note_not_allowed(link, str(refusal))
+            self._expel(link.peer, refusal.code, str(refusal))
+            assert link.source is not None
+            self._close_source(link.source, refusal.code.value)
+            return
+        if link.source is not None:
+            self._limit(link.source, link.rights)
+        sink = self._sink_of(link.peer)
+        if sink is None:
+            return
+        schemas = self._advertisements.schemas
+        for number, reason in self._sinks.change_rights(sink.peer, link.rights, schemas):
+            self._send(link.peer, SubscriptionPaused(number, reason))
+            self._refuse(link, None, Code.NOT_ALLOWED, reason)
+        self._follow()
+
+    def _refuse(self, link: Link, request: int | None, code: Code, reason: str) -> None:
+        """Answer that a request was refused."""
+        if code is Code.NOT_ALLOWED:
+            self._note_not_allowed(link, reason)
+        self._send(link.peer, Refused(request, code, reason))
+
+    def _note_not_allowed(self, link: Link, reason: str) -> None:
+        self._rates.not_allowed += 1
+        self._log("warning", "not allowed", client=link.name, reason=reason)
+
+    def _withdraw(self, one: Deployed) -> None:
+        """Remove a rule that nobody has asked to remove."""
+        self._detection.changes.remove(one.name, self._moment.now)
+        self._follow()
+
+    def _close_source(self, source: Source, why: str = GOODBYE) -> None:
+        """Close a source, which has published everything."""
+        self._sources.close(source, why)
+        self._detection.withdraw(source, list(source.floors))
 
     def _take_overrun(self, overrun: Overrun) -> None:
         """A rule has ended, having more composite events at an instant than it may: say so."""

@@ -22,6 +22,7 @@ from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import Code
 from routing.names import whole_of
+from routing.serving.buckets import CREDIT_MAX, TokenBucket
 from routing.silence import excused
 
 FAR = 2**62
@@ -87,6 +88,10 @@ class Source:
     closed_by: str | None = None
     replays: bool = False
     outstanding: int = 0
+    bucket: TokenBucket | None = None
+    """Bound of the rate of all sources of its user together, where it has one."""
+    credit_max: int = CREDIT_MAX
+    """The most credit that its user may have."""
     withheld: str | None = None
     events: int = 0
     late: int = 0

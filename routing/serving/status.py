@@ -198,6 +198,7 @@ class Overview:
             "type": deployed.rule.defines.name,
             "since": deployed.since,
             "version": deployed.version,
+            "owner": deployed.owner or None,
             "mark": time_or_none(mark),
             "state": "stalled" if stalled else state,
             "place": place or None,

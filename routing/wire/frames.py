@@ -12,6 +12,7 @@ import msgspec
 
 from routing.errors import VersionMismatch, WireError
 from routing.messages import (
+    EVERYTHING,
     GATHERED,
     VERSION,
     Answered,
@@ -55,19 +56,21 @@ _unpack_nested = msgspec.msgpack.Decoder(Nested).decode
 
 def _encode_asked(message: Asked) -> Frames:
     (request,) = encode(message.request)
-    return [prefix(_ASKED) + pack(Nested(message.path, message.number, message.client, request))]
+    plain: tuple[Any, ...] = (message.path, message.number, message.client, request)
+    rights = () if message.rights == EVERYTHING else (message.rights,)
+    return [prefix(_ASKED) + pack((*plain, *rights))]
 
 
 def _decode_asked(data: Buffer, body: Buffer | None) -> Asked:
     plain, request = _decode_nested(data, body)
     if type(request) not in _ASKING:
         raise WireError(f"a request for the root that is {type(request).__name__}")
-    return Asked(plain.path, plain.number, plain.client, cast(Any, request))
+    return Asked(plain.path, plain.number, plain.client, cast(Any, request), plain.rights)
 
 
 def _encode_answered(message: Answered) -> Frames:
     (answer,) = encode(message.answer)
-    return [prefix(_ANSWERED) + pack(Nested(message.path, message.number, "", answer))]
+    return [prefix(_ANSWERED) + pack((message.path, message.number, "", answer))]
 
 
 def _decode_answered(data: Buffer, body: Buffer | None) -> Answered:

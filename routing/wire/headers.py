@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from routing.messages import ENTRIES_MAX, Name, Request
+from routing.messages import ENTRIES_MAX, EVERYTHING, Name, Request, Rights
 from routing.wire.schemas import Strings
 
 EVENTS_MAX = 65_536
@@ -41,9 +41,10 @@ class BatchHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Nested(msgspec.Struct, array_like=True, frozen=True):
-    """A message within another: on its way to the root, or back."""
+    """A message within another: on its way to the root, or back. ``rights``: see Asked."""
 
     path: Annotated[tuple[Name, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     number: Request
     client: Name
     message: bytes
+    rights: Rights = EVERYTHING

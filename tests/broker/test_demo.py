@@ -197,7 +197,9 @@ def test_the_command_with_three_brokers_prints_what_detect_does(tmp_path, storm_
     """
     demo = ["demo", "--from", "2013-02-08", "--days", "2"]
     out, records = tmp_path / "three.jsonl", tmp_path / "records"
-    three = command.run(*demo, "--brokers", 3, "--strategy", "distributed-mt", "--output", out)
+    three = command.run(
+        *demo, "--brokers", 3, "--strategy", "distributed-mt", "--secure", "--output", out
+    )
     assert (three.returncode, three.stderr) == (0, "")
     assert "\x1b" not in three.stdout, "there is no terminal"
     assert "all three airports are down: LGA, EWR, then JFK" in three.stdout

@@ -7,12 +7,12 @@ import stat
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import zmq
 from pages import get
+from secured import FAST, broker, keys, make_keys, secured
 
 from broker import AsyncRuleManager, Publisher, RuleManager, Subscriber
 from broker.cli import main
@@ -26,38 +26,11 @@ from routing import wire
 from routing.messages import Hello, LinkHello
 
 TEMP = EventType.of("Temp", area="string", value="float")
-FAST = ("--engine", "naive", "--heartbeat-s", "0.2")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Keys of two brokers, two users and a stranger, and an access file without the stranger."""
-    made = tmp_path_factory.mktemp("keys")
-    for name in ("b1", "b2", "alice", "bob", "stranger"):
-        create(name, made)
-    (made / "access.toml").write_text(
-        '[user.alice]\nkey = "alice.key"\n[user.bob]\nkey = ["bob.key"]\n'
-        '[broker.b1]\nkey = "b1.key"\n[broker.b2]\nkey = "b2.key"\n'
-    )
-    return made
-
-
-def keys(folder, name, server="b1"):
-    return {"key": folder / f"{name}.key_secret", "server_key": folder / f"{server}.key"}
-
-
-def secured(folder, name, access="access.toml"):
-    return "--secret-key", str(folder / f"{name}.key_secret"), "--access", str(folder / access)
-
-
-@contextmanager
-def broker(*flags, listen="tcp://127.0.0.1:*", log=subprocess.DEVNULL):
-    command = [sys.executable, "-m", "broker", "broker", *FAST, "--listen", listen, *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
-        try:
-            yield process, process.stdout.readline().split()[-1]
-        finally:
-            process.kill()
+    return make_keys(tmp_path_factory.mktemp("keys"))
 
 
 def pages(folder):
@@ -402,7 +375,7 @@ def test_what_is_no_public_key(text):
     [
         ("[", "access.toml: "),
         ("", "expected at least one [user.NAME] or [broker.NAME]"),
-        ("x = 1", "unknown table or key 'x'; expected [user.NAME] or [broker.NAME]"),
+        ("x = 1", "unknown table or key 'x'; expected [user.NAME], [group.NAME] or [broker.NAME]"),
         ("[user]\nalice = 1", "[user.alice]: expected a table"),
         ("[user.alice]", "[user.alice] key: expected a text"),
         ("[user.alice]\nkey = []", "[user.alice] key: expected at least one"),
@@ -411,7 +384,7 @@ def test_what_is_no_public_key(text):
         ('[user.alice]\nendpoint = "x"', "[user.alice] has no key 'endpoint'; expected key"),
         (
             '[user.alice]\nkey = "b1.key"\n[broker.b1]\nkey = "b1.key"',
-            "[broker.b1]: user 'alice' has this key, too",
+            "[broker.b1] key: user 'alice' has this key, too",
         ),
     ],
 )

@@ -7,10 +7,14 @@ import pytest
 from event_batches import batch_of_events
 
 from matcher.model import Event, EventType
-from routing.delivery.durable import DurableSink, Numbered
+from routing.config import NodeConfig
+from routing.delivery.durable import Durables, DurableSink, Numbered
 from routing.delivery.parcel import Parcel
+from routing.delivery.sinks import Sinks
+from routing.errors import Refusal
 from routing.given import Given
-from routing.messages import Delivery, WhenFull
+from routing.messages import Act, Delivery, Permit, Rights, Subscribe, WhenFull
+from routing.serving.deployment import Deployments
 
 TEMP = EventType.of("Temp", n="int")
 MOST = 2**31 - 1
@@ -157,3 +161,24 @@ def test_whatever_happens_every_event_is_acknowledged_once_and_in_order(seed: in
                     acknowledged = random.randint(int(numbers[0]), delivery.number)
                     billing.acknowledge(str(peer).encode(), acknowledged)
     assert came == list(range(1, 201))
+
+
+def test_a_durable_sink_belongs_to_the_user_that_made_it() -> None:
+    config = NodeConfig()
+    sinks = Sinks(config, Deployments(config))
+    durables = Durables(sinks, lambda changed: None)
+    alice, bob = Rights("alice"), Rights("bob")
+    asked = Subscribe(1, 1, "Temp(n > 2)", durable="billing")
+    durables.subscribe(b"a", asked, {"Temp": TEMP}, alice)
+    with pytest.raises(Refusal, match="another user's than 'bob'"):
+        durables.subscribe(b"b", asked, {"Temp": TEMP}, bob)
+    durables.detach(b"a")
+    with pytest.raises(Refusal, match="another user's than 'bob'"):
+        durables.remove("billing", bob)
+    narrow = Rights("alice", (Permit(Act.SUBSCRIBE, "Temp", 3, "Temp(n < 9)"),))
+    durables.subscribe(b"a", asked, {"Temp": TEMP}, narrow)
+    (billing,) = durables
+    sinks.offer((parcel(1, 5, 10).batches[0],), None)
+    assert billing.queued == 1, "what the rights leave"
+    durables.detach(b"a")
+    assert durables.remove("billing", alice) is billing

@@ -23,6 +23,7 @@ from routing.messages import (
     VERSION,
     Acknowledged,
     Acks,
+    Act,
     Advertise,
     Answered,
     Asked,
@@ -55,6 +56,7 @@ from routing.messages import (
     Packet,
     Part,
     Pause,
+    Permit,
     Plan,
     Promise,
     Publish,
@@ -63,6 +65,7 @@ from routing.messages import (
     Remove,
     RemoveDurable,
     Report,
+    Rights,
     RuleFacts,
     Shared,
     ShowRule,
@@ -82,6 +85,12 @@ from routing.wire.headers import CELLS_MAX, EVENTS_MAX
 
 TEMP = EventType.of("Temp", area="string", value="float")
 EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")
+RIGHTS = Rights(
+    "alice",
+    (Permit(Act.PUBLISH, "T*", 3), Permit(Act.SUBSCRIBE, "Temp", 4, "Temp(value > 3)")),
+    "access.toml",
+    ("[user.alice] (line 1)",),
+)
 TEXTS = ["", "a", "Zürich", "日本", "\0", "x" * 300, "a1", "#", '"']
 
 PLAIN: tuple[Message, ...] = (
@@ -114,7 +123,7 @@ PLAIN: tuple[Message, ...] = (
     LinkHello(VERSION, "b1", 1, 0, 0, 0, 1.0, "terms", 4),
     LinkAck(2**32 - 1, 2**63 - 1),
     LinkStates((LinkState("b1", 3, (("b2", 5_000), ("b3", 0)), 4, (("b2", 9),), (("b2", "b1"),)),)),
-    Catalog((TEMP, EVERYTHING), (RuleFacts("fire", "define ...", None, 0),)),
+    Catalog((TEMP, EVERYTHING), (RuleFacts("fire", "define ...", None, 0, None, "alice"),)),
     Catalog((TEMP,), (), (("gone", 3),), (("b1", ("Temp",)), ("b2", ())), ("b3",)),
     CatalogDelta(((), ()), ((0, 4), ()), ((), ()), ((), ()), ((0,), ((7, "b7"),))),
     CatalogDelta(
@@ -131,6 +140,8 @@ PLAIN: tuple[Message, ...] = (
     Flow((), None, (("sensor/7", 2**63 - 1),), (("fire", -5),)),
     Asked(("b1", "b2"), 9, "sensor/7", Advertise(1, (TEMP,))),
     Asked(("b1",), 9, "", Deploy(5, "define ...")),
+    Asked(("b1",), 9, "", Remove(5, "fire"), Rights("alice", ())),
+    Asked(("b1",), 9, "", Remove(5, "fire"), RIGHTS),
     Answered((), 9, Confirmed(1, {"from": {"Temp": None}})),
     Answered(("b1",), 9, Refused(1, Code.SCHEMA, "no")),
     Pause("b1", 7, 3, "0f", True),

@@ -111,7 +111,11 @@ def test_ids_stay_with_their_rows_when_others_are_left_out():
         ({"type": "A", "speed": "60"}, "option speed needs option order 'time'"),
         ({"type": "A", "writer": "csv"}, "option writer is arrow or rows, not 'csv'"),
         ({"type": "A", "replay": "2030"}, "option replay is true or false, not '2030'"),
-        ({"type": "A", "credentials": "me:secret"}, "brokers know clients by keys"),
+        ({"type": "A", "credentials": "me:secret"}, "no option is called 'credentials'"),
+        (
+            {"type": "A", "broker": "tcp://a:1,tcp://b:1", "serverKey": "x"},
+            "option serverKey has 1 keys, for 2 brokers; expected one of each",
+        ),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(options, said):

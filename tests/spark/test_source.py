@@ -21,6 +21,7 @@ from two_brokers import two_brokers
 from broker import Publisher, RuleManager, Subscriber
 from broker.errors import BrokerUnreachable
 from broker.process import BrokerProcess
+from broker.security.keys import create
 from broker.spark import SparkFailed, detect, publish, readable_errors, register
 from broker.spark.options import WriteOptions
 from broker.spark.source import RexmqDataSource
@@ -277,6 +278,28 @@ def test_events_of_a_running_broker_are_read_for_some_time(spark, endpoint):
     assert {len(row["cause"]) for row in of_both if row["type"] == "ReadPair"} == {2}
     with pytest.raises(Exception, match=r"known are: .*Read"):
         reader.option("subscribe", "Unheard()").load()
+
+
+def test_a_broker_with_keys_is_written_to_and_read(spark, tmp_path):
+    register(spark)
+    for name in ("b1", "client"):
+        create(name, tmp_path)
+    access = tmp_path / "access.toml"
+    access.write_text('[user.client]\nkey = "client.key"\npublish = ["*"]\nsubscribe = ["*"]\n')
+    with access.open("a") as more:
+        more.write('define = ["*"]\ndeploy = ["*"]\ncommands = ["*"]\n')
+    own, server = str(tmp_path / "client.key_secret"), str(tmp_path / "b1.key")
+    flags = ("--secret-key", str(tmp_path / "b1.key_secret"), "--access", str(access))
+    with BrokerProcess("--engine", "naive", *flags) as process:
+        endpoint, options = process.endpoint, {"key": own, "serverKey": server}
+        with Subscriber(endpoint, "Keyed()", key=own, server_key=server) as subscriber:
+            written(readings(spark).limit(5), endpoint, "Keyed", **options)
+            assert len(received(subscriber, 5)) == 5
+        reader = spark.read.format("rexmq").options(broker=endpoint, **options)
+        names = {"key": own, "server_key": server}
+        with Publisher(endpoint, name="p", types=[READ], **names):  # so that the type is known
+            frame = reader.options(subscribe="Read()", **{"for": "1 s"}).load()
+            assert frame.collect() == []
 
 
 def test_a_broker_that_is_lost_while_events_are_read_is_told(spark):

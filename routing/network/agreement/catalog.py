@@ -22,16 +22,13 @@ from functools import lru_cache
 
 import msgspec
 
-from matcher.model import EventType
 from routing.messages import Catalog, RuleFacts
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
+from routing.serving.known_rules import facts_of, known_rules
 from routing.wire.schemas import flat_schema
 from rules.checking.dependencies import arrange
-from rules.errors import Problem, RuleErrors
-from rules.language import load
-from rules.pattern import Rule
-from rules.syntax.words import scan
+from rules.errors import RuleErrors
 
 PublishedTypes = Mapping[str, Iterable[str]]
 """The types that each broker's sources publish, or have published."""
@@ -48,9 +45,7 @@ def catalog_of(
     rules = sorted(deployments.rules, key=lambda one: one.serial)
     return Catalog(
         tuple(schemas[name] for name in sorted(schemas)),
-        tuple(
-            RuleFacts(one.name, one.rule.text, one.since, one.version, one.until) for one in rules
-        ),
+        tuple(map(facts_of, rules)),
         tuple(sorted(deployments.ended.items())),
         tuple((name, tuple(sorted(types))) for name, types in sorted((homes or {}).items())),
         tuple(sorted(closed)),
@@ -59,37 +54,7 @@ def catalog_of(
 
 def rules_of(catalog: Catalog) -> tuple[Deployed, ...]:
     """The rules that there are, in their order; RuleErrors when they are none."""
-    return _rules(catalog.types, catalog.rules)
-
-
-@lru_cache(maxsize=8)
-def _rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[Deployed, ...]:
-    # Remembered, since in a simulation every broker hears the same.
-    schemas = {schema.name: schema for schema in types}
-    found = []
-    for serial, facts in enumerate(rules, start=1):
-        mentioned = (schemas[word] for word in _words(facts.text) if word in schemas)
-        loaded = _loaded(facts.id, facts.text, tuple(mentioned))
-        if len(loaded) != 1:
-            raise RuleErrors([Problem(f"expected one rule, {facts.id}, found {len(loaded)}")])
-        found.append(Deployed(loaded[0], facts.since, facts.version, serial, facts.until))
-    arrange([one.rule for one in found])  # a cycle is refused here, and nowhere later
-    return tuple(found)
-
-
-@lru_cache(maxsize=4_096)
-def _loaded(name: str, text: str, types: tuple[EventType, ...]) -> tuple[Rule, ...]:
-    """The rules of a text. Types come and go, but mostly not those that it speaks of."""
-    schemas = {schema.name: schema for schema in types}
-    rules = load(text, file=name, known=schemas).rules
-    return tuple(replace(rule, name=name) for rule in rules)
-
-
-@lru_cache(maxsize=4_096)
-def _words(text: str) -> tuple[str, ...]:
-    """The names in a text, those of the types that it speaks of among them."""
-    names = (token.value for token in scan(text)[0] if token.type == "NAME")
-    return tuple(dict.fromkeys(names))
+    return known_rules(catalog.types, catalog.rules)
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import Asked, Code
+from routing.messages import EVERYTHING, Asked, Code, Rights
 from routing.serving.link import Link
 from routing.serving.sources import Source
 
@@ -50,7 +50,7 @@ class RemoteSources:
         link = self._links.get(name)
         if link is None:
             link = self._links[name] = stand_in(name, now)
-        link.home = home
+        link.home, link.rights = home, asked.rights
         return link
 
     def leave(self, name: str) -> None:
@@ -67,6 +67,6 @@ def name_taken(name: str, home: str) -> Refusal:
     return Refusal(Code.NAME_TAKEN, f"a live client of broker {home} is named {name!r}")
 
 
-def stand_in(name: str, now: float) -> Link:
+def stand_in(name: str, now: float, rights: Rights = EVERYTHING) -> Link:
     """A link that stands for a client of another broker."""
-    return Link(ELSEWHERE, name, 0, 0.0, now, now, now)
+    return Link(ELSEWHERE, name, 0, 0.0, now, now, now, rights=rights)

@@ -51,6 +51,7 @@ from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
+from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from routing.serving.status import Overview
 from routing.storage import StoreContents
@@ -167,6 +168,7 @@ class Broker(Node):
             send=self._send,
             serve=self._serve,
             receive=self.receive,
+            refuse=self._refuse,
             expel=self._expel,
             source_of=self._source_of,
             hold=self._credit.hold,
@@ -494,6 +496,9 @@ class Broker(Node):
         until = TIME_MIN if self._agreed.by_arrival else overrun.until
         self._divided.ended[overrun.rule] = until
         self._needs.say(Need(Needed.END, (overrun.rule,)))
+
+    def _withdraw(self, one: Deployed) -> None:
+        self._requests.withdraw(one)
 
     def _is_held(self) -> bool:
         self._back_pressure.look_at_links()

@@ -37,6 +37,8 @@ class NodeCallbacks:
     """Do what a client asks, as a Node alone does; raises Refusal and ProtocolError."""
     receive: Callable[[Peer, FromClient, float], None]
     """Take in once more what a client has sent."""
+    refuse: Callable[[Link, int | None, Code, str], None]
+    """Answer a client that its request was refused."""
     expel: Callable[[Peer, Code, str], None]
     """Close a client's link, and say why."""
     source_of: Callable[[Link], Source]

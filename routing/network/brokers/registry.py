@@ -55,7 +55,7 @@ class SourceRegistry:
         """The link that stands for the client of another broker here; Refusal for a taken name."""
         context = self._context
         if not isinstance(asked.request, Advertise | Unadvertise):
-            return stand_in(asked.client, context.moment.now)
+            return stand_in(asked.client, context.moment.now, asked.rights)
         if context.links.named(asked.client) is not None:
             raise name_taken(asked.client, context.name)
         with self._contesting(asked.client):

@@ -42,9 +42,11 @@ from routing.messages import (
     Unadvertise,
 )
 from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
+from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
+from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from routing.serving.sources import SourceState
 from routing.serving.status import begin_facts
@@ -83,6 +85,8 @@ class Requests:
         self._behind_events: set[Peer] = set()
         """The clients that have un-advertised types while events of theirs are held: these go
         first, or they would be of a type that is known no more."""
+        self._withdrawn: dict[str, str] = {}
+        """Rules that are to go, their owners having lost the right to them: names by id."""
 
     @property
     def has_work(self) -> bool:
@@ -120,9 +124,27 @@ class Requests:
             context.advertisements.check(request.types, link.name)
             context.callbacks.source_of(link)
         number = self._pending.send(link.peer, request, link.name)
-        context.send(father, Asked((context.name,), number, link.name, request))
+        context.send(father, Asked((context.name,), number, link.name, request, link.rights))
         if link.peer and isinstance(request, Advertise):
             self._detection.publishers.expect([schema.name for schema in request.types])
+
+    def withdraw(self, one: Deployed) -> None:
+        """Have a rule removed whose owner has lost the right to it."""
+        self._withdrawn[one.rule.name] = one.name
+        self._ask_withdrawn()
+
+    def _ask_withdrawn(self) -> None:
+        context, father = self._context, self._router.father
+        for rule, name in list(self._withdrawn.items()):
+            known, request = context.deployments.find_in_force(name), Remove(0, name)
+            if known is None or known.rule.name != rule:
+                del self._withdrawn[rule]
+            elif self._router.is_root:
+                self._queued.append((ELSEWHERE, request))
+                self._timer.tell_soon()
+            elif father is not None:
+                number = self._pending.send(ELSEWHERE, request)
+                context.send(father, Asked((context.name,), number, "", request))
 
     # --- from another broker ---
 
@@ -204,6 +226,8 @@ class Requests:
     def _do_own(self, peer: Peer, request: Asking) -> bool:
         """Do what an own client has asked; whether it was done."""
         callbacks, link = self._context.callbacks, self._context.links.find(peer)
+        if peer == ELSEWHERE:  # of the broker itself
+            link = stand_in("", self._context.moment.now)
         if link is None:
             return False
         try:
@@ -211,7 +235,7 @@ class Requests:
                 self._registry.check_name(link.name)
             callbacks.serve(link, request)
         except Refusal as refusal:
-            callbacks.send(peer, Refused(request.request, refusal.code, str(refusal)))
+            callbacks.refuse(link, request.request, refusal.code, str(refusal))
         except ProtocolError as error:
             callbacks.expel(peer, error.code, str(error))
         else:
@@ -244,6 +268,9 @@ class Requests:
                 answer = self._carry_out(link, request, answer)
             elif isinstance(request, Advertise):
                 self._be_left(name, request)
+        elif link is not None:
+            context.callbacks.refuse(link, request.request, answer.code, answer.reason)
+            return
         context.answer(peer, replace(answer, request=request.request))
 
     def _be_left(self, name: str, request: Advertise) -> None:
@@ -314,6 +341,7 @@ class Requests:
     def ask_again(self) -> None:
         """Ask what has waited; it waits on, if it still has to."""
         context = self._context
+        self._ask_withdrawn()
         for peer, request, _ in self._pending.take_waiting():
             if context.links.find(peer) is not None:
                 context.callbacks.receive(peer, request, context.moment.now)

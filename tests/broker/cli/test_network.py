@@ -17,7 +17,7 @@ from pairs import some_of
 from broker import Publisher, RuleManager, Subscriber
 from broker.cli import main
 from broker.cli.network import _signals
-from broker.errors import BrokerError
+from broker.errors import BrokerError, BrokerUnreachable
 from broker.network import BrokerNetwork, Member, members
 from matcher.model import EventType
 
@@ -116,6 +116,27 @@ def test_no_broker_outlives_a_terminal(pair):
         running.send_signal(signal.SIGHUP)
         assert running.wait(20) == 0
     assert not [pid for pid in brokers if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_secure_network_lets_in_who_has_the_keys_that_it_names(pair):
+    command = [sys.executable, "-m", "broker", "network", str(pair), "--secure"]
+    with ended(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as running:
+        assert running.stdout is not None
+        lines = [running.stdout.readline().split() for _ in range(3)]
+        assert lines.pop() == ["ready"]
+        for name, _, _, endpoint, _, *options in lines:
+            with pytest.raises(BrokerUnreachable, match="asks for keys"):
+                RuleManager(endpoint, connect_timeout_s=2)
+            assert options[::2] == ["--key", "--server-key"]
+            with RuleManager(endpoint, key=options[1], server_key=options[3]) as manager:
+                assert manager.status()["broker"] == name
+                deadline = time.monotonic() + 20
+                while len(manager.status()["network"]["brokers"]) < 2:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+        running.terminate()
+        assert running.wait(20) == 0
+    assert not Path(options[1]).exists()
 
 
 @pytest.mark.parametrize("number", some_of([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], 0))

@@ -1,0 +1,60 @@
+"""The rights of users by name, and what they do not allow any more when they change.
+
+Law: a rule ends with the right of its owner to have it, at the broker that gave that right. Alice
+may read Temp no more by the file of b2: b2 has ``fire`` removed, for which it has let her read
+Temp. A broker whose file never allowed her that leaves the rule alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from routing.errors import Refusal
+from routing.messages import EVERYTHING, Rights
+from routing.permission import check_owner
+from routing.serving.deployment import Deployed
+from routing.serving.link import Link
+
+
+class UserRights:
+    """The rights of users, as they are and as they were before."""
+
+    def __init__(self) -> None:
+        self._rights: Mapping[str, Rights] = {}
+        self._former: Mapping[str, Rights] = {}
+
+    def change(self, rights: Mapping[str, Rights]) -> None:
+        """Let these hold from now on."""
+        self._former, self._rights = self._rights, rights
+
+    def changed(self, links: Iterable[Link]) -> Iterator[Link]:
+        """The links of users who have other rights than before, with these."""
+        for link in links:
+            rights = self._rights.get(link.rights.user, link.rights)
+            if rights != link.rights:
+                link.rights = rights
+                yield link
+
+    def lost(self, rules: Iterable[Deployed]) -> Iterator[tuple[Deployed, str]]:
+        """The rules whose owners may not have them any more, and why."""
+        for one in rules:
+            before = self._former.get(one.owner)
+            if before is None or _objection(before, one) is not None:
+                continue  # another broker has allowed it
+            reason = _objection(self._rights_of_owner(one.owner), one)
+            if reason is not None:
+                yield one, reason
+
+    def _rights_of_owner(self, name: str) -> Rights:
+        """The rights of a user, of one who has gone, too: none where anybody's are limited."""
+        are_limited = any(one.grants is not None for one in self._rights.values())
+        gone = Rights(name, (), "the access file") if are_limited else EVERYTHING
+        return self._rights.get(name, gone)
+
+
+def _objection(rights: Rights, one: Deployed) -> str | None:
+    try:
+        check_owner(rights, one.rule)
+    except Refusal as refusal:
+        return str(refusal)
+    return None

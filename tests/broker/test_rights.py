@@ -1,0 +1,257 @@
+"""Rights of users at live brokers with keys, alone and in a network of two."""
+
+import signal
+import time
+
+import pytest
+from pages import get
+from secured import KEYS, broker, keys, make_keys, secured
+
+from broker import Publisher, RuleManager, Subscriber
+from broker.cli import main
+from broker.errors import ConfigurationError, RefusedError
+from broker.security.access import load_access
+from matcher.model import EventType
+from routing.messages import Act, Limits
+
+TEMP = EventType.of("Temp", area="string", value="float")
+FIRE = "rule fire: define Fire(area: string) from Temp(value > 45) as t where area = t.area"
+ALICE, BOB = '[user.alice]\nkey = "alice.key"\n', '[user.bob]\nkey = ["bob.key"]\n'
+RIGHTS = KEYS.replace(ALICE, f'{ALICE}publish = ["Temp"]\ngroups = ["makers"]\n').replace(
+    BOB, f'{BOB}subscribe = [\'Temp(area = "a1")\', "Fire"]\n'
+)
+MAKERS = '[group.makers]\nsubscribe = ["Temp"]\ndefine = ["Fire"]\ndeploy = ["f*"]\n'
+COMMANDS = 'remove = ["fire"]\ncommands = ["*"]\n'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = make_keys(tmp_path_factory.mktemp("keys"))
+    (made / "rights.toml").write_text(RIGHTS + MAKERS + COMMANDS)
+    return made
+
+
+def await_that(holds):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def rules_of(manager):
+    return {one["name"]: one["owner"] for one in manager.list()}
+
+
+def test_users_do_what_they_may_and_nothing_else(folder, capsys):
+    flags = ("--name", "b1", *secured(folder, "b1", "rights.toml"), "--http", "127.0.0.1:0")
+    with broker(*flags) as (process, endpoint):
+        url = process.stdout.readline().split()[-1]
+        alice, bob = keys(folder, "alice"), keys(folder, "bob")
+        with (
+            Publisher(endpoint, name="p", types=[TEMP], increasing=True, **alice) as source,
+            Subscriber(endpoint, "Temp()", **bob) as some,
+            Subscriber(endpoint, "Fire()", **bob) as fires,
+            RuleManager(endpoint, **alice) as manager,
+        ):
+            manager.add(FIRE)
+            assert manager.show("fire")["owner"] == "alice"
+            for area, value in (("a2", 46.0), ("a1", 47.0)):
+                source.publish("Temp", area=area, value=value)
+            assert some.receive(timeout_s=20).data == {"area": "a1", "value": 47.0}
+            found = {fires.receive(timeout_s=20).data["area"] for _ in range(2)}
+            assert found == {"a1", "a2"}  # which alice makes known
+            words = ["--broker", endpoint, "--server-key", str(folder / "b1.key"), "--key"]
+            assert main(["rule", "list", *words, str(folder / "alice.key_secret")]) == 0
+            assert "alice" in capsys.readouterr().out
+            assert main(["status", *words, str(folder / "bob.key_secret")]) == 1
+            reason = "user 'bob' may not run 'status': rights.toml has no commands in [user.bob]"
+            assert reason in capsys.readouterr().err
+        with pytest.raises(RefusedError) as raised:
+            Publisher(endpoint, name="q", types=[TEMP], **bob)
+        assert raised.value.code == "not-allowed"
+        assert "rexmq_requests_not_allowed_total 2.0" in get(url)[2]
+
+
+def test_changes_reach_those_who_are_connected(folder):
+    access = folder / "changing.toml"
+    access.write_text(RIGHTS + MAKERS + COMMANDS)
+    alice, bob = keys(folder, "alice"), keys(folder, "bob")
+    with (
+        broker("--name", "b1", *secured(folder, "b1", access)) as (process, endpoint),
+        Publisher(endpoint, name="p", types=[TEMP], increasing=True, **alice) as source,
+        Subscriber(endpoint, "Temp()", **bob) as some,
+        Subscriber(endpoint, "Fire()", **bob) as fires,
+        RuleManager(endpoint, **alice) as manager,
+    ):
+        manager.add(FIRE)
+        text = access.read_text().replace('"a1"', '"a2"').replace(', "Fire"', "")
+        access.write_text(f"{text}[user.bob]\n")  # a table twice: a bad file keeps the old one
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        source.publish("Temp", area="a1", value=44.0)
+        assert some.receive(timeout_s=20).data["area"] == "a1"
+        access.write_text(text)
+        process.send_signal(signal.SIGHUP)
+        await_that(lambda: manager.status()["totals"]["not_allowed"] == 1)
+        for area in ("a1", "a2"):
+            source.publish("Temp", area=area, value=44.0)
+        assert some.receive(timeout_s=20).data["area"] == "a2"
+        with pytest.raises(RefusedError, match="user 'bob' may not read 'Fire'"):
+            fires.receive(timeout_s=20)
+        access.write_text(text.replace('publish = ["Temp"]', "").replace('"Fire"', '"Smoke"'))
+        process.send_signal(signal.SIGHUP)
+        await_that(lambda: rules_of(manager) == {})
+        with pytest.raises(RefusedError, match="user 'alice' may not publish 'Temp'") as raised:
+            await_that(lambda: source.publish("Temp", area="a1", value=44.0))
+        assert raised.value.code == "not-allowed"
+
+
+def test_an_owner_is_known_when_the_broker_that_let_it_in_is_gone(folder):
+    text = RIGHTS + MAKERS + COMMANDS
+    first_access, second_access = folder / "first.toml", folder / "second.toml"
+    first_access.write_text(text)
+    flags = ("--name", "b1", *secured(folder, "b1", first_access), "--strategy", "centralized")
+    with broker(*flags) as (first_process, first):
+        text = text.replace('key = "b1.key"', f'key = "b1.key"\nendpoint = "{first}"')
+        second_access.write_text(text)
+        flags = ("--name", "b2", *secured(folder, "b2", second_access), "--link", first)
+        with (
+            broker(*flags) as (second_process, second),
+            RuleManager(second, **keys(folder, "alice", "b2")) as at_second,
+        ):
+            await_that(lambda: len(at_second.status()["network"]["brokers"]) == 2)
+            with (
+                RuleManager(first, **keys(folder, "alice")) as at_first,
+                Publisher(first, name="p", types=[TEMP], **keys(folder, "alice")),
+            ):
+                for deploying in (at_first, at_second):  # one of them is the root
+                    deploying.add(FIRE)
+                    await_that(lambda: rules_of(at_second) == {"fire": "alice"})
+                    assert rules_of(at_first) == {"fire": "alice"}
+                    deploying.remove("fire")
+                for access, process in (
+                    (first_access, first_process),
+                    (second_access, second_process),
+                ):
+                    before = access.read_text()
+                    await_that(lambda: not at_second.status()["rules"])
+                    at_first.add(FIRE)
+                    await_that(lambda: at_second.status()["rules"])  # b2 has heard of it
+                    access.write_text(before.replace('"Fire"', '"Smoke"'))
+                    process.send_signal(signal.SIGHUP)
+                    await_that(lambda: rules_of(at_first) == {})
+                    access.write_text(before)
+                    process.send_signal(signal.SIGHUP)
+                    time.sleep(0.5)
+                with pytest.raises(RefusedError, match="may not deploy 'hot'"):
+                    at_first.add(FIRE.replace("fire:", "hot:"))
+                with pytest.raises(RefusedError, match="may not deploy 'hot'"):
+                    at_second.add(FIRE.replace("fire:", "hot:"))
+                await_that(lambda: not at_second.status()["rules"])
+                at_first.add(FIRE)
+                await_that(lambda: at_second.status()["rules"])  # b2 has heard of it
+            first_process.kill()
+            await_that(lambda: rules_of(at_second) == {"fire": "alice"})
+            await_that(lambda: at_second.status()["rules"][0]["owner"] == "alice")
+
+
+# --- the file ---
+
+
+def load(tmp_path, text):
+    make_keys(tmp_path)
+    file = tmp_path / "rights.toml"
+    file.write_text(text)
+    return load_access(file)
+
+
+def test_a_user_has_the_rights_of_its_groups_and_of_its_own_table(tmp_path):
+    rights = load(tmp_path, RIGHTS + MAKERS + COMMANDS).rights
+    alice, bob = rights["alice"], rights["bob"]
+    assert alice.may(Act.PUBLISH, "Temp")
+    assert not alice.may(Act.PUBLISH, "Temper")
+    assert alice.may(Act.DEPLOY, "fire")
+    assert not alice.may(Act.DEPLOY, "hot")
+    assert alice.filters("Temp") is None
+    assert bob.filters("Temp") == ('Temp(area = "a1")',)
+    assert bob.filters("Smoke") == ()
+    lines = "line 3 (publish) of rights.toml does not name it"
+    assert alice.why_not(Act.PUBLISH, "Smoke") == f"user 'alice' may not publish 'Smoke': {lines}"
+    tables = "[user.alice] (line 1) or [group.makers] (line 12)"
+    assert alice.why_not(Act.REPLACE, "x").endswith(f"rights.toml has no replace in {tables}")
+
+
+def test_without_any_line_of_rights_everything_is_allowed(tmp_path):
+    rights = load(tmp_path, KEYS).rights
+    assert all(rights["bob"].may(act, "x") for act in Act)
+    assert rights["bob"].filters("x") is None
+
+
+def test_limits_are_those_of_the_user_its_groups_or_the_configuration(tmp_path):
+    make_keys(tmp_path)
+    file = tmp_path / "limits.toml"
+    file.write_text(
+        f'{ALICE}groups = ["few", "many"]\nrules_max = 3\n{BOB}'
+        "[group.few]\nrules_max = 1\nconnections_max = 2\n[group.many]\nconnections_max = 9\n"
+    )
+    rights = load_access(file, Limits(rules_max=7, batch_events_max=5)).rights
+    assert rights["alice"].limits == Limits(9, rules_max=3, batch_events_max=5)
+    assert rights["bob"].limits == Limits(rules_max=7, batch_events_max=5)
+    assert rights["bob"].may(Act.PUBLISH, "x")
+
+
+def test_live_clients_are_held_to_their_limits(folder):
+    access = folder / "limits.toml"
+    access.write_text(KEYS.replace(ALICE, f"{ALICE}connections_max = 2\nbatch_events_max = 100\n"))
+    flags = ("--name", "b1", *secured(folder, "b1", access), "--events-per-second-max", "200")
+    alice = keys(folder, "alice")
+    with (
+        broker(*flags) as (process, endpoint),
+        Publisher(endpoint, name="p", types=[TEMP], increasing=True, **alice) as source,
+        RuleManager(endpoint, **alice) as manager,
+    ):
+        with pytest.raises(RefusedError, match="has 3 connections: more than 2"):
+            RuleManager(endpoint, connect_timeout_s=1, **alice)
+        begun = time.monotonic()
+        for number in range(800):  # of which 200 go at once, and 200 more are under way
+            source.publish("Temp", area="a", value=float(number))
+        source.flush()
+        await_that(lambda: manager.status()["totals"]["received"] == 800)
+        assert time.monotonic() - begun >= (800 - 400) / 200
+        access.write_text(KEYS.replace(ALICE, f"{ALICE}connections_max = 3\n"))
+        process.send_signal(signal.SIGHUP)
+        await_that(lambda: connects(endpoint, alice))
+
+
+def connects(endpoint, options):
+    try:
+        RuleManager(endpoint, connect_timeout_s=1, **options).close()
+    except RefusedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('publish = "Temp"', "line 3: [user.alice] publish: expected a list of names such as"),
+        ("define = [3]", "line 3: [user.alice] define: expected a list of names such as"),
+        ('publish = ["Temp(v > 3)"]', "expected a name without conditions, found 'Temp(v > 3)'"),
+        ('subscribe = ["Temp(v >"]', "[user.alice] subscribe: 'Temp(v >' is no filter: "),
+        ('subscribe = ["Temp($x > 3)"]', "a subscription has no parameters"),
+        ('commands = ["stop"]', "no command is 'stop'; expected 'status', 'rule list'"),
+        ('groups = ["x"]', "there is no group 'x'; expected one of none: there is no [group.NAME]"),
+        ("rules_max = 0", "rules_max: expected a whole number from 1 to 2147483647, found 0"),
+        ("groups = 3", '[user.alice] groups: expected a list such as ["traders"]'),
+        (
+            '[group.x]\nkey = "x"',
+            "line 4: [group.x] has no key 'key'; expected publish, ",
+        ),
+    ],
+)
+def test_bad_lines_are_told_by_their_number(tmp_path, line, problem, capsys):
+    with pytest.raises(ConfigurationError) as raised:
+        load(tmp_path, f"{ALICE}{line}\n")
+    assert problem in str(raised.value)
+    assert main(["broker", "--check", *secured(tmp_path, "b1", "rights.toml")]) == 1
+    assert problem.partition(":")[0] in capsys.readouterr().err
