@@ -108,7 +108,7 @@ class Client:
             raise ConnectionError(f"the broker has said goodbye: {fields[0]}")
 
     def _take_delivery(self, fields: list[Any], rest: list[bytes]) -> None:
-        batches, _, ordered, _, _ = fields
+        batches, _, ordered, *_ = fields
         reader = columns.Columns(rest[0])
         events = [event for batch in batches for event in columns.read(batch, reader)]
         order = reader.take("q", len(events)) if ordered else range(len(events))
