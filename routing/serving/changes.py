@@ -20,7 +20,7 @@ from routing.serving.advertisements import Advertisements
 from routing.serving.claims import check_claims
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.limits import check_count
-from rules.engine.engine import Detector
+from rules.engine.engine import Detector, Selective
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
 from rules.language import load
@@ -87,6 +87,7 @@ class RuleChanges:
         self._on_types = basis.on_types
         self._on_rules = basis.on_rules
         self._frontier = frontier
+        self._engine = basis.engine
         self._by_arrival = basis.config.ordering is Ordering.ARRIVAL
         self._gone: list[str] = []
         """Rules that were dropped, and ``frontier`` has not been told of."""
@@ -198,6 +199,11 @@ class RuleChanges:
         if len(names | self._advertisements.schemas.keys()) > self._config.types_max:
             raise Refusal(Code.LIMIT, f"more than {self._config.types_max} types (types_max)")
         self._deployments.check(rules, replaced)
+        if isinstance(self._engine, Selective):
+            try:
+                self._engine.refuse(rules)
+            except RuleErrors as errors:
+                raise Refusal(Code.BAD_RULES, str(errors)) from None
         self._frontier.check_reach(rules, replaced)
 
     def _while_it_ends(self, schema: EventType, ends: Mapping[Deployed, int]) -> str:

@@ -264,8 +264,12 @@ class CdpEngine:
     def _holding(self) -> Holding:
         return Holding(self._linker, self._writer, self._arrays, self._deferred.records)
 
+    def refuse(self, rules: RuleSet) -> None:
+        """Nothing: it takes every rule."""
+
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
+        self.refuse(rules)
         self._deploy(rules, since, version, {})
 
     @collector_paused()

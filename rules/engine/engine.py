@@ -88,6 +88,15 @@ class InPieces(Protocol):
         ...
 
 
+@runtime_checkable
+class Selective(Protocol):
+    """An engine that can be asked beforehand whether it takes rules."""
+
+    def refuse(self, rules: RuleSet) -> None:
+        """Raise RuleErrors, as ``deploy`` would, where it has no way to evaluate some of them."""
+        ...
+
+
 class Detector(Protocol):
     """An engine: one owner of one state, deterministic.
 

@@ -122,8 +122,13 @@ class PartedEngine:
 
     # --- rules -----------------------------------------------------------------------------
 
+    def refuse(self, rules: RuleSet) -> None:
+        """Raise RuleErrors where the engines that it is made of take no such rules."""
+        self._parts[0].engine.refuse(rules)
+
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
+        self.refuse(rules)
         self._catalogue.deploy(rules, since, version)
         for group, home in self._homes(together(rules.rules)):
             part = self._part_for(group, home)

@@ -8,6 +8,7 @@ from datadriven import parse, printed, run
 from engines import NAMES
 
 import rules.engine
+from broker.parallel import engine_of
 from matcher.single import Row, Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN
 from routing import wire
@@ -25,6 +26,7 @@ from routing.messages import (
     Goodbye,
     Hello,
     Publish,
+    Refused,
     Subscribe,
 )
 from routing.node import Node
@@ -152,3 +154,19 @@ def test_what_is_gathered_is_settled_once_and_before_any_other_message() -> None
     assert deliveries[1].subscriptions == ((1, 2),)
     acknowledged = [one.message for one in sent if isinstance(one.message, Acknowledged)]
     assert acknowledged == [Acknowledged(2), Acknowledged(3)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_rule_that_the_engine_does_not_take_is_refused(threads: int) -> None:
+    """And nothing else happens: the next one is deployed."""
+    node = Node(NodeConfig(name="b"), engine_of("aip-published", threads), 0.0)
+    node.receive(b"k", Hello(VERSION, "", 1.0), 0.0)
+    types = "event A(x: int) event B(x: int) "
+    node.receive(b"k", Deploy(1, types + "define X() from all A(), B() within 2 s"), 0.0)
+    node.receive(b"k", Deploy(2, types + "define X() from A() or B()"), 0.0)
+    node.receive(b"k", Deploy(3, types + "define X() from A() and each B() within 2 s from A"), 0.0)
+    said = [one.message for one in node.take_effects() if isinstance(one, Send)]
+    refused = {one.request: one for one in said if isinstance(one, Refused)}
+    assert refused.keys() == {1, 2}
+    assert "(all ... within) form no sequence, which AIP as published needs" in refused[1].reason
+    assert "rule X: events of either type (or) form no sequence" in refused[2].reason

@@ -61,10 +61,18 @@ class AipPublished(CdpEngine):
         most = None if self._yield_max == growth.UNBOUNDED else self._yield_max
         return AipPublished(composites_max=most)
 
-    def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
-        """Add rules that hold from ``since``; RuleErrors when they are refused."""
-        refuse(rules)
-        super().deploy(rules, since=since, version=version)
+    def refuse(self, rules: RuleSet) -> None:
+        """Raise RuleErrors for rules that are no sequences."""
+        problems = [
+            Problem(
+                f"rule {rule.name}: {reason} form no sequence, which AIP as published needs",
+                hint="aip-published is a reference: let another engine have this rule",
+            )
+            for rule in rules.rules
+            if (reason := _reason(rule))
+        ]
+        if problems:
+            raise RuleErrors(problems)
 
     def joined(self, others: Sequence[CdpEngine], rules: Iterable[Deployed]) -> CdpEngine:
         """As the other engines': what rules have consumed leaves the stored events last."""
@@ -130,20 +138,6 @@ class PublishedLinker(Linker):
         """
         turned, self._turned = self._turned, []
         return turned
-
-
-def refuse(rules: RuleSet) -> None:
-    """Raise RuleErrors for rules that are no sequences."""
-    problems = [
-        Problem(
-            f"rule {rule.name}: {reason} form no sequence, which AIP as published needs",
-            hint="aip-published is a reference: let another engine have this rule",
-        )
-        for rule in rules.rules
-        if (reason := _reason(rule))
-    ]
-    if problems:
-        raise RuleErrors(problems)
 
 
 def _reason(rule: Rule) -> str:
