@@ -344,6 +344,10 @@ def test_events_come_with_their_causes_and_why(page):
         assert first["type"] == "Hot"
         assert [one["type"] for one in causes] == ["Temp"]
         assert "It fires: 1 match." in asked(url, "why", {"name": name})[2]["text"]
+        text = "rule two: define Two(area: string) from Hot() as h where area = h.area"
+        found = asked(url, "try", {"do": "run", "text": text})[2]  # beside the deployed rules
+        assert found["counts"]["two"] > 0
+        assert {one["type"] for one in found["events"]} == {"Temp"}
 
 
 def test_a_sample_is_of_the_newest():
