@@ -5,7 +5,7 @@ its turn, and the next in the list gets what was not acknowledged, under the sam
 answers but takes nothing is waited for without end: that is back-pressure.
 
 What the lost broker had taken, without its word having come back, is sent to another. Brokers of
-one network know by the ids what has come to them before (routing.network.recovery.deduplicator), so
+one network know by the ids what has come to them before (routing.delivery.deduplicator), so
 it takes effect once. What the lost broker had confirmed and not passed on is lost with it.
 """
 

@@ -46,7 +46,7 @@ from routing.messages import Acknowledged, Code, Confirmed
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.evaluation.divided import packed_parts
-from routing.network.recovery.deduplicator import Deduplicator
+from routing.delivery.deduplicator import Deduplicator
 from routing.serving.sources import Source
 from routing.storage import Append, Delete, Records, StoreChange, Trim
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of

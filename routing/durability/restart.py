@@ -24,7 +24,7 @@ from routing.durability.records import (
 )
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
-from routing.network.recovery.deduplicator import Deduplicator
+from routing.delivery.deduplicator import Deduplicator
 from routing.network.recovery.dues import least
 from routing.serving.published import PublishedIds
 from routing.serving.sources import FAR, Source, SourceState

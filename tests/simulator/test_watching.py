@@ -194,7 +194,7 @@ def crowd_a_sink_that_blocks(experiment: Experiment) -> None:
 
 
 def remember_too_much(experiment: Experiment) -> None:
-    broker_of(experiment, "b3")._passing._deduplicator._ids._count = 3_000_000
+    broker_of(experiment, "b3")._passing.deduplicator._ids._count = 3_000_000
 
 
 def keep_too_many_events(experiment: Experiment) -> None:

@@ -20,7 +20,7 @@ from routing.messages import Flow, Forward
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
-from routing.network.recovery.deduplicator import Deduplicator
+from routing.delivery.deduplicator import Deduplicator
 from routing.order import in_sequence
 
 

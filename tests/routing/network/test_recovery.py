@@ -1,4 +1,4 @@
-"""What is still needed of the past (routing.network.recovery.dues, replay_buffer, deduplicator)."""
+"""What is still needed of the past (routing.network.recovery), and what sinks have had."""
 
 from dataclasses import replace
 from random import Random
@@ -19,7 +19,7 @@ from matcher.model import (
     StringColumn,
 )
 from routing.network.recovery import replay_buffer as buffers
-from routing.network.recovery.deduplicator import Deduplicator
+from routing.delivery.deduplicator import Deduplicator
 from routing.network.recovery.dues import from_due_on, horizons
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.serving.deployment import Deployed
