@@ -24,13 +24,8 @@ class Inputs:
         self._since: dict[str, float] = {}
         self._unpublished: set[str] = set()
         self._is_due = False
-
-    @property
-    def due_at(self) -> float | None:
+        self.due_at: float | None = None
         """When the next are to be closed; None when that is not known, or has come."""
-        if self._is_due or not self._since:
-            return None
-        return min(self._since.values()) + self._forget_s
 
     @property
     def has_work(self) -> bool:
@@ -39,7 +34,7 @@ class Inputs:
 
     def handle_timer(self) -> None:
         """Let the tree pause, since inputs are to be closed."""
-        self._is_due = True
+        self._is_due, self.due_at = True, None
         self._timer.tell_soon()
 
     def meet(self, need: Need) -> None:
@@ -61,7 +56,9 @@ class Inputs:
         """Note that nobody speaks for inputs of these brokers, and of no others."""
         now = self._context.moment.now
         self._since = {one: self._since.get(one, now) for one in brokers}
-        self._is_due = False
+        self._is_due, self.due_at = False, None
+        if self._since:
+            self.due_at = min(self._since.values()) + self._forget_s
 
     def leave(self) -> None:
         """Forget them: another broker is the root."""
