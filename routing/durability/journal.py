@@ -24,6 +24,7 @@ from functools import partial
 
 from matcher.model import EventBatch
 from matcher.single import Single
+from routing.delivery.deduplicator import Deduplicator
 from routing.delivery.durable import Durables, DurableSink, Numbered
 from routing.durability.records import (
     DURABLE,
@@ -46,7 +47,6 @@ from routing.messages import Acknowledged, Code, Confirmed
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.evaluation.divided import packed_parts
-from routing.delivery.deduplicator import Deduplicator
 from routing.serving.sources import Source
 from routing.storage import Append, Delete, Records, StoreChange, Trim
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of

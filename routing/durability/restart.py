@@ -10,6 +10,7 @@ found in all the Smokes and Temps of the five minutes before.
 
 from __future__ import annotations
 
+from routing.delivery.deduplicator import Deduplicator
 from routing.durability.journal import Journal
 from routing.durability.records import (
     SourceRecord,
@@ -24,7 +25,6 @@ from routing.durability.records import (
 )
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
-from routing.delivery.deduplicator import Deduplicator
 from routing.network.recovery.dues import least
 from routing.serving.published import PublishedIds
 from routing.serving.sources import FAR, Source, SourceState

@@ -16,11 +16,11 @@ pause, and is void. b3 has a new father b2: what it sent before it answered the 
 from __future__ import annotations
 
 from matcher.model import EventBatch
+from routing.delivery.deduplicator import Deduplicator
 from routing.messages import Flow, Forward
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
-from routing.delivery.deduplicator import Deduplicator
 from routing.order import in_sequence
 
 

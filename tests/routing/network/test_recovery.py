@@ -18,8 +18,8 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from routing.network.recovery import replay_buffer as buffers
 from routing.delivery.deduplicator import Deduplicator
+from routing.network.recovery import replay_buffer as buffers
 from routing.network.recovery.dues import from_due_on, horizons
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.serving.deployment import Deployed
