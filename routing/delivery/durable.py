@@ -317,6 +317,8 @@ class Durables:
             asked = number, message.filter
             added = self._all.add(sink, *asked, schemas, again=message.again, rights=rights)
             self._changed(sink)
+        else:
+            self._all.index()  # so that it is confirmed as any other
         self._sinks[sink.name] = self._attached[peer] = sink
         sink.attach(peer).numbers[message.number] = added.number
         self._all.touch(sink)
