@@ -62,6 +62,18 @@ def test_events_come_back_as_they_were_written(ending: str, tmp_path: Path) -> N
     assert intake.events == len(expected)
 
 
+def test_offsets_beyond_an_arrow_file_are_refused(tmp_path: Path) -> None:
+    """Arrow believes them unless it is asked, and reads memory that is not there."""
+    path = written(tmp_path / "events.arrow", [batch_of_events(MIXED, EVENTS)])
+    offsets = np.array([0, 1, 2, 3, 4], "<i4").tobytes()
+    data = path.read_bytes()
+    assert offsets in data
+    path.write_bytes(data.replace(offsets, np.array([0, 1, 2, 3, 2**30], "<i4").tobytes()))
+    for read in (EventFile.of(path).read, EventFile.of(path).scan):
+        with pytest.raises(EventError, match="not arrow as expected"):
+            list(read(Intake()))
+
+
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".arrow", ".csv"])
 def test_no_events_make_a_valid_file(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"none{ending}"
