@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from broker.clock import Clock
 from broker.descriptors import LOOK_S, Lookout
+from broker.draining import Draining
 from broker.log import log
 from broker.transport import Transport
 from routing import wire
@@ -55,6 +56,7 @@ class Host:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         transport.watch(self._wake_read)
         self._lookout = Lookout(self._wake_read)
+        self._draining = Draining(node)
         self.when_woken: Callable[[], None] = lambda: None
         """Called in the host's thread after ``wake``."""
 
@@ -71,6 +73,10 @@ class Host:
         """Let ``run`` return soon. Any thread, and a signal handler, may call this."""
         self._stopping = True
         self.wake()
+
+    def drain(self) -> None:
+        """Let the node drain; ``run`` returns when that is over. For the host's own thread."""
+        self._node.drain(self._clock.now())
 
     def configure(self, config: NodeConfig) -> None:
         """Let the node take over what it can change. For the host's own thread."""
@@ -99,6 +105,8 @@ class Host:
                 self._take_wakes()
             if now >= self._lookout.due_at:
                 self._lookout.look(now)
+                if self._draining.is_over(now):
+                    self._stopping = True
             if timer is not None and timer <= now:
                 node.handle_timer(clock.now())
             self._carry_out_rest()

@@ -1,8 +1,9 @@
 """A broker as a process: configuration, log, signals, and a host that runs until told to stop.
 
-SIGTERM and SIGINT stop it gracefully; SIGHUP reads the configuration again. A configuration that
-is refused then leaves the old one in force, with an error in the log; so does a change of what a
-running broker cannot change, with a warning.
+SIGTERM and SIGINT stop it gracefully, SIGUSR1 once nobody needs it any more (broker.draining).
+SIGHUP reads the configuration again. A configuration that is refused then leaves the old one in
+force, with an error in the log; so does a change of what a running broker cannot change, with a
+warning.
 """
 
 from __future__ import annotations
@@ -101,7 +102,9 @@ class Service:
             warm_up(self._configuration.engine, place)
             warm_up_matching(matching)
             give_back()
-            node = self._affordable(replace(self._configuration.node, matching=matching))
+            are_known = self._gate is not None or not any(map(is_open_to_others, self.endpoints))
+            node = replace(self._configuration.node, matching=matching, drainable=are_known)
+            node = self._affordable(node)
             self._host = make_host(self._configuration, transport, node)
             signals.serve(self._host.stop, self._host.wake_descriptor)
         except BaseException as error:
@@ -132,7 +135,7 @@ class Service:
             self._monitor.begin(self.endpoints[0], self._gate)
         when_ready()
         try:
-            self._reload_if_wanted()
+            self._take_wake()
             self._host.run()
         finally:
             self._ageing.end()
@@ -149,6 +152,9 @@ class Service:
     def _take_wake(self) -> None:
         self._ageing.take()
         self._reload_if_wanted()
+        if self._signals.drain_wanted:
+            self._signals.drain_wanted = False
+            self._host.drain()
 
     def _reload_if_wanted(self) -> None:
         if not self._signals.reload_wanted:

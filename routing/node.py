@@ -14,23 +14,31 @@ Law 3: messages that are there at once (``receive_together``) are taken in one a
 what follows from their events, marks and credit is done once, behind them: one advance of the
 engine, one delivery to a sink, one acknowledgement to a source. So a busy broker makes larger
 batches, and none waits for any. A message of another kind finds all done that came before it.
+
+Law 4: a node that drains takes no new clients, sends its sources away once what they have published
+is acknowledged, and its sinks once they have what is queued for them. s has published up to 7: it
+hears Acknowledged up to 7, then Goodbye (leaving), and goes on with 8 elsewhere. Whoever only looks
+may stay. When it is done is for the host to say, who ends it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from routing import wire
 from routing.config import OPERATORS, NodeConfig
+from routing.delivery.sinks import Sink
 from routing.effects import Close, Effect, Peer
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
 from routing.messages import (
     VERSION,
     Advertise,
     Code,
+    Confirmed,
     Credit,
     Deploy,
+    Drain,
     FromClient,
     Goodbye,
     Heartbeat,
@@ -56,6 +64,10 @@ from routing.silence import excused
 
 LOST_CLOSED = "lost source closed"
 """Words of the log for a source whose link has been lost for ``source_silence_max_s``."""
+COMING = (Advertise, Unadvertise, Publish, Promise, Subscribe, Deploy, Remove)
+"""Acts of clients that would stay; one that only looks may go on (Law 4)."""
+DRAINS = "this broker drains: go to another one"
+"""Words for those who are sent away."""
 REFUSED_MAX = 256
 """Brokers of which the log has said that they are refused; of one more it says it of all again."""
 
@@ -63,7 +75,7 @@ REFUSED_MAX = 256
 class Node(Service):
     """One broker. ``now`` is in seconds and never goes back; event time is in the events."""
 
-    handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
+    handlers: Mapping[type, Callable[[Any, Link, Any], None]]
     """Messages that a welcomed client may send, each with its handler."""
 
     # --- inputs ---
@@ -172,6 +184,33 @@ class Node(Service):
             due = second if due is None else min(due, second)
         return due
 
+    def drain(self, now: float) -> None:
+        """Begin to drain (Law 4), and go on: the host calls this again until all have gone."""
+        self._moment.now = now
+        if self.draining is None:
+            self.draining = ()
+            self.handlers = {**self.handlers, **dict.fromkeys(COMING, Node._send_away)}
+            self._log("warning", "draining")
+        self._settle()
+        for link in list(self._links):
+            sink, source = self._sinks.find(link.peer), link.source
+            if source is not None or (sink is not None and not sink.has_any):
+                self._expel(link.peer, Code.LEAVING, DRAINS)
+            if source is not None:
+                self._hand_over(source)
+        self._settle()
+
+    @property
+    def waiting_sinks(self) -> Sequence[Sink]:
+        """The sinks for which something is queued."""
+        return [sink for sink in self._sinks if sink.has_any]
+
+    def _hand_over(self, source: Source) -> None:
+        """Let a source go that has been sent away: alone, nobody else can take it."""
+
+    def _send_away(self, link: Link, message: Any) -> None:
+        raise ProtocolError(Code.LEAVING, DRAINS)
+
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to every client; the node takes nothing more in."""
         self._moment.now = now
@@ -201,6 +240,8 @@ class Node(Service):
         if not isinstance(message, Hello):
             self._log("info", "refused", peer=peer.hex(), reason="no hello")
             raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
+        if self.draining is not None and message.name:
+            raise ProtocolError(Code.LEAVING, DRAINS)
         former = self._links.predecessor(message, self._moment.now)
         if former is not None:
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
@@ -296,6 +337,13 @@ class Node(Service):
         self._sources.close(source, why)
         self._detection.withdraw(source, list(source.floors))
 
+    def _receive_drain(self, link: Link, message: Drain) -> None:
+        if not self._config.drainable:
+            raise Refusal(Code.LIMIT, "this broker drains at a signal alone (SIGUSR1)")
+        self._log("warning", "asked to drain", client=link.name, peer=link.peer.hex())
+        self.drain(self._moment.now)
+        self._send(link.peer, Confirmed(message.request, {"draining": list(self.draining or ())}))
+
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")
 
@@ -317,6 +365,7 @@ Node.handlers = {
     ListRules: Node._receive_list_rules,
     ShowRule: Node._receive_show_rule,
     StatusRequest: Node._receive_status,
+    Drain: Node._receive_drain,
     Heartbeat: Node._receive_heartbeat,
     Goodbye: Node._receive_goodbye,
 }

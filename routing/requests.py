@@ -13,6 +13,7 @@ from routing.errors import SessionError
 from routing.messages import (
     Advertise,
     Deploy,
+    Drain,
     ListRules,
     Remove,
     ShowRule,
@@ -37,6 +38,7 @@ ClientRequest: TypeAlias = (
     | ListRules
     | ShowRule
     | StatusRequest
+    | Drain
 )
 
 

@@ -17,6 +17,7 @@ from routing.errors import SessionError
 from routing.messages import (
     Advertise,
     Deploy,
+    Drain,
     ListRules,
     Remove,
     ShowRule,
@@ -154,6 +155,10 @@ class Session(Conversation):
     def status(self) -> int:
         """Ask for the broker's status."""
         return self._ask(StatusRequest(self._requests.number()))
+
+    def drain(self) -> int:
+        """Ask the broker to send its clients to others, and to leave when it may."""
+        return self._ask(Drain(self._requests.number()))
 
 
 def _check_length(what: str, text: str, most: int) -> None:

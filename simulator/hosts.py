@@ -356,7 +356,7 @@ class BrokerHost:
                 self.processor.pay(frames)
 
     def _count_rules(self) -> int:
-        return self.broker.rules_evaluated
+        return sum(len(one.rules) for one in self.broker.context.detection.evaluators)
 
     def _close(self, peer: Peer) -> None:
         self.clients.pop(peer, None)

@@ -45,6 +45,7 @@ COMMANDS = (
     "rule",
     "status",
     "top",
+    "drain",
     "keys",
     "simulate",
     "demo",

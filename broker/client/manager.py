@@ -88,6 +88,10 @@ class RuleManager(Scoped):
         """The broker's status: plain data (protocol.md section 7)."""
         return self._ask(self._session.status)
 
+    def drain(self) -> Mapping[str, Any]:
+        """Have the broker send its clients to others and leave; ``status`` says how far it is."""
+        return self._ask(self._session.drain)
+
     def _take(self, steps: Steps) -> Mapping[str, Any]:
         try:
             request = next(steps)
@@ -160,6 +164,10 @@ class AsyncRuleManager(AsyncScoped):
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""
         return await self._ask(self._session.status)
+
+    async def drain(self) -> Mapping[str, Any]:
+        """See ``RuleManager.drain``."""
+        return await self._ask(self._session.drain)
 
     async def _take(self, steps: Steps) -> Mapping[str, Any]:
         try:

@@ -359,7 +359,7 @@ def _refusals() -> tuple[type[Exception], ...]:
     """Exceptions of readers that find other bytes than they expect."""
     import pyarrow as pa  # which need not be there before anything is wrong
 
-    return (pa.ArrowException, zipfile.BadZipFile, zlib.error)
+    return (pa.ArrowException, UnicodeDecodeError, zipfile.BadZipFile, zlib.error)
 
 
 def _unexpected(path: Path, form: str, error: Exception) -> EventError:

@@ -149,6 +149,15 @@ class StatusRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """Let the broker send its clients to others and leave the network, as soon as it may.
+    Confirmed with ``{"draining": [...]}``, as status has it.
+    """
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
 class Welcome:
     """The answer to Hello. The client's next event bears a number above ``last_sequence``.
 
@@ -257,6 +266,7 @@ FromClient: TypeAlias = (
     | ListRules
     | ShowRule
     | StatusRequest
+    | Drain
     | Credit
     | Heartbeat
     | Goodbye

@@ -67,4 +67,5 @@ class Code(enum.Enum):
     QUEUE_FULL = "queue-full"  # a sink that chose to be disconnected
     SILENT = "silent"  # nothing heard beyond the heartbeat timeout
     CLOSING = "closing"  # the broker stops
+    LEAVING = "leaving"  # the broker will stop, and goes on without this client: go to another one
     CONFLICT = "conflict"  # events whose id names another event of their source (tesla.md E1)

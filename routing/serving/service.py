@@ -111,6 +111,8 @@ class Service:
         self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
         self._overview = self._make_overview()
         self._rates = Rates(now)
+        self.draining: Sequence[str] | None = None
+        """Once it drains, what it waits for, in words, as its host has found last."""
         self._refused: set[str] = set()
         """The names of brokers that have tried to link to this one, which works alone."""
         self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
@@ -157,6 +159,7 @@ class Service:
             "parts": list(self._detection.parts),
             "memory": dict(self._detection.memory),
             "overruns": list(self._overruns),
+            "draining": None if self.draining is None else list(self.draining),
             "totals": {
                 **self._rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,

@@ -74,6 +74,17 @@ def test_offsets_beyond_an_arrow_file_are_refused(tmp_path: Path) -> None:
             list(read(Intake()))
 
 
+@pytest.mark.parametrize("ending", [".arrow", ".parquet"])
+def test_names_that_are_no_text_are_refused(ending: str, tmp_path: Path) -> None:
+    """Arrow tells names of columns when they are asked for, and only then finds that out."""
+    odd = EventType.of("Odd", strange="int")
+    event = Event("Odd", 0, "a", "1", {"strange": 1}, 1)
+    path = written(tmp_path / f"events{ending}", [batch_of_events(odd, [event])])
+    path.write_bytes(path.read_bytes().replace(b"strange", b"\x84trange"))
+    with pytest.raises(EventError, match=r"as expected: .*utf-8"):
+        list(EventFile.of(path).read(Intake()))
+
+
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".arrow", ".csv"])
 def test_no_events_make_a_valid_file(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"none{ending}"

@@ -11,9 +11,9 @@ A broker is composed as its strategy needs it: with Measuring if the root goes b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 from matcher.model import TIME_MIN, EventBatch
 from routing import wire
@@ -38,6 +38,7 @@ from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
+from routing.serving.draining import close_overdue, stand_in_for
 from routing.serving.link import Link
 from routing.serving.sources import Source
 from routing.serving.status import Overview
@@ -49,7 +50,6 @@ from rules.errors import RuleErrors
 class Broker(Node):
     """One broker of a network. Drive it like a Node; neighbours' links are peers like clients'."""
 
-    handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
     _divided: DividedDetection
     """Its ``_detection``, made with the rest of the Node."""
 
@@ -93,16 +93,9 @@ class Broker(Node):
         return self._divided
 
     def _make_overview(self) -> Overview:
-        return NetworkOverview(
-            self.overlay.name,
-            self._agreed.division,
-            self._remote_sources,
-            self._divided,
-            self._deployments,
-            self._advertisements,
-            self._sources,
-            self._sinks,
-        )
+        own = self.overlay.name, self._agreed.division, self._remote_sources
+        known = self._deployments, self._advertisements, self._sources, self._sinks
+        return NetworkOverview(*own, self._divided, *known)
 
     def _make_context(self) -> BrokerContext:
         callbacks = NodeCallbacks(
@@ -133,11 +126,6 @@ class Broker(Node):
             advertisements=self._advertisements,
             deployments=self._deployments,
         )
-
-    @property
-    def rules_evaluated(self) -> int:
-        """How many rules are evaluated here, in all trees together."""
-        return sum(len(evaluator.rules) for evaluator in self._divided.evaluators)
 
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: of the network, too, and of this broker's part."""
@@ -182,11 +170,6 @@ class Broker(Node):
     def lent(self) -> frozenset[str]:
         """At the root: types that are known until the next plan, whoever speaks of them."""
         return self._catalog_sync.lent
-
-    @property
-    def expects_clients(self) -> bool:
-        """Whether clients of a broker are waited for that has lost its memory."""
-        return len(self._agreed.absent) > len(self._agreed.out_of_reach)
 
     @property
     def is_at_rest(self) -> bool:
@@ -259,6 +242,18 @@ class Broker(Node):
             if other is not None and (due is None or other < due):
                 due = other
         return due
+
+    def drain(self, now: float) -> None:
+        """Begin to drain, and go on; what is kept for others is let go of as soon as it may."""
+        self._divided.replay_buffer.look_soon()
+        for one in close_overdue(self._divided.publishers.all, now):
+            self._divided.withdraw(one, ())
+        super().drain(now)
+
+    def _hand_over(self, source: Source) -> None:
+        stand_in = stand_in_for(source, self._moment.now)
+        self._divided.publishers.add(stand_in, stand_in.floors)
+        self._close_source(source, "gone to another broker")
 
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to clients and neighbours."""

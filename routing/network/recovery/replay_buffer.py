@@ -69,6 +69,10 @@ class ReplayBuffer:
         """Whether it is time to ask what is still needed."""
         return self._kept >= self._full_at
 
+    def look_soon(self) -> None:
+        """Let it be time to ask, however little is kept, until the next survey."""
+        self._full_at = 1
+
     def add(self, batches: Sequence[EventBatch]) -> None:
         """Events have come."""
         events = sum(map(len, batches))
