@@ -42,6 +42,7 @@ _OWN = {
     "secret_key": None,
     "access": None,
     "insecure": False,
+    "trace_events_max": 0,
     "link": (),
     "strategy": None,
     "forget_s": FORGET_S,
@@ -97,6 +98,12 @@ class Configuration:
         """The host and port of its pages; None where it has none."""
         address: tuple[str, int] | None = self.values["http"]
         return address
+
+    @property
+    def trace_events_max(self) -> int:
+        """Of how many events it keeps the path; 0 where it traces nothing."""
+        most: int = self.values["trace_events_max"]
+        return most
 
     @property
     def is_insecure(self) -> bool:

@@ -73,7 +73,7 @@ def _part_of(broker: Broker) -> nx.Graph:
 
 
 def _obstacles(node: Node) -> Iterator[str]:
-    """What it waits for, in words; nothing once it may leave."""
+    """Reasons to wait, in words; none once it may leave."""
     yield from _named(
         "subscribers that have not taken what is theirs",
         [sink.name or "one without a name" for sink in node.waiting_sinks],
@@ -93,6 +93,8 @@ def _obstacles_in_network(broker: Broker) -> Iterator[str]:
         yield f"{kept} events that rules or other brokers may still need"
     if not (broker.agreed.is_planned and detection.is_at_work):
         yield "the network, which has no plan yet"
+    if broker.overlay.name in dict(broker.agreed.catalog.homes):
+        yield "the network, which has not yet been told"
 
 
 def _named(what: str, names: Sequence[str]) -> Iterator[str]:

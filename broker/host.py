@@ -22,6 +22,7 @@ from broker.clock import Clock
 from broker.descriptors import LOOK_S, Lookout
 from broker.draining import Draining
 from broker.log import log
+from broker.tracing import Tracer, both, noting
 from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
@@ -40,12 +41,21 @@ TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**22, 0.02
 class Host:
     """Runs a node until ``stop``. ``close`` says goodbye to its clients and frees the address."""
 
-    def __init__(self, node: Node, transport: Transport, clock: Clock) -> None:
+    def __init__(
+        self, node: Node, transport: Transport, clock: Clock, tracer: Tracer | None = None
+    ) -> None:
+        """``tracer``: sees all that comes and goes; None where nothing is traced."""
         self._node = node
         self._transport = transport
         self._clock = clock
         self._stopping = False
-        node.emit = self._carry_out
+        self._receive = transport.receive
+        self._act: Callable[[Effect], object] = self._carry_out
+        if tracer is not None:
+            self._receive = noting(tracer, transport.receive)
+            self._act = both(tracer.note_effect, self._carry_out)
+            node.traced = tracer.find
+        node.emit = self._act
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
         self._sent: Message | None = None
@@ -90,7 +100,7 @@ class Host:
             pause = LOOK_S if timer is None else min(LOOK_S, timer - clock.now())
             unreachable, self._unreachable = self._unreachable, {}
             woken = transport.wait(0 if unreachable else pause)
-            message = transport.receive()
+            message = self._receive()
             now = clock.now()
             self._has_read_all = True
             if message is not None:
@@ -125,7 +135,7 @@ class Host:
                 return
             if count > 1:
                 self._transport.wait(0)
-            message = self._transport.receive()
+            message = self._receive()
 
     def close(self, reason: str) -> None:
         """Say goodbye to every client and free the addresses."""
@@ -157,7 +167,7 @@ class Host:
 
     def _carry_out_rest(self) -> None:
         for effect in self._node.take_effects():
-            self._carry_out(effect)
+            self._act(effect)
         self._sent = None  # else it would be kept for as long as nothing follows
 
     def _carry_out(self, effect: Effect) -> None:

@@ -132,6 +132,10 @@ def _count(value: Any) -> int:
     return number
 
 
+def _count_or_none(value: Any) -> int:
+    return 0 if value in (0, "0") and not isinstance(value, bool) else _count(value)
+
+
 def _types(value: Any) -> int:
     number = _count(value)
     if number > TYPES_MAX:
@@ -215,6 +219,7 @@ SECONDS_OR_NEVER = Kind(
 
 FILE = Kind("FILE", "a file, or none", _file, NONE)
 FLAG = Kind("true|false", "true or false", _flag)
+COUNT_OR_NONE = Kind("COUNT", "a whole number", _count_or_none)
 ADDRESS = Kind(
     "HOST:PORT",
     "a host and a port such as 127.0.0.1:9464, or none",
@@ -281,6 +286,7 @@ KEYS = (
     Key("sources_max", "limits", COUNT, "sources whose sequence numbers are remembered"),
     Key("repeat_ids_max", "limits", COUNT, "ids remembered: of a source in parts, of all others"),
     Key("types_max", "limits", TYPES, "event types at a time"),
+    Key("trace_events_max", "limits", COUNT_OR_NONE, "events of which the path is kept; 0: none"),
     Key("rules_max", "limits", COUNT, "rules at a time"),
     Key("subscriptions_max", "limits", COUNT, "subscriptions of one sink"),
     Key(

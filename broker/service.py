@@ -30,6 +30,7 @@ from broker.security.access import load_access
 from broker.security.gate import Gate
 from broker.security.keys import load_pair
 from broker.signals import Signals, Stopped
+from broker.tracing import Tracer
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher import awaited
@@ -54,6 +55,7 @@ OWN_FIXED = (
     "log_format",
     "secret_key",
     "insecure",
+    "trace_events_max",
 )
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
@@ -286,12 +288,14 @@ def make_host(
             node.composites_per_instant_max,
         )
 
+    most = configuration.trace_events_max
+    tracer = Tracer(most) if most else None
     by_arrival = node.ordering is Ordering.ARRIVAL
     if configuration.strategy is None and not configuration.links and not by_arrival:
-        return Host(Node(node, engine(), now), transport, clock)
+        return Host(Node(node, engine(), now), transport, clock, tracer)
     overlay = configuration.overlay(round(now * MICROSECONDS))
     chosen = strategy.make(configuration.strategy or strategy.Centralized.name)
     broker = Broker(node, overlay, engine(), chosen, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)
-    return Host(broker, transport, clock)
+    return Host(broker, transport, clock, tracer)

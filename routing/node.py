@@ -50,6 +50,7 @@ from routing.messages import (
     Refused,
     Remove,
     ShowRule,
+    ShowTrace,
     StatusRequest,
     Subscribe,
     Unadvertise,
@@ -344,6 +345,9 @@ class Node(Service):
         self.drain(self._moment.now)
         self._send(link.peer, Confirmed(message.request, {"draining": list(self.draining or ())}))
 
+    def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
+        self._send(link.peer, Confirmed(message.request, self.traced(message.event)))
+
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")
 
@@ -366,6 +370,7 @@ Node.handlers = {
     ShowRule: Node._receive_show_rule,
     StatusRequest: Node._receive_status,
     Drain: Node._receive_drain,
+    ShowTrace: Node._receive_show_trace,
     Heartbeat: Node._receive_heartbeat,
     Goodbye: Node._receive_goodbye,
 }

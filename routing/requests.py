@@ -17,6 +17,7 @@ from routing.messages import (
     ListRules,
     Remove,
     ShowRule,
+    ShowTrace,
     StatusRequest,
     Subscribe,
     Unadvertise,
@@ -39,6 +40,7 @@ ClientRequest: TypeAlias = (
     | ShowRule
     | StatusRequest
     | Drain
+    | ShowTrace
 )
 
 

@@ -45,6 +45,7 @@ COMMANDS = (
     "rule",
     "status",
     "top",
+    "trace",
     "drain",
     "keys",
     "simulate",

@@ -35,7 +35,7 @@ def command(*, broker: Address, connect_timeout_s: ConnectTimeout = CONNECT_TIME
 
 
 def _changes(manager: RuleManager) -> Iterator[Sequence[str]]:
-    """What the broker waits for, whenever that has changed, until it has left."""
+    """Obstacles that the broker tells, whenever they have changed, until it has left."""
     import time
 
     from broker.errors import BrokerUnreachable, RefusedError

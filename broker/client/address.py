@@ -32,7 +32,7 @@ class Address:
 
     @property
     def all(self) -> Sequence[Address]:
-        """This one and the others."""
+        """The addresses in the order in which they are tried."""
         return (self, *self.others)
 
 

@@ -28,6 +28,7 @@ from routing.messages.clients import (
     Rejected,
     Remove,
     ShowRule,
+    ShowTrace,
     StatusRequest,
     Subscribe,
     SubscriptionPaused,
@@ -84,6 +85,7 @@ from routing.messages.values import (
     Tag,
     Text,
     Time,
+    Trace,
     WhenFull,
 )
 
@@ -157,6 +159,7 @@ __all__ = [
     "Sequence",
     "Shared",
     "ShowRule",
+    "ShowTrace",
     "SinkTree",
     "StatusRequest",
     "Subscribe",
@@ -168,6 +171,7 @@ __all__ = [
     "Tag",
     "Text",
     "Time",
+    "Trace",
     "Unadvertise",
     "Unsubscribe",
     "Welcome",

@@ -111,6 +111,8 @@ class Service:
         self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
         self._overview = self._make_overview()
         self._rates = Rates(now)
+        self.traced: Callable[[str], Mapping[str, Any]] = lambda event: {"traced": 0, "events": []}
+        """Gives what the host has kept of an event's path: nothing, unless it traces."""
         self.draining: Sequence[str] | None = None
         """Once it drains, what it waits for, in words, as its host has found last."""
         self._refused: set[str] = set()

@@ -17,8 +17,8 @@ from matcher.model import EventType
 TEMP = EventType.of("Temp", n="int")
 SMOKE = EventType.of("Smoke", n="int")
 RULE = (
-    "event Temp(n: int) event Smoke(n: int) rule fire: define Fire(n: int) from Smoke(n = $n) and last Temp(n = $n) within 2 s from Smoke"
-    " where n = Smoke.n"
+    "event Temp(n: int) event Smoke(n: int) rule fire: define Fire(n: int) from Smoke(n = $n) "
+    "and last Temp(n = $n) within 2 s from Smoke where n = Smoke.n"
 )
 EVENTS = 400
 

@@ -26,7 +26,6 @@ from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.brokers.update_timer import UpdateTimer
@@ -68,11 +67,13 @@ class Broker(Node):
         self._strategy_name = strategy.name
         self._remote_sources = RemoteSources()
         self._router = Router(overlay.name, config.matching)
-        self._agreed = Agreed(type(strategy), config.ordering, self._router)
+        self.agreed = Agreed(type(strategy), config.ordering, self._router)
+        """The agreement of its tree."""
         super().__init__(config, engine, now)
         self._timer = UpdateTimer(self._moment, overlay.flood_s)
-        self._context = self._make_context()
-        parts = parts_of(self._context, self._agreed, self._timer)
+        self.context = self._make_context()
+        """Its tables."""
+        parts = parts_of(self.context, self.agreed, self._timer)
         self._needs = parts.needs
         self._subscription_sync = parts.subscription_sync
         self._catalog_sync = parts.catalog_sync
@@ -84,7 +85,8 @@ class Broker(Node):
         self._inputs = parts.inputs
         self._timed = parts.timed
         self._pulled_progress = parts.pulled_progress
-        self._back_pressure = parts.back_pressure
+        self.back_pressure = parts.back_pressure
+        """The holds of what is full, here and elsewhere."""
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
 
@@ -93,7 +95,7 @@ class Broker(Node):
         return self._divided
 
     def _make_overview(self) -> Overview:
-        own = self.overlay.name, self._agreed.division, self._remote_sources
+        own = self.overlay.name, self.agreed.division, self._remote_sources
         known = self._deployments, self._advertisements, self._sources, self._sinks
         return NetworkOverview(*own, self._divided, *known)
 
@@ -130,11 +132,10 @@ class Broker(Node):
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: of the network, too, and of this broker's part."""
         facts = broker_facts(
-            self.overlay, self._router, self._strategy_name, self._divided, self._agreed.division()
+            self.overlay, self._router, self._strategy_name, self._divided, self.agreed.division()
         )
-        others = {"out_of_reach": sorted(self._agreed.out_of_reach)}
-        others["closed"] = list(self._agreed.catalog.closed)
-        return {**super().status(now), **facts, **others}
+        away, closed = sorted(self.agreed.out_of_reach), list(self.agreed.catalog.closed)
+        return {**super().status(now), **facts, "out_of_reach": away, "closed": closed}
 
     def _filters(self) -> Iterator[tuple[str, str]]:
         """The filters of its sinks, and of all beyond the neighbours in the tree."""
@@ -143,23 +144,6 @@ class Broker(Node):
             for name in branch.types:
                 for text in branch.texts(name):
                     yield name, text
-
-    # --- for who looks on, and changes nothing ---
-
-    @property
-    def context(self) -> BrokerContext:
-        """Its tables."""
-        return self._context
-
-    @property
-    def agreed(self) -> Agreed:
-        """The agreement of its tree."""
-        return self._agreed
-
-    @property
-    def back_pressure(self) -> BackPressure:
-        """The holds of what is full, here and elsewhere."""
-        return self._back_pressure
 
     @property
     def remembered(self) -> int:
@@ -177,7 +161,7 @@ class Broker(Node):
         from what it knows, and waits for nothing of its neighbours.
         """
         return (
-            self._agreed.is_planned
+            self.agreed.is_planned
             and self._divided.is_at_work
             and not self._divided.is_held
             and self._timer.tell_at is None
@@ -249,6 +233,11 @@ class Broker(Node):
         for one in close_overdue(self._divided.publishers.all, now):
             self._divided.withdraw(one, ())
         super().drain(now)
+        name, publishers = self.overlay.name, self._divided.publishers
+        if not (len(self._divided.replay_buffer) or any(publishers.all)):
+            publishers.forgets = True
+            if name in dict(self.agreed.catalog.homes):
+                self._needs.say(Need(Needed.LEAVE, (name,)))
 
     def _hand_over(self, source: Source) -> None:
         stand_in = stand_in_for(source, self._moment.now)
@@ -290,7 +279,7 @@ class Broker(Node):
             if isinstance(change, Heard):
                 self._hear(change)
             else:
-                self._back_pressure.note(change)
+                self.back_pressure.note(change)
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
         if is_anew or (self._router.has_untold and not self._divided.is_held):
@@ -311,7 +300,7 @@ class Broker(Node):
             self._subscription_sync.start_anew()
         for neighbour in sorted(neighbours - router.branches.keys()):
             self._subscription_sync.leave(neighbour)
-        self._back_pressure.follow_tree()
+        self.back_pressure.follow_tree()
         return is_anew
 
     def _change_root(self) -> None:
@@ -344,8 +333,8 @@ class Broker(Node):
             subscription_sync.confirm(is_planned=self._trees.is_wanted_planned)
         self._catalog_sync.tell()
         self._requests.tell_answered()
-        self._context.send_flows()
-        self._back_pressure.tell()
+        self.context.send_flows()
+        self.back_pressure.tell()
         if self._router.is_root and self._pausing.has_work:
             self._pausing.begin()
 
@@ -371,7 +360,7 @@ class Broker(Node):
         later, and are many: what they fill its queue with has a bound of its own.
         """
         super()._deliver(sink)
-        self._back_pressure.note_sink(sink)
+        self.back_pressure.note_sink(sink)
         most = self._config.queue_events_max
         if sink.when_full is WhenFull.BLOCK and sink.excess > most and self.overlay.neighbours:
             reason = f"{most} events of sources at other brokers wait beyond the queue"
@@ -381,16 +370,16 @@ class Broker(Node):
 
     def _settle(self) -> None:
         super()._settle()
-        self._back_pressure.look_at_sinks()
+        self.back_pressure.look_at_sinks()
         if self._divided.skew_limit.has_news:
             self._divided.skew_limit.has_news = False
-            self._back_pressure.look_at_lags()
+            self.back_pressure.look_at_lags()
             self._pulled_progress.tell_kept()
         timer, sinks, detection = self._timer, self._sinks, self._divided
         if timer.seen != sinks.version and self._router.has_tree:
             timer.seen = sinks.version
             self._know()
-        self._context.send_flows()
+        self.context.send_flows()
         is_at_work = detection.is_at_work
         if is_at_work:
             self._openings.ask_below()
@@ -413,12 +402,12 @@ class Broker(Node):
 
     def _end(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
-        until = TIME_MIN if self._agreed.by_arrival else overrun.until
+        until = TIME_MIN if self.agreed.by_arrival else overrun.until
         self._divided.ended[overrun.rule] = until
         self._needs.say(Need(Needed.END, (overrun.rule,)))
 
     def _is_held(self) -> bool:
-        self._back_pressure.look_at_links()
+        self.back_pressure.look_at_links()
         return self._divided.is_held
 
     def _send(self, peer: Peer, message: Message) -> None:
