@@ -180,4 +180,4 @@ class Host:
             self._transport.close_peer(effect.peer)
         else:
             assert type(effect) is Log
-            log(effect.level, effect.text, effect.fields)
+            log(effect.level, effect.text, effect.fields, "routing")

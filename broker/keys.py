@@ -26,6 +26,9 @@ STRATEGIES = (
 ORDERINGS = ("watermark", "arrival")
 LOG_FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
+PARTS = ("broker", "routing", "security", "monitoring", "client")
+"""Parts that lines of the log come of: the process and its sockets; clients, sources, rules and
+neighbours; keys; pages; and clients in a program of one's own."""
 LATE = ("refuse", "deliver")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
 """Bounds of the wire (routing.messages.values)."""
@@ -170,6 +173,24 @@ def _seconds_or_never(value: Any) -> float | None:
     return None if value == NEVER or value is None else _seconds(value)
 
 
+def _levels(value: Any) -> str:
+    """A level, and those of parts that have others, as a text or a table."""
+    if isinstance(value, dict):
+        rest = dict(value)
+        value = ",".join([str(rest.pop("all", "info")), *(f"{one}={rest[one]}" for one in rest)])
+    general, *others = _text(value).replace(" ", "").split(",")
+    if general.partition("=")[0] in PARTS:
+        general, others = "info", [general, *others]
+    own = [tuple(pair.split("=")) for pair in others]
+    if general not in LEVELS or not all(_is_level(*pair) for pair in own):
+        raise ValueError
+    return ",".join([general, *("=".join(pair) for pair in own)])
+
+
+def _is_level(part: str, *level: str) -> bool:
+    return part in PARTS and len(level) == 1 and level[0] in LEVELS
+
+
 def _one_of(choices: Sequence[str]) -> Kind:
     def choose(value: Any) -> str:
         if value not in choices:
@@ -246,7 +267,17 @@ KEYS = (
     ),
     Key("device", "broker", _one_of(DEVICES), "where it computes; auto: where that costs less"),
     Key("log_format", "broker", _one_of(LOG_FORMATS), "how lines of the log are written"),
-    Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
+    Key(
+        "log_level",
+        "broker",
+        Kind(
+            "LEVEL[,PART=LEVEL...]",
+            f"a level ({', '.join(LEVELS)}), and perhaps those of parts ({', '.join(PARTS)}) such "
+            "as info,routing=warning",
+            _levels,
+        ),
+        "the least level of the log, and of parts of it",
+    ),
     Key("http", "broker", ADDRESS, "where it shows metrics, health and status over HTTP"),
     Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),
     Key(

@@ -209,7 +209,7 @@ class Connection:
                 elif isinstance(effect, Close):
                     self._end_link(GOODBYE_S)
                 else:
-                    log(effect.level, effect.text, effect.fields)
+                    log(effect.level, effect.text, effect.fields, "client")
         if session.results:
             for result in session.take_results():
                 self._dispatch(result)
