@@ -1,6 +1,8 @@
 """Brokers of a live network that drain, with clients that know several addresses."""
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -10,9 +12,15 @@ import pytest
 from broker import Publisher, RuleManager, Subscriber
 from broker.client.address import Address, address_of
 from broker.errors import BrokerUnreachable, ConfigurationError
+from broker.monitoring.health import reasons_unready
 from broker.network import BrokerNetwork, members
 from broker.process import BrokerProcess
 from matcher.model import EventType
+from routing.config import NodeConfig
+from routing.effects import Send
+from routing.messages import Drain, Hello, Refused
+from routing.node import Node
+from rules.engine import make
 
 TEMP = EventType.of("Temp", n="int")
 SMOKE = EventType.of("Smoke", n="int")
@@ -134,3 +142,43 @@ def test_two_that_drain_are_not_stormed() -> None:
             time.sleep(0.1)
         assert connection.links < 60
         assert threading.active_count() < 10
+
+
+def test_the_command_says_what_the_broker_waits_for_until_it_has_left() -> None:
+    common = ("--engine", "naive", "--strategy", "centralized")
+    with (
+        BrokerProcess("--name", "b1", *common) as first,
+        BrokerProcess("--name", "b2", *common, "--link", first.endpoint) as second,
+        Publisher(f"{second.endpoint},{first.endpoint}", name="t", types=[TEMP]) as source,
+    ):
+        source.publish("Temp", n=1)
+        source.wait()
+        words = [sys.executable, "-m", "broker", "drain", "--broker", second.endpoint]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = done.stdout.splitlines()
+        assert any("sources that have a moment to come to other brokers: t" in one for one in lines)
+        assert lines[-1] == "the broker has left"
+        assert second.child.wait(10) == 0
+        source.publish("Temp", n=2)
+        source.wait(10)
+        assert source.rejected == 0
+
+
+def test_a_broker_that_drains_is_not_ready_and_says_why() -> None:
+    node = Node(NodeConfig(), make("naive"))
+    assert reasons_unready(node.status(0.0)) == []
+    node.drain(0.0)
+    node.draining = ["2 events"]
+    assert reasons_unready(node.status(0.0)) == ["the broker drains; 2 events"]
+
+
+def test_one_that_anybody_can_reach_drains_at_a_signal_alone() -> None:
+    node = Node(NodeConfig(drainable=False), make("naive"))
+    node.receive(b"m", Hello(1, "", 1.0), 0.0)
+    node.take_effects()
+    node.receive(b"m", Drain(1), 0.0)
+    (refused,) = [one.message for one in node.take_effects() if isinstance(one, Send)]
+    assert isinstance(refused, Refused)
+    assert "SIGUSR1" in refused.reason
+    assert node.draining is None

@@ -12,8 +12,8 @@ from event_batches import batch_of_events
 
 from matcher.errors import BadEvent, EventError, SchemaError
 from matcher.formats import csvfiles, jsonlines, pieces
-from matcher.formats.files import EventFile, form_of, output_to, path_of_type
-from matcher.formats.intake import Intake
+from matcher.formats.files import EventFile, form_of, opened, output_to, path_of_type
+from matcher.formats.intake import Intake, Place
 from matcher.identity import RULE_SOURCE
 from matcher.model import Causes, Event, EventBatch, EventIds, EventType, StringColumn
 
@@ -72,6 +72,20 @@ def test_offsets_beyond_an_arrow_file_are_refused(tmp_path: Path) -> None:
     for read in (EventFile.of(path).read, EventFile.of(path).scan):
         with pytest.raises(EventError, match="not arrow as expected"):
             list(read(Intake()))
+
+
+def test_a_length_beyond_all_memory_is_told_as_what_is_wrong_with_the_file(tmp_path: Path) -> None:
+    """Arrow believes the length of a packed buffer, and asks for as much memory."""
+    path = written(tmp_path / "events.arrow", [batch_of_events(MIXED, EVENTS)])
+    refused = pytest.raises(EventError, match="not arrow as expected: malloc of size")
+    with refused, opened(path):
+        raise MemoryError("malloc of size 1125899906842624 failed")
+
+
+def test_a_glance_at_a_piece_without_times_has_none() -> None:
+    place = Place("damaged.parquet", "s")
+    (glance,) = pieces.glances([pa.record_batch({"x": [1, 2]})], place, Intake())
+    assert (glance.end, len(glance.times)) == (2, 0)
 
 
 @pytest.mark.parametrize("ending", [".arrow", ".parquet"])
