@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .PHONY: demo test test-spark wheel check lint bench gpu campaign combinations \
-	fuzz strangers soak kill clean
+	fuzz fuzz-inputs strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
 # start hundreds, and most of what each does before its work is that.
@@ -69,8 +69,16 @@ combinations: $(VENV)/.ready
 		REXMQ_COMING=120 $(BIN)/python -m pytest -n 2 --timeout 0 --ignore tests/spark $(or $(FOLDERS),tests)
 
 # Random networks against the oracle, with every strategy. SEEDS=500..1000 make fuzz
+# (make fuzz-inputs tries what reads bytes from outside.)
 fuzz: $(VENV)/.ready
 	$(BIN)/rexmq simulate --fuzz --seeds $(or $(SEEDS),0..500)
+
+# Bytes from outside, against every reader of them: frames, files of events, rules, configuration,
+# keys. Guided by coverage, where there is a wheel of atheris. COUNT=1000000 TARGETS="wire rules"
+# make fuzz-inputs
+fuzz-inputs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt atheris
+	$(BIN)/python tools/fuzz_inputs.py --inputs $(or $(COUNT),100000) $(TARGETS)
 
 # Peers that speak ZMTP badly against a broker. COUNT=100000 SEED=600 make strangers
 strangers: $(VENV)/.ready

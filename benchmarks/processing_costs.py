@@ -41,7 +41,7 @@ from routing.effects import Peer
 from simulator import scenario
 from simulator.due import Due
 from simulator.experiment import Experiment
-from simulator.hosts import BrokerHost
+from simulator.hosts import BrokerHost, rules_evaluated
 from simulator.lanes import Frames
 from simulator.processing import Cost, Received, Sent, what_comes, what_goes
 
@@ -182,7 +182,7 @@ class Meter(BrokerHost):
         self._driver._fire = metered
 
     def _take(self, peer: Peer, frames: Frames) -> None:
-        rules, size = self.broker.rules_evaluated, sum(map(len, frames))
+        rules, size = rules_evaluated(self.broker), sum(map(len, frames))
         self._current = Taken(what_comes(frames), size, rules)
         self.taken.append(self._current)
         self._carried_ns, begun = 0, CLOCK()

@@ -57,6 +57,7 @@ _OWN = {
     "sync": "full",
     "retain": None,
     "retain_bytes": None,
+    "trace_events_max": 0,
     "link": (),
     "strategy": None,
     **dict.fromkeys(USER_LIMITS),
@@ -125,6 +126,12 @@ class Configuration:
         """The addresses of other brokers' pages."""
         addresses: tuple[str, ...] = self.values["http_others"]
         return addresses
+
+    @property
+    def trace_events_max(self) -> int:
+        """Of how many events it keeps the path; 0 where it traces nothing."""
+        most: int = self.values["trace_events_max"]
+        return most
 
     @property
     def is_insecure(self) -> bool:

@@ -20,8 +20,10 @@ from typing import TypeAlias
 
 from broker.clock import Clock
 from broker.descriptors import LOOK_S, Lookout
+from broker.draining import Draining
 from broker.keeping import Keeping
 from broker.log import log
+from broker.tracing import Tracer, both, noting
 from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
@@ -42,14 +44,28 @@ class Host:
     """Runs a node until ``stop``. ``close`` says goodbye to its clients and frees the address."""
 
     def __init__(
-        self, node: Node, transport: Transport, clock: Clock, keeping: Keeping | None = None
+        self,
+        node: Node,
+        transport: Transport,
+        clock: Clock,
+        keeping: Keeping | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
+        """``keeping``: the store of a Broker, None for a node without. ``tracer``: sees all that
+        comes and goes; None where nothing is traced.
+        """
         self._node = node
         self._keeping = keeping
         self._transport = transport
         self._clock = clock
         self._stopping = False
-        node.emit = self._carry_out
+        self._receive = transport.receive
+        self._act: Callable[[Effect], object] = self._carry_out
+        if tracer is not None:
+            self._receive = noting(tracer, transport.receive)
+            self._act = both(tracer.note_effect, self._carry_out)
+            node.traced = tracer.find
+        node.emit = self._act
         node.rights_of = transport.rights_of
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
@@ -63,6 +79,7 @@ class Host:
         self._lookout = Lookout(self._wake_read)
         if keeping is not None:
             keeping.wake = self.wake
+        self._draining = Draining(node)
         self.when_woken: Callable[[], None] = lambda: None
         """Called in the host's thread after ``wake``."""
 
@@ -80,6 +97,10 @@ class Host:
         self._stopping = True
         self.wake()
 
+    def drain(self) -> None:
+        """Let the node drain; ``run`` returns when that is over. For the host's own thread."""
+        self._node.drain(self._clock.now())
+
     def configure(self, config: NodeConfig) -> None:
         """Let the node take over what it can change. For the host's own thread."""
         self._node.configure(config, self._clock.now())
@@ -96,7 +117,7 @@ class Host:
             pause = LOOK_S if timer is None else min(LOOK_S, timer - clock.now())
             unreachable, self._unreachable = self._unreachable, {}
             woken = transport.wait(0 if unreachable else pause)
-            message = transport.receive()
+            message = self._receive()
             now = clock.now()
             self._has_read_all = True
             if message is not None:
@@ -111,6 +132,8 @@ class Host:
                 self._take_wakes()
             if now >= self._lookout.due_at:
                 self._lookout.look(now)
+                if self._draining.is_over(now):
+                    self._stopping = True
             if timer is not None and timer <= now:
                 node.handle_timer(clock.now())
             self._carry_out_rest()
@@ -129,7 +152,7 @@ class Host:
                 return
             if count > 1:
                 self._transport.wait(0)
-            message = self._transport.receive()
+            message = self._receive()
 
     def close(self, reason: str) -> None:
         """Say goodbye to every client and free the addresses."""
@@ -174,7 +197,7 @@ class Host:
 
     def _carry_out_rest(self) -> None:
         for effect in self._node.take_effects():
-            self._carry_out(effect)
+            self._act(effect)
         self._sent = None  # else it would be kept for as long as nothing follows
 
     def _carry_out(self, effect: Effect) -> None:
@@ -190,4 +213,4 @@ class Host:
             self._keeping.ask(effect)
         else:
             assert type(effect) is Log
-            log(effect.level, effect.text, effect.fields)
+            log(effect.level, effect.text, effect.fields, "routing")

@@ -26,6 +26,9 @@ STRATEGIES = (
 ORDERINGS = ("watermark", "arrival")
 LOG_FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
+PARTS = ("broker", "routing", "security", "monitoring", "client")
+"""Parts that lines of the log come of: the process and its sockets; clients, sources, rules and
+neighbours; keys; pages; and clients in a program of one's own."""
 LATE = ("refuse", "deliver")
 SYNCS = ("full", "normal")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
@@ -179,6 +182,10 @@ def _count_or_none(value: Any) -> int | None:
     return None if value is None or value == NONE else _count(value)
 
 
+def _count_or_zero(value: Any) -> int:
+    return 0 if value in (0, "0") and not isinstance(value, bool) else _count(value)
+
+
 def _types(value: Any) -> int:
     number = _count(value)
     if number > TYPES_MAX:
@@ -211,6 +218,24 @@ def _forgetting(value: Any) -> float:
 
 def _seconds_or_never(value: Any) -> float | None:
     return None if value == NEVER or value is None else _seconds(value)
+
+
+def _levels(value: Any) -> str:
+    """A level, and those of parts that have others, as a text or a table."""
+    if isinstance(value, dict):
+        rest = dict(value)
+        value = ",".join([str(rest.pop("all", "info")), *(f"{one}={rest[one]}" for one in rest)])
+    general, *others = _text(value).replace(" ", "").split(",")
+    if general.partition("=")[0] in PARTS:
+        general, others = "info", [general, *others]
+    own = [tuple(pair.split("=")) for pair in others]
+    if general not in LEVELS or not all(_is_level(*pair) for pair in own):
+        raise ValueError
+    return ",".join([general, *("=".join(pair) for pair in own)])
+
+
+def _is_level(part: str, *level: str) -> bool:
+    return part in PARTS and len(level) == 1 and level[0] in LEVELS
 
 
 def _one_of(choices: Sequence[str]) -> Kind:
@@ -271,6 +296,7 @@ DIRECTORY = Kind("DIR", "a folder, or none", _file, NONE)
 AGE = Kind("AGE", "a time such as 7d, 12h or 90min, or none", _amount(AGES), NONE, _said(AGES))
 SIZE = Kind("SIZE", "a size such as 20GB or 500MB, or none", _amount(SIZES), NONE, _said(SIZES))
 FLAG = Kind("true|false", "true or false", _flag)
+COUNT_OR_ZERO = Kind("COUNT", "a whole number", _count_or_zero)
 ADDRESS = Kind(
     "HOST:PORT",
     "a host and a port such as 127.0.0.1:9464, or none",
@@ -297,7 +323,17 @@ KEYS = (
     ),
     Key("device", "broker", _one_of(DEVICES), "where it computes; auto: where that costs less"),
     Key("log_format", "broker", _one_of(LOG_FORMATS), "how lines of the log are written"),
-    Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
+    Key(
+        "log_level",
+        "broker",
+        Kind(
+            "LEVEL[,PART=LEVEL...]",
+            f"a level ({', '.join(LEVELS)}), and perhaps those of parts ({', '.join(PARTS)}) such "
+            "as info,routing=warning",
+            _levels,
+        ),
+        "the least level of the log, and of parts of it",
+    ),
     Key("http", "broker", ADDRESS, "where it shows a page, metrics, health and status over HTTP"),
     Key("http_token", "broker", FILE, "the file of the token that is asked for there"),
     Key("http_others", "broker", PAGES, "where other brokers show theirs, for the page"),
@@ -343,6 +379,7 @@ KEYS = (
     Key("sources_max", "limits", COUNT, "sources whose sequence numbers are remembered"),
     Key("repeat_ids_max", "limits", COUNT, "ids remembered: of a source in parts, of all others"),
     Key("types_max", "limits", TYPES, "event types at a time"),
+    Key("trace_events_max", "limits", COUNT_OR_ZERO, "events of which the path is kept; 0: none"),
     Key("rules_max", "limits", COUNT, "rules at a time"),
     Key("subscriptions_max", "limits", COUNT, "subscriptions of one sink"),
     Key(

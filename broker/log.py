@@ -5,6 +5,9 @@
 Law: crowds do not fill the log. Lines of one level and message are alike, whoever they are about:
 of those that come within a second the first ``ALIKE_MAX`` are written as they come, the others are
 counted in one line when the second is over: ``message=closed more_in_the_last_second=312``.
+
+Lines come of parts (``broker.keys.PARTS``), each of which may have a level of its own. With
+``info,routing=warning`` nothing is said of clients that come and go, and all else is as ever.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
+
+from broker.keys import PARTS
 
 LOGGER = logging.getLogger("rexmq")
 # A program that has not asked for log lines gets none: without a handler of ours, logging would
@@ -43,13 +48,25 @@ def start_logging(level: str, form: str = "text", **always: str) -> None:
 
 
 def set_level(level: str) -> None:
-    """Write lines of ``level`` and above from now on."""
-    LOGGER.setLevel(level.upper())
+    """Write lines of ``level`` and above from now on: ``info``, or with levels of parts that have
+    others, ``info,routing=warning``.
+    """
+    general, _, others = level.partition(",")
+    own = dict(pair.split("=") for pair in others.split(",") if pair)
+    LOGGER.setLevel(general.upper())
+    for part in PARTS:
+        LOGGER.getChild(part).setLevel(own.get(part, "notset").upper())
 
 
-def log(level: str, message: str, fields: Mapping[str, object] | None = None) -> None:
+def log(
+    level: str,
+    message: str,
+    fields: Mapping[str, object] | None = None,
+    part: str = "broker",
+) -> None:
     """Write one line: a constant message, and what it is about as fields."""
-    LOGGER.log(logging.getLevelNamesMapping()[level.upper()], message, extra={"fields": fields})
+    logger, number = LOGGER.getChild(part), logging.getLevelNamesMapping()[level.upper()]
+    logger.log(number, message, extra={"fields": fields})
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """A broker as a process: configuration, log, signals, and a host that runs until told to stop.
 
-SIGTERM and SIGINT stop it gracefully; SIGHUP reads the configuration again. A configuration that
-is refused then leaves the old one in force, with an error in the log; so does a change of what a
-running broker cannot change, with a warning.
+SIGTERM and SIGINT stop it gracefully, SIGUSR1 once nobody needs it any more (broker.draining).
+SIGHUP reads the configuration again. A configuration that is refused then leaves the old one in
+force, with an error in the log; so does a change of what a running broker cannot change, with a
+warning.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from broker.security.access import load_access
 from broker.security.gate import Gate
 from broker.security.keys import load_pair
 from broker.signals import Signals, Stopped
+from broker.tracing import Tracer
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher import awaited
@@ -61,6 +63,7 @@ OWN_FIXED = (
     "sync",
     "retain",
     "retain_bytes",
+    "trace_events_max",
 )
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
@@ -108,7 +111,9 @@ class Service:
             warm_up(self._configuration.engine, place)
             warm_up_matching(matching)
             give_back()
-            node = self._affordable(replace(self._configuration.node, matching=matching))
+            are_known = self._gate is not None or not any(map(is_open_to_others, self.endpoints))
+            node = replace(self._configuration.node, matching=matching, drainable=are_known)
+            node = self._affordable(node)
             self._host = make_host(self._configuration, transport, node)
             if self._gate is not None:
                 self._host.change_rights(self._gate.users)
@@ -141,7 +146,7 @@ class Service:
             self._monitor.begin(self.endpoints[0], self._gate)
         when_ready()
         try:
-            self._reload_if_wanted()
+            self._take_wake()
             self._host.run()
         finally:
             self._ageing.end()
@@ -158,6 +163,9 @@ class Service:
     def _take_wake(self) -> None:
         self._ageing.take()
         self._reload_if_wanted()
+        if self._signals.drain_wanted:
+            self._signals.drain_wanted = False
+            self._host.drain()
 
     def _reload_if_wanted(self) -> None:
         if not self._signals.reload_wanted:
@@ -323,18 +331,20 @@ def make_host(
             node.composites_per_instant_max,
         )
 
+    most = configuration.trace_events_max
+    tracer = Tracer(most) if most else None
     by_arrival, store = node.ordering is Ordering.ARRIVAL, configuration.store
     if store is None:
         log("info", "what it knows is kept in memory alone", {"see": "docs/durability.md"})
         if configuration.strategy is None and not configuration.links and not by_arrival:
-            return Host(Node(node, engine(), now), transport, clock)
+            return Host(Node(node, engine(), now), transport, clock, tracer=tracer)
     overlay = configuration.overlay(round(now * MICROSECONDS))
     chosen = strategy.make(configuration.strategy or strategy.Centralized.name)
     broker = Broker(node, overlay, engine(), chosen, now)
     keeping = None if store is None else recall(broker, store, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)
-    return Host(broker, transport, clock, keeping)
+    return Host(broker, transport, clock, keeping, tracer)
 
 
 def recall(broker: Broker, choices: StoreChoices, now: float) -> Keeping:

@@ -2,7 +2,7 @@
 
 SIGTERM and SIGINT stop it. While nobody is served yet they end what it is at, and the process with
 the status that a broker always ends with. SIGHUP has it read its configuration again, once it
-serves.
+serves, and SIGUSR1 has it drain.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ class Signals:
     def __init__(self) -> None:
         self.reload_wanted = False
         """Whether SIGHUP has come since this was set to False last."""
+        self.drain_wanted = False
+        """Whether SIGUSR1 has come since this was set to False last."""
         self._stopping = False
         self._stop: Callable[[], None] | None = None
         self._before: dict[int, Any] = {
             number: signal.signal(number, self._handle_stop) for number in STOPS
         }
         self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._handle_reload)
+        self._before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._handle_drain)
 
     def serve(self, stop: Callable[[], None], descriptor: int) -> None:
         """From now on ``stop`` is called for a signal to stop, and each signal is written to
@@ -66,3 +69,6 @@ class Signals:
 
     def _handle_reload(self, number: int, frame: FrameType | None) -> None:
         self.reload_wanted = True
+
+    def _handle_drain(self, number: int, frame: FrameType | None) -> None:
+        self.drain_wanted = True

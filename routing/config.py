@@ -88,6 +88,8 @@ class NodeConfig:
     """Rules deployed at a time."""
     subscriptions_max: int = 1_000
     """Subscriptions of one sink."""
+    drainable: bool = True
+    """Whether a client may have the node drain."""
     composites_per_instant_max: int = COMPOSITES_MAX
     """Composite events of a rule at one instant; one that has more ends there. All brokers of a
     network have the same."""
@@ -123,7 +125,15 @@ OPERATORS = 4
 """So many links of clients that do not publish are kept beside ``clients_max``: whoever looks after
 a broker must reach it when it is full."""
 
-FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "matching", "composites_per_instant_max")
+FIXED = (
+    "name",
+    "heartbeat_s",
+    "wall_clock",
+    "ordering",
+    "matching",
+    "drainable",
+    "composites_per_instant_max",
+)
 """The fields of NodeConfig that hold as long as a node: clients or marks have been told of them, or
 what is in use was made by them."""
 

@@ -60,6 +60,9 @@ NO_RETRY = frozenset(
     }
 )
 """Ends of a link that the next one would come to as well."""
+CLAIMS_MAX = 40
+"""So many links after its broker has left a source's name may still be taken: until the others have
+heard that it is free."""
 
 
 class State(enum.Enum):
@@ -133,6 +136,8 @@ class Conversation:
         """Numbers of the events that a durable sink has brought."""
         self._dealt_with = 0
         """The number up to which that was acknowledged."""
+        self._claims = 0
+        """How many more links may find the name taken before anybody is told."""
 
     # --- the link ---
 
@@ -263,6 +268,8 @@ class Conversation:
             self._end(Code.PROTOCOL, f"an answer to request {message.request}, which is not open")
             return
         request, repeated = answered
+        if isinstance(request, Advertise):
+            self._claims = 0
         if not has_ended:
             _CONFIRMED.get(type(request), Conversation._nothing)(self, request)
         if isinstance(request, Advertise):
@@ -272,6 +279,10 @@ class Conversation:
         self._publish()
 
     def _receive_refused(self, message: Refused) -> None:
+        if self._claims and message.code is Code.NAME_TAKEN:
+            self._claims -= 1
+            self._end(Code.NAME_TAKEN, message.reason)
+            return
         answered = None if message.request is None else self._requests.answer(message.request)
         if answered is not None and answered[1]:
             request = answered[0]
@@ -396,6 +407,8 @@ class Conversation:
     def _receive_goodbye(self, message: Goodbye) -> None:
         self._unsend()
         self.effects.append(Close(BROKER, message.reason))
+        if message.code is Code.LEAVING:
+            self._claims = CLAIMS_MAX
         self._leave(message.code, message.reason)
 
     # --- inside ---

@@ -14,24 +14,33 @@ Law 3: messages that are there at once (``receive_together``) are taken in one a
 what follows from their events, marks and credit is done once, behind them: one advance of the
 engine, one delivery to a sink, one acknowledgement to a source. So a busy broker makes larger
 batches, and none waits for any. A message of another kind finds all done that came before it.
+
+Law 4: a node that drains takes no new clients, sends its sources away once what they have published
+is acknowledged, and its sinks once they have what is queued for them. s has published up to 7: it
+hears Acknowledged up to 7, then Goodbye (leaving), and goes on with 8 elsewhere. Whoever only looks
+may stay. When it is done is for the host to say, who ends it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from routing import wire
 from routing.config import OPERATORS, NodeConfig
+from routing.delivery.sinks import Sink
 from routing.effects import Close, Effect, Peer
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
 from routing.messages import (
     VERSION,
     Acknowledged,
+    Act,
     Advertise,
     Code,
+    Confirmed,
     Credit,
     Deploy,
+    Drain,
     FromClient,
     Goodbye,
     Heartbeat,
@@ -45,22 +54,28 @@ from routing.messages import (
     RemoveDurable,
     Rights,
     ShowRule,
+    ShowTrace,
     StatusRequest,
     Subscribe,
     Unadvertise,
     Unsubscribe,
     Welcome,
 )
+from routing.permission import check_right
 from routing.serving.buckets import credit_of
 from routing.serving.limits import check_connections, check_size
 from routing.serving.link import Link
 from routing.serving.service import Service
-from routing.serving.sources import LOST_FOR_LONG, SourceState
+from routing.serving.sources import LOST_FOR_LONG, Source, SourceState
 from routing.serving.status import time_or_none
 from routing.silence import excused
 
 LOST_CLOSED = "lost source closed"
 """Words of the log for a source whose link has been lost for ``source_silence_max_s``."""
+COMING = (Advertise, Unadvertise, Publish, Promise, Subscribe, Deploy, Remove)
+"""Acts of clients that would stay; one that only looks may go on (Law 4)."""
+DRAINS = "this broker drains: go to another one"
+"""Words for those who are sent away."""
 REFUSED_MAX = 256
 """Brokers of which the log has said that they are refused; of one more it says it of all again."""
 
@@ -68,7 +83,7 @@ REFUSED_MAX = 256
 class Node(Service):
     """One broker. ``now`` is in seconds and never goes back; event time is in the events."""
 
-    handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
+    handlers: Mapping[type, Callable[[Any, Link, Any], None]]
     """Messages that a welcomed client may send, each with its handler."""
 
     # --- inputs ---
@@ -184,6 +199,33 @@ class Node(Service):
             due = second if due is None else min(due, second)
         return due
 
+    def drain(self, now: float) -> None:
+        """Begin to drain (Law 4), and go on: the host calls this again until all have gone."""
+        self._moment.now = now
+        if self.draining is None:
+            self.draining = ()
+            self.handlers = {**self.handlers, **dict.fromkeys(COMING, Node._send_away)}
+            self._log("warning", "draining")
+        self._settle()
+        for link in list(self._links):
+            sink, source = self._sinks.find(link.peer), link.source
+            if source is not None or (sink is not None and not sink.has_any):
+                self._expel(link.peer, Code.LEAVING, DRAINS)
+            if source is not None:
+                self._hand_over(source)
+        self._settle()
+
+    @property
+    def waiting_sinks(self) -> Sequence[Sink]:
+        """The sinks for which something is queued."""
+        return [sink for sink in self._sinks if sink.has_any]
+
+    def _hand_over(self, source: Source) -> None:
+        """Let a source go that has been sent away: alone, nobody else can take it."""
+
+    def _send_away(self, link: Link, message: Any) -> None:
+        raise ProtocolError(Code.LEAVING, DRAINS)
+
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to every client; the node takes nothing more in."""
         self._moment.now = now
@@ -213,6 +255,8 @@ class Node(Service):
         if not isinstance(message, Hello):
             self._log("info", "refused", peer=peer.hex(), reason="no hello")
             raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
+        if self.draining is not None and message.name:
+            raise ProtocolError(Code.LEAVING, DRAINS)
         former = self._links.predecessor(message, self._moment.now)
         if former is not None:
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
@@ -308,6 +352,18 @@ class Node(Service):
             fields = {"lost_s": silence_max_s, "types": types, "promise": promise}
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
 
+    def _receive_drain(self, link: Link, message: Drain) -> None:
+        check_right(link.rights, Act.COMMAND, "drain")
+        if not self._config.drainable:
+            raise Refusal(Code.LIMIT, "this broker drains at a signal alone (SIGUSR1)")
+        self._log("warning", "asked to drain", client=link.name, peer=link.peer.hex())
+        self.drain(self._moment.now)
+        self._send(link.peer, Confirmed(message.request, {"draining": list(self.draining or ())}))
+
+    def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
+        check_right(link.rights, Act.COMMAND, "trace")
+        self._send(link.peer, Confirmed(message.request, self.traced(message.event)))
+
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")
 
@@ -331,6 +387,8 @@ Node.handlers = {
     StatusRequest: Node._receive_status,
     RemoveDurable: Node._receive_remove_durable,
     Acknowledged: Node._receive_acknowledged,
+    Drain: Node._receive_drain,
+    ShowTrace: Node._receive_show_trace,
     Heartbeat: Node._receive_heartbeat,
     Goodbye: Node._receive_goodbye,
 }

@@ -81,6 +81,8 @@ class Outgoing:
         self.last_sequence = 0
         self._begun_above = 0
         """The number above which this session's own begin."""
+        self.traces: dict[int, str] = {}
+        """Trace contexts of events that are not yet acknowledged, by number."""
         self.is_numbered = False
         """Whether the broker has said where the numbers start."""
 
@@ -146,7 +148,17 @@ class Outgoing:
                 self._sent.append(item)
             else:
                 self.unacknowledged -= item.events
-            yield Publish(item.batches, item.promise, self._acks)
+            traces = self._traces_of(item) if self.traces else ()
+            yield Publish(item.batches, item.promise, self._acks, traces)
+
+    def _traces_of(self, item: OutgoingItem) -> tuple[tuple[int, str], ...]:
+        """The trace contexts of what leaves; those of what need not leave again are forgotten."""
+        begun = self._sent[0] if self._sent else item
+        first = min(ends(batch)[0] for batch in begun.batches)
+        for number in [number for number in self.traces if number < first]:
+            del self.traces[number]
+        own = {int(one) for batch in item.batches for one in batch.ids.sequence}
+        return tuple(pair for pair in sorted(self.traces.items()) if pair[0] in own)
 
     # --- events ---
 

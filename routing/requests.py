@@ -13,10 +13,12 @@ from routing.errors import SessionError
 from routing.messages import (
     Advertise,
     Deploy,
+    Drain,
     ListRules,
     Remove,
     RemoveDurable,
     ShowRule,
+    ShowTrace,
     StatusRequest,
     Subscribe,
     Unadvertise,
@@ -39,6 +41,8 @@ ClientRequest: TypeAlias = (
     | ShowRule
     | StatusRequest
     | RemoveDurable
+    | Drain
+    | ShowTrace
 )
 
 

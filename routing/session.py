@@ -17,10 +17,12 @@ from routing.errors import SessionError
 from routing.messages import (
     Advertise,
     Deploy,
+    Drain,
     ListRules,
     Remove,
     RemoveDurable,
     ShowRule,
+    ShowTrace,
     StatusRequest,
     Subscribe,
     Unadvertise,
@@ -174,6 +176,19 @@ class Session(Conversation):
     def status(self) -> int:
         """Ask for the broker's status."""
         return self._ask(StatusRequest(self._requests.number()))
+
+    def show_trace(self, event: str) -> int:
+        """Ask what the broker has kept of an event's path."""
+        _check_length("an event's name", event, TEXT_MAX)
+        return self._ask(ShowTrace(self._requests.number(), event))
+
+    def note_trace(self, sequence: int, traceparent: str) -> None:
+        """The event that will bear this number belongs to a trace."""
+        self._outgoing.traces[sequence] = traceparent
+
+    def drain(self) -> int:
+        """Ask the broker to send its clients to others, and to leave when it may."""
+        return self._ask(Drain(self._requests.number()))
 
 
 def _check_length(what: str, text: str, most: int) -> None:

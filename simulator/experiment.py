@@ -170,7 +170,8 @@ class Experiment(Network):
     @property
     def _is_expecting(self) -> bool:
         """Whether some broker gives its clients time to come back (publishers, Law 2)."""
-        return any(host.broker.expects_clients for host in self._running())
+        agreed = (host.broker.agreed for host in self._running())
+        return any(len(one.absent) > len(one.out_of_reach) for one in agreed)
 
     def _news(self) -> tuple[int, ...]:
         """Counts that stand still when nothing happens any more.

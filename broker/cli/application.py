@@ -47,6 +47,8 @@ COMMANDS = (
     "status",
     "top",
     "log",
+    "trace",
+    "drain",
     "keys",
     "simulate",
     "demo",

@@ -50,6 +50,10 @@ def command(
     event_id: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="The event's id.")
     ] = None,
+    traceparent: Annotated[
+        str | None,
+        typer.Option("--traceparent", metavar="TRACE", help="Its trace context (W3C)."),
+    ] = None,
     *,
     layout: Layout,
     skip_bad: Annotated[
@@ -81,7 +85,7 @@ def command(
     # In microseconds; times on a command line are RFC 3339 or numbers (tesla.md E2).
     at, lacks_zone = (None, False) if time is None else layout.times.time_of(time)
     report_zones(["--time"] if lacks_zone else [])
-    what = unquoted(words[0]), words[1:], name, at, event_id, is_replay
+    what = unquoted(words[0]), words[1:], name, at, event_id, is_replay, traceparent
     _publish_one(*what, broker, connect_timeout_s)
 
 
@@ -139,6 +143,7 @@ def _publish_one(
     at: int | None,
     event_id: str | None,
     is_replay: bool,
+    traceparent: str | None,
     broker: Address,
     connect_timeout_s: float,
 ) -> None:
@@ -159,7 +164,7 @@ def _publish_one(
         replay=is_replay,
         connect_timeout_s=connect_timeout_s,
     ) as publisher:
-        publisher.publish(type_name, data, at=at, id=event_id)
+        publisher.publish(type_name, data, at=at, id=event_id, traceparent=traceparent)
 
 
 def _known_types(

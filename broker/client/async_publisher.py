@@ -97,6 +97,7 @@ class AsyncPublisher(AsyncScoped):
         *,
         at: int | datetime | None = None,
         id: str | None = None,  # noqa: A002 - the event model's word
+        traceparent: str | None = None,
         **attributes: Any,
     ) -> None:
         """See ``Publisher.publish``."""
@@ -104,7 +105,7 @@ class AsyncPublisher(AsyncScoped):
         source.check()
         while not source.has_room:
             await self._room(1)
-        if source.add(event, {**data, **attributes} if data else attributes, at, id):
+        if source.add(event, {**data, **attributes} if data else attributes, at, id, traceparent):
             driver.pump()
         elif source.outbox.count == 1:  # its deadline is that of those that follow
             driver.rearm()

@@ -7,6 +7,10 @@ none of them is slept on unless the link is ``drained``.
 
 Law 2: a link that ends is made again after a pause that doubles, with jitter, so that a broker
 that comes back is not stormed. What a session may not try again ends the client with ``failure``.
+
+Law 3: of several addresses the next one is tried where a link is not let in, or ends; but a source
+goes on where it is, for elsewhere its name is taken, unless its broker has sent it away. b1 breaks
+down: its subscribers go on at b2, its publishers wait for b1. b1 drains: all go to b2, at once.
 """
 
 from __future__ import annotations
@@ -49,8 +53,10 @@ class Connection:
         config: SessionConfig,
         take: Callable[[Result], None],
     ) -> None:
-        self.endpoint = address.endpoint
-        self._curve = address.curve
+        self._addresses = address.all
+        self._turn = 0
+        self._is_placed = False
+        """Whether it has to go on at this address (Law 3)."""
         self._obstacle = ""
         """The reason why links have not been let in since the last welcome; "" for none."""
         self.session = Session(config)
@@ -79,6 +85,11 @@ class Connection:
         self._random = random.Random()
 
     # --- for the driver ---
+
+    @property
+    def endpoint(self) -> str:
+        """Where its broker is, or is looked for."""
+        return self._addresses[self._turn].endpoint
 
     def start(self) -> None:
         """Make the first link."""
@@ -171,7 +182,7 @@ class Connection:
 
     def _connect(self) -> None:
         self._reconnect_at = math.inf
-        self._link = Link(self.endpoint, curve=self._curve)
+        self._link = Link(self.endpoint, curve=self._addresses[self._turn].curve)
         self.links += 1
         self.session.connect(self.clock.now())
 
@@ -199,7 +210,7 @@ class Connection:
                     self._end_link(GOODBYE_S)
                 else:
                     assert isinstance(effect, Log), "a client has no store"
-                    log(effect.level, effect.text, effect.fields)
+                    log(effect.level, effect.text, effect.fields, "client")
         if session.results:
             for result in session.take_results():
                 self._dispatch(result)
@@ -218,6 +229,7 @@ class Connection:
     def _welcomed(self, welcome: Welcome) -> None:
         # Whatever stood in the way before does no more.
         self._pause_s, self.problem, self._obstacle = PAUSE_MIN_S, None, ""
+        self._is_placed = True
         self._take(welcome)
 
     def _confirmed(self, result: Confirmed) -> None:
@@ -240,7 +252,13 @@ class Connection:
             self._fail(kind(lost.reason) if kind else RefusedError(lost.reason, lost.code.value))
             return
         self._take(lost)
-        self._reconnect_at = self.clock.now() + self._pause_s * self._random.uniform(0.5, 1)
+        pause_s = self._pause_s * self._random.uniform(0.5, 1)
+        is_sent_away = lost.code is Code.LEAVING and self._is_placed
+        self._is_placed &= lost.code is not Code.LEAVING
+        if len(self._addresses) > 1 and not (self._is_placed and self.session.is_source):
+            self._turn = (self._turn + 1) % len(self._addresses)
+            pause_s *= not is_sent_away
+        self._reconnect_at = self.clock.now() + pause_s
         self._pause_s = min(PAUSE_MAX_S, 2 * self._pause_s)
 
     def _end_link(self, linger_s: float) -> None:

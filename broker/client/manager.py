@@ -99,6 +99,14 @@ class RuleManager(Scoped):
         """The broker's status: plain data (protocol.md section 7)."""
         return self._ask(self._session.status)
 
+    def trace(self, event: str) -> Mapping[str, Any]:
+        """The path of an event, ``source#id`` or an id, through this broker, if it is kept."""
+        return self._ask(lambda: self._session.show_trace(event))
+
+    def drain(self) -> Mapping[str, Any]:
+        """Have the broker send its clients to others and leave; ``status`` says how far it is."""
+        return self._ask(self._session.drain)
+
     def _take(self, steps: Steps) -> Mapping[str, Any]:
         try:
             request = next(steps)
@@ -179,6 +187,14 @@ class AsyncRuleManager(AsyncScoped):
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""
         return await self._ask(self._session.status)
+
+    async def trace(self, event: str) -> Mapping[str, Any]:
+        """See ``RuleManager.trace``."""
+        return await self._ask(lambda: self._session.show_trace(event))
+
+    async def drain(self) -> Mapping[str, Any]:
+        """See ``RuleManager.drain``."""
+        return await self._ask(self._session.drain)
 
     async def _take(self, steps: Steps) -> Mapping[str, Any]:
         try:

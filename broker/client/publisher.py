@@ -168,13 +168,15 @@ class Publisher(Scoped):
         *,
         at: int | datetime | None = None,
         id: str | None = None,  # noqa: A002 - the event model's word
+        traceparent: str | None = None,
         **attributes: Any,
     ) -> None:
         """Publish one event: a row, or a type and its attributes.
 
         ``at`` is its time (microseconds since the epoch, or a datetime with its offset);
         without one it is stamped now. ``id`` is its id; without one its sequence number is.
-        Attributes that are not names of Python, or are called ``at`` or ``id``, go into ``data``.
+        ``traceparent``: the trace context (W3C) that it belongs to, for brokers that trace.
+        Attributes that are not names of Python, or are called as these, go into ``data``.
 
         Raises BadEvent or SchemaError, before anything happens, for an event that does not fit;
         PublishBlocked when no room comes in time; and what the broker refused of events
@@ -185,7 +187,9 @@ class Publisher(Scoped):
             source.check()
             if not source.has_room:
                 self._await_room(1)
-            if source.add(event, {**data, **attributes} if data else attributes, at, id):
+            if source.add(
+                event, {**data, **attributes} if data else attributes, at, id, traceparent
+            ):
                 (driver.let_out if source.sent_alone else driver.pump)()
             elif source.outbox.count == 1:  # its deadline is that of those that follow
                 driver.rearm()

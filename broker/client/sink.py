@@ -71,7 +71,12 @@ class Sink:
     def confirmed(self, request: int, text: str, detail: Mapping[str, Any]) -> int:
         """Take the broker's answer; gives the number of the subscription that was asked for."""
         if detail["waits"]:
-            log("warning", "subscription waits: its type is not known yet", {"filter": text})
+            log(
+                "warning",
+                "subscription waits: its type is not known yet",
+                {"filter": text},
+                "client",
+            )
         number = self._numbers.pop(request)
         if missing := detail.get("waits_for"):
             self.waits_for[number] = tuple(missing)

@@ -11,6 +11,7 @@ session's own timer acts, for that may promise by the clock that nothing earlier
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from matcher.rows import batch_of, refuse_taken
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, spoken, time_of, verify_range
 from routing.config import SessionConfig
 from routing.messages import Code, Rejected
+from routing.messages.values import TRACEPARENT
 from routing.order import greatest_time
 from routing.session import NO_TIME, Result
 
@@ -99,6 +101,7 @@ class Source:
         attributes: Mapping[str, Any],
         at: int | datetime | None,
         text_id: str | None,
+        traceparent: str | None = None,
     ) -> bool:
         """Add an event; whether what is gathered was handed to the session, being due.
 
@@ -116,6 +119,8 @@ class Source:
             raise BadEvent(f"at={time} is no time in microseconds of the years 1 to 9999")
         if self._increasing and time <= self._last_time:
             raise BadEvent(f"time {time} does not increase: the last was {self._last_time}")
+        if traceparent is not None:
+            self._note_trace(traceparent)
         outbox, is_due, batches = self.outbox, now >= self._due_at, None
         try:
             if is_due and not outbox.count:
@@ -132,6 +137,12 @@ class Source:
             return True
         self.connection.due_at = self._due_at
         return False
+
+    def _note_trace(self, traceparent: str) -> None:
+        """The event that is added next belongs to a trace."""
+        if not re.match(TRACEPARENT, traceparent):
+            raise BadEvent(f"traceparent: expected 00-TRACE-SPAN-01 (W3C), found {traceparent!r}")
+        self.session.note_trace(self.session.last_sequence + self.outbox.count + 1, traceparent)
 
     def send(self) -> None:
         """Hand what is gathered to the session."""

@@ -15,6 +15,8 @@ def reasons_unready(status: Mapping[str, Any]) -> list[str]:
     """The reasons for which a broker that answers is not ready for clients; none if it is."""
     network = status["network"]
     reasons = []
+    if status["draining"] is not None:
+        reasons.append("; ".join(["the broker drains", *status["draining"]]))
     if not network["root"]:
         reasons.append("the network has no root yet")
     if not network["settled"]:

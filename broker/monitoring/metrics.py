@@ -140,6 +140,8 @@ def _network(status: Facts, network: Facts) -> Iterator[Family]:
     yield _gauge("network_settled", text, [({}, int(network["settled"]))])
     is_root = network["root"] == status["broker"]
     yield _gauge("network_root", "1 at the root of the single tree.", [({}, int(is_root))])
+    is_draining = status["draining"] is not None
+    yield _gauge("draining", "1 while the broker drains.", [({}, int(is_draining))])
     closed = len(status.get("closed", ()))
     yield _gauge("network_inputs_closed", "Inputs that rules go on without.", [({}, closed)])
 

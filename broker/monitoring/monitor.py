@@ -95,7 +95,7 @@ class Monitor:
                 self._process = self._start()
             except OSError as error:  # no descriptors, processes or memory left
                 fields = {"reason": error.strerror, "again_in_s": RESTART_S}
-                log("error", "no process to serve http", fields)
+                log("error", "no process to serve http", fields, "monitoring")
                 self._ending.wait(RESTART_S)
                 continue
             if self._ending.is_set():  # too late for ``end`` to see it
@@ -104,7 +104,7 @@ class Monitor:
             self._hang_up()
             if not self._ending.is_set():
                 fields = {"exit_status": status, "again_in_s": RESTART_S}
-                log("error", "the process that serves http has ended", fields)
+                log("error", "the process that serves http has ended", fields, "monitoring")
                 self._ending.wait(RESTART_S)
 
     def _hang_up(self) -> None:

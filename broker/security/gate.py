@@ -71,7 +71,7 @@ class Gate:
         text = key.decode()
         if self.owner(text) is not None:
             return True
-        log("warning", "key refused", {"key": f"{text[:KEY_SHOWN]}..."})
+        log("warning", "key refused", {"key": f"{text[:KEY_SHOWN]}..."}, "security")
         return False
 
     def owner(self, key: str) -> Peer | None:

@@ -359,7 +359,8 @@ def _refusals() -> tuple[type[Exception], ...]:
     """Exceptions of readers that find other bytes than they expect."""
     import pyarrow as pa  # which need not be there before anything is wrong
 
-    return (pa.ArrowException, zipfile.BadZipFile, zlib.error)
+    # Arrow has no memory where a length in the file is beyond all there is.
+    return (pa.ArrowException, MemoryError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error)
 
 
 def _unexpected(path: Path, form: str, error: Exception) -> EventError:

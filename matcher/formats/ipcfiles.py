@@ -73,6 +73,7 @@ def _pieces(stream: BinaryIO, file: str) -> Iterator[pa.RecordBatch]:
     with pa.ipc.open_stream(source) as reader:
         check_distinct(reader.schema.names, file)
         for piece in reader:
+            piece.validate(full=True)  # offsets beyond the bytes would end the process
             for first in range(0, piece.num_rows, pieces.ROWS):
                 yield piece.slice(first, pieces.ROWS)
 

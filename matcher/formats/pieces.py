@@ -44,11 +44,11 @@ def names_unknown(column: pa.Array | None, known: Collection[str]) -> bool:
 
 
 def glances(pieces: Iterable[pa.RecordBatch], place: Place, intake: Intake) -> Iterator[Glance]:
-    """The times of each piece."""
-    end = 0
+    """The times of each piece; none of one that lacks their column, as in a damaged file."""
+    end, name = 0, place.layout.time_column
     for piece in pieces:
         end += piece.num_rows
         bad: BadRows = []
-        column = piece.column(place.layout.time_column)
+        column = piece.column(name) if name in piece.schema.names else None
         read = times_of_column(column, piece.num_rows, bad, place.layout.times)
         yield Glance(end, without(intake.note(place, read), bad))

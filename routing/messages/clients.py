@@ -25,6 +25,7 @@ from routing.messages.values import (
     Sequence,
     Text,
     Time,
+    Trace,
     WhenFull,
 )
 
@@ -67,11 +68,13 @@ class Publish(Struct, frozen=True, gc=False):
 
     Each batch has the client's name as the only source, and strictly increasing sequence
     numbers; those of several batches interleave, in the order in which the events are meant.
+    ``traces``: trace contexts of some of them, by number.
     """
 
     batches: tuple[EventBatch, ...]
     promise: Time | None = None
     acks: Acks = Acks.BROKER
+    traces: tuple[tuple[Sequence, Trace], ...] = ()
 
 
 class Promise(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -147,6 +150,23 @@ class ShowRule:
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
     """Confirmed with the broker's status (protocol.md section 7)."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTrace:
+    """Confirmed with what the broker has kept of an event's path: ``source#id``, or an id."""
+
+    request: Request
+    event: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Let the broker send its clients to others and leave the network, as soon as it may.
+    Confirmed with ``{"draining": [...]}``, as status has it.
+    """
 
     request: Request
 
@@ -275,6 +295,8 @@ FromClient: TypeAlias = (
     | StatusRequest
     | RemoveDurable
     | Acknowledged
+    | Drain
+    | ShowTrace
     | Credit
     | Heartbeat
     | Goodbye

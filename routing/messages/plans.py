@@ -19,6 +19,7 @@ class Needed(enum.Enum):
     SURVEY = "survey"  # it keeps many events, and might let some of them go
     RELEASE = "release"  # rules here wait for types in vain, and too many events wait with them
     END = "end"  # a rule there has ended by itself
+    LEAVE = "leave"  # a broker has nothing any more that anybody could wait for, and will leave
     TREES = "trees"  # what sinks want of their own tree is another, or a link of a tree was lost
 
 
@@ -27,7 +28,7 @@ class Need:
     """The sender, or a broker below it, needs something of the root.
 
     ``names``: for PLAN the brokers that have none, for RELEASE the types to be closed, for END
-    the rule, for TREES the two ends of the link, if one was lost.
+    the rule, for LEAVE the broker, for TREES the two ends of the link, if one was lost.
     """
 
     what: Needed

@@ -34,8 +34,8 @@ class Act(enum.Enum):
     COMMAND = "commands"
 
 
-COMMANDS = ("status", "rule list", "rule show")
-"""Commands that look at a broker, by the names that ``Act.COMMAND`` has for them."""
+COMMANDS = ("status", "rule list", "rule show", "trace", "drain")
+"""Commands that look at a broker, or let it leave, by the names that ``Act.COMMAND`` has for them."""
 
 
 class Permit(Struct, array_like=True, frozen=True):

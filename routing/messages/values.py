@@ -21,6 +21,9 @@ NAME_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 65_536, 2**24
 Name: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX)]
 Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_MAX)]
 Document: TypeAlias = Annotated[str, Meta(max_length=DOCUMENT_MAX)]
+TRACEPARENT = r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
+Trace: TypeAlias = Annotated[str, Meta(pattern=TRACEPARENT, max_length=55)]
+"""A trace context, as W3C's header ``traceparent`` has it."""
 ENTRIES_MAX = 10_000
 """Entries of one table of a message, where its size follows from how many brokers or types somebody
 speaks of."""
@@ -70,4 +73,5 @@ class Code(enum.Enum):
     CLOSING = "closing"  # the broker stops
     NO_STORE = "no-store"  # the broker keeps nothing, so that nothing there can be durable
     STORE_FULL = "store-full"  # the broker's store takes nothing more; later it may
+    LEAVING = "leaving"  # the broker will stop, and goes on without this client: go to another one
     CONFLICT = "conflict"  # events whose id names another event of their source (tesla.md E1)

@@ -126,6 +126,10 @@ class Service:
         self._buckets = Buckets(config.heartbeat_s)
         self._overview = self._make_overview()
         self._rates = Rates(now)
+        self.traced: Callable[[str], Mapping[str, Any]] = lambda event: {"traced": 0, "events": []}
+        """Gives what the host has kept of an event's path: nothing, unless it traces."""
+        self.draining: Sequence[str] | None = None
+        """Once it drains, what it waits for, in words, as its host has found last."""
         self._refused: set[str] = set()
         """The names of brokers that have tried to link to this one, which works alone."""
         self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
@@ -173,6 +177,7 @@ class Service:
             "memory": dict(self._detection.memory),
             "overruns": list(self._overruns),
             "durable": [] if self._durables is None else list(self._durables.facts),
+            "draining": None if self.draining is None else list(self.draining),
             "totals": {
                 **self._rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,

@@ -17,6 +17,7 @@ from routing.messages import (
     Credit,
     Delivery,
     Deploy,
+    Drain,
     Goodbye,
     Heartbeat,
     Hello,
@@ -30,10 +31,12 @@ from routing.messages import (
     RemoveDurable,
     Request,
     ShowRule,
+    ShowTrace,
     StatusRequest,
     Subscribe,
     SubscriptionPaused,
     Time,
+    Trace,
     Unadvertise,
     Unsubscribe,
     Welcome,
@@ -52,7 +55,7 @@ from routing.wire.codec import (
     prefix,
 )
 from routing.wire.columns import decode_batches, encode_batches
-from routing.wire.headers import BatchHeader
+from routing.wire.headers import EVENTS_MAX, BatchHeader
 from routing.wire.schemas import event_type_of, flat_schema
 
 
@@ -65,6 +68,9 @@ class _Published(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     promise: Time | None
     acks: Acks
+    traces: Annotated[
+        tuple[tuple[SequenceNumber, Trace], ...], msgspec.Meta(max_length=EVENTS_MAX)
+    ] = ()
 
 
 class _Delivered(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -98,13 +104,15 @@ def _decode_advertise(data: Buffer, body: Buffer | None) -> Advertise:
 
 def _encode_publish(message: Publish) -> Frames:
     headers, body = encode_batches(message.batches)
-    return [_PUBLISH_PREFIX + pack(_Published(headers, message.promise, message.acks)), body]
+    traces = (message.traces,) if message.traces else ()  # seldom, and no byte else
+    plain = headers, message.promise, message.acks, *traces
+    return [_PUBLISH_PREFIX + pack(plain), body]
 
 
 def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
     plain = _unpack_published(data)
     batches, _ = decode_batches(plain.batches, body)
-    return Publish(batches, plain.promise, plain.acks)
+    return Publish(batches, plain.promise, plain.acks, plain.traces)
 
 
 def _encode_delivery(message: Delivery) -> Frames:
@@ -144,7 +152,9 @@ CLIENT_CODECS: tuple[Codec, ...] = (
     plain_codec(10, ListRules),
     plain_codec(11, ShowRule),
     plain_codec(12, StatusRequest),
-    plain_codec(13, RemoveDurable),
+    plain_codec(15, RemoveDurable),
+    plain_codec(13, Drain),
+    plain_codec(14, ShowTrace),
     plain_codec(16, Welcome),
     plain_codec(17, Confirmed),
     plain_codec(18, Refused),

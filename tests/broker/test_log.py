@@ -9,7 +9,9 @@ import time
 
 import pytest
 
-from broker.log import ALIKE_MAX, LOGGER, WINDOW_S, Bounded, Fields, log, logfmt
+from broker.errors import ConfigurationError
+from broker.keys import BY_NAME
+from broker.log import ALIKE_MAX, LOGGER, WINDOW_S, Bounded, Fields, log, logfmt, set_level
 
 
 @pytest.fixture
@@ -36,6 +38,44 @@ def test_values_that_need_it_are_quoted_and_stay_on_one_line(lines):
     log("warning", "refused", {"reason": 'a "b"\nc=d', "empty": "", "path": "a\\b"})
     (line,) = lines()
     assert line.endswith(r'reason="a \"b\"\nc=d" empty="" path=a\b')
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("info", ["broker", "routing"]),
+        ("info,routing=warning", ["broker"]),
+        ("error,routing=debug,client=info", ["routing"]),
+    ],
+)
+def test_parts_may_have_levels_of_their_own(lines, said, kept):
+    set_level(said)
+    for part in ("broker", "routing"):
+        log("info", "said", {"by": part}, part)
+    set_level("info")
+    assert [line.rpartition("=")[2] for line in lines()] == kept
+
+
+@pytest.mark.parametrize(
+    ("value", "level"),
+    [
+        ("debug", "debug"),
+        ("routing=debug", "info,routing=debug"),
+        ("error, client=info", "error,client=info"),
+        ({"all": "warning", "routing": "info"}, "warning,routing=info"),
+        ({"security": "error"}, "info,security=error"),
+    ],
+)
+def test_levels_are_a_text_or_a_table(value, level):
+    key = BY_NAME["log_level"]
+    assert key.parse(value, "here") == level
+    assert key.parse(level, "here") == level
+
+
+@pytest.mark.parametrize("value", ["", "loud", "info,nobody=debug", "info,routing", "info,", 3, []])
+def test_no_other_levels_are_taken(value):
+    with pytest.raises(ConfigurationError, match="here: expected a level"):
+        BY_NAME["log_level"].parse(value, "here")
 
 
 def test_lines_below_the_level_are_left_out(lines):

@@ -12,8 +12,8 @@ from event_batches import batch_of_events
 
 from matcher.errors import BadEvent, EventError, SchemaError
 from matcher.formats import csvfiles, jsonlines, pieces
-from matcher.formats.files import EventFile, form_of, output_to, path_of_type
-from matcher.formats.intake import Intake
+from matcher.formats.files import EventFile, form_of, opened, output_to, path_of_type
+from matcher.formats.intake import Intake, Place
 from matcher.identity import RULE_SOURCE
 from matcher.model import Causes, Event, EventBatch, EventIds, EventType, StringColumn
 
@@ -60,6 +60,43 @@ def test_events_come_back_as_they_were_written(ending: str, tmp_path: Path) -> N
     assert found == expected
     assert [str(event.data["f"]) for event in found] == [str(event.data["f"]) for event in expected]
     assert intake.events == len(expected)
+
+
+def test_offsets_beyond_an_arrow_file_are_refused(tmp_path: Path) -> None:
+    """Arrow believes them unless it is asked, and reads memory that is not there."""
+    path = written(tmp_path / "events.arrow", [batch_of_events(MIXED, EVENTS)])
+    offsets = np.array([0, 1, 2, 3, 4], "<i4").tobytes()
+    data = path.read_bytes()
+    assert offsets in data
+    path.write_bytes(data.replace(offsets, np.array([0, 1, 2, 3, 2**30], "<i4").tobytes()))
+    for read in (EventFile.of(path).read, EventFile.of(path).scan):
+        with pytest.raises(EventError, match="not arrow as expected"):
+            list(read(Intake()))
+
+
+def test_a_length_beyond_all_memory_is_told_as_what_is_wrong_with_the_file(tmp_path: Path) -> None:
+    """Arrow believes the length of a packed buffer, and asks for as much memory."""
+    path = written(tmp_path / "events.arrow", [batch_of_events(MIXED, EVENTS)])
+    refused = pytest.raises(EventError, match="not arrow as expected: malloc of size")
+    with refused, opened(path):
+        raise MemoryError("malloc of size 1125899906842624 failed")
+
+
+def test_a_glance_at_a_piece_without_times_has_none() -> None:
+    place = Place("damaged.parquet", "s")
+    (glance,) = pieces.glances([pa.record_batch({"x": [1, 2]})], place, Intake())
+    assert (glance.end, len(glance.times)) == (2, 0)
+
+
+@pytest.mark.parametrize("ending", [".arrow", ".parquet"])
+def test_names_that_are_no_text_are_refused(ending: str, tmp_path: Path) -> None:
+    """Arrow tells names of columns when they are asked for, and only then finds that out."""
+    odd = EventType.of("Odd", strange="int")
+    event = Event("Odd", 0, "a", "1", {"strange": 1}, 1)
+    path = written(tmp_path / f"events{ending}", [batch_of_events(odd, [event])])
+    path.write_bytes(path.read_bytes().replace(b"strange", b"\x84trange"))
+    with pytest.raises(EventError, match=r"as expected: .*utf-8"):
+        list(EventFile.of(path).read(Intake()))
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".arrow", ".csv"])

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from message_batches import batch
 
 from matcher.model import EventBatch
 from routing import wire
@@ -10,7 +11,7 @@ from routing.errors import WireError
 from routing.messages import Delivery, Flow, Message
 from routing.wire import composites
 from routing.wire.composites import Encoded
-from tests.routing.test_wire import batch, flip, overwrite, rows
+from tests.routing.test_wire import flip, overwrite, rows
 
 
 def composite(rng: random.Random) -> EventBatch:

@@ -6,245 +6,32 @@ import struct
 import msgspec
 import numpy as np
 import pytest
+from message_batches import delivery
+from plain_messages import PLAIN, TEMP
 
 from matcher.model import (
-    Attribute,
-    Causes,
     Event,
     EventBatch,
     EventIds,
     EventType,
-    Kind,
     StringColumn,
 )
 from routing import wire
 from routing.errors import VersionMismatch, WireError
 from routing.messages import (
-    VERSION,
-    Acknowledged,
     Acks,
-    Act,
     Advertise,
-    Answered,
-    Asked,
-    Awaited,
-    Awakening,
-    Catalog,
-    CatalogDelta,
-    Code,
-    Committed,
-    Confirmed,
-    Credit,
     Delivery,
-    Deploy,
     Flow,
     Forward,
-    Goodbye,
     Heartbeat,
-    Hello,
-    Hold,
-    LinkAck,
-    LinkHello,
-    LinkState,
-    LinkStates,
-    ListRules,
     Message,
-    NameContested,
-    Need,
-    Needed,
-    Opened,
     Packet,
     Part,
-    Pause,
-    Permit,
-    Plan,
-    Promise,
     Publish,
-    Refused,
-    Rejected,
-    Remove,
-    RemoveDurable,
-    Report,
-    Rights,
-    RuleFacts,
     Shared,
-    ShowRule,
-    SinkTree,
-    StatusRequest,
-    Subscribe,
-    SubscriptionAck,
-    SubscriptionPaused,
-    SubscriptionUpdate,
-    Survey,
-    Unadvertise,
-    Unsubscribe,
-    Welcome,
-    WhenFull,
 )
 from routing.wire.headers import CELLS_MAX, EVENTS_MAX
-
-TEMP = EventType.of("Temp", area="string", value="float")
-EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")
-RIGHTS = Rights(
-    "alice",
-    (Permit(Act.PUBLISH, "T*", 3), Permit(Act.SUBSCRIBE, "Temp", 4, "Temp(value > 3)")),
-    "access.toml",
-    ("[user.alice] (line 1)",),
-)
-TEXTS = ["", "a", "Zürich", "日本", "\0", "x" * 300, "a1", "#", '"']
-
-PLAIN: tuple[Message, ...] = (
-    Hello(VERSION, "sensor/7", 1.0, 2**62),
-    Advertise(1, (TEMP, EVERYTHING, EventType("Empty"))),
-    Unadvertise(2, ("Temp", "All")),
-    Promise(-(2**63)),
-    Promise(2**63 - 1),
-    Subscribe(3, 9, "Temp(value > 20)", WhenFull.DROP_OLDEST, 17),
-    Subscribe(3, 9, "Temp()", again=True),
-    Unsubscribe(4, 9),
-    Deploy(5, "define ...", True, "fire.tesla"),
-    Remove(6, "fire"),
-    RemoveDurable(6, "billing"),
-    ListRules(7),
-    ShowRule(8, "fire"),
-    StatusRequest(9),
-    Welcome(VERSION, "b1", 12, 16_384, 1.0, True),
-    Confirmed(5, {"rules": [{"name": "fire", "since": None, "deep": {"a": [1, 2.5, "x"]}}]}),
-    Refused(None, Code.VERSION, "no"),
-    Refused(5, Code.BAD_RULES, "no\nno"),
-    Acknowledged(2**63 - 1),
-    Rejected(Code.LATE, ((1, 3), (7, 7)), "late"),
-    SubscriptionPaused(9, "an int against a string"),
-    SubscriptionPaused(9, None),
-    Credit(500),
-    Heartbeat(),
-    Goodbye("bye", Code.SILENT),
-    LinkHello(VERSION, "b1", 2**62, 0, 7, 3, 1.0),
-    LinkHello(VERSION, "b1", 1, 0, 0, 0, 1.0, "terms", 4),
-    LinkAck(2**32 - 1, 2**63 - 1),
-    LinkStates((LinkState("b1", 3, (("b2", 5_000), ("b3", 0)), 4, (("b2", 9),), (("b2", "b1"),)),)),
-    Catalog((TEMP, EVERYTHING), (RuleFacts("fire", "define ...", None, 0, None, "alice"),)),
-    Catalog((TEMP,), (), (("gone", 3),), (("b1", ("Temp",)), ("b2", ())), ("b3",)),
-    CatalogDelta(((), ()), ((0, 4), ()), ((), ()), ((), ()), ((0,), ((7, "b7"),))),
-    CatalogDelta(
-        *(((2,), ((0, ("Temp", "value", "float")),)),),
-        *(((), ((0, RuleFacts("fire", "define ...", None, 0)),)), ((), ((1, ("gone", 3)),))),
-        *(((9,), ((3, ("b1", ("Temp",))),)), ((), ())),
-    ),
-    SubscriptionUpdate(("Temp(value > 20)", "Smoke")),
-    SubscriptionUpdate(("Temp",), 7, ("Smoke", "Temp(value > 20)"), 5),
-    SubscriptionAck(3),
-    Awaited((("Temp", -5), ("Smoke", 2**62))),
-    Hold((("", -(2**63)), ("Temp", 7))),
-    NameContested("t", "b1"),
-    Flow((), None, (("sensor/7", 2**63 - 1),), (("fire", -5),)),
-    Asked(("b1", "b2"), 9, "sensor/7", Advertise(1, (TEMP,))),
-    Asked(("b1",), 9, "", Deploy(5, "define ...")),
-    Asked(("b1",), 9, "", Remove(5, "fire"), Rights("alice", ())),
-    Asked(("b1",), 9, "", Remove(5, "fire"), RIGHTS),
-    Answered((), 9, Confirmed(1, {"from": {"Temp": None}})),
-    Answered(("b1",), 9, Refused(1, Code.SCHEMA, "no")),
-    Pause("b1", 7, 3, "0f", True),
-    Report("b1", 7, 3, (("b3", "b2", ("Temp",)),), (("Temp", -5),), (("Temp", 2**63 - 1),)),
-    Report("b1", 7, 3, (), (), (), (("fire", 7),), (("fire", 6),), (("s", "b3", ("Temp",)),)),
-    Report("b1", 7, 3, (), known=(Catalog((TEMP,), ()), Catalog((), (), (("gone", 3),)))),
-    Report("b1", 7, 3, (), promises=(("Temp", 9),), committed=(("fire", 4),)),
-    Plan("b1", 7, 3, (("b1", "", ("Temp",)), ("b2", "b1", ()))),
-    Plan("b1", 7, 3, (("b1", "", ()),), candidate="distributed-mt"),
-    Plan("b1", 7, 3, (("b1", "", ()),), (("b9", ("Temp",)),), True, (("fire", -9),)),
-    Plan(
-        *("b1", 7, 3, (("b1", "", ()),)),
-        trees=(SinkTree("b1", 2, ("Fire()",)),),
-        links=(("b1", "b2", 5_000),),
-    ),
-    Need(Needed.RELEASE, ("Temp",)),
-    Need(Needed.TREES, ("b1", "b2")),
-    Opened("b1", 7, (("b2", 3), ("b3", 4)), 5),
-    Shared((), (Part("b2", 5, (), (("Temp", 9),)),), ((0, (("fire", 2, 9),), None),)),
-    Shared((), (Part("b2", 5, (b"12345678",), (), True, b"1234"), Part("b3", 4, (0,)))),
-    Survey(9),
-    Report("b1", 7, 9, due=(("fire", 5),)),
-    Report(
-        "b1",
-        7,
-        9,
-        wants=(("b1", ("Fire()",)),),
-        promises=(("Temp", 4),),
-        counts=(("Temp", 3, 5),),
-        found=(("rexmq/rule/fire", 200, 2),),
-    ),
-    Committed(9, (("fire", 5),)),
-    Forward((), (("Temp", 9),), 0, (("fire", 2**40, -7),)),
-    Awakening((("fire", ((5, 7, ()), (-(2**63), 2**63 - 1, (1, 0.5, "é", True))), 3),)),
-    Awakening((("smoke", (), 4),), (("b2", 5, (("fire", ((5, 7, ("a",)),), 3),)),)),
-    Packet(7, 2**40, 0, LinkStates((LinkState("b1", 1),))),
-    Packet(7, 1, 2**63 - 1, SubscriptionAck(1)),
-)
-
-
-def strings(rng: random.Random, count: int) -> StringColumn:
-    column = StringColumn.from_strings([rng.choice(TEXTS) for _ in range(count)])
-    # A slice of something longer keeps a dictionary that is too large for it.
-    longer = StringColumn.concatenate([StringColumn.from_strings(TEXTS), column])
-    return rng.choice([column, longer.take(slice(len(TEXTS), None))])
-
-
-def column(rng: random.Random, kind: Kind, count: int) -> object:
-    match kind:
-        case Kind.STRING:
-            return strings(rng, count)
-        case Kind.BOOL:
-            return np.array([rng.random() < 0.5 for _ in range(count)], np.bool_)
-        case Kind.INT:
-            return np.array([rng.randint(-(2**63), 2**63 - 1) for _ in range(count)], np.int64)
-        case Kind.FLOAT:
-            return np.array([rng.choice([0.0, -1.5, 1e308, 5e-324]) for _ in range(count)])
-
-
-def ids(rng: random.Random, count: int) -> EventIds:
-    digest = np.array([[rng.getrandbits(64) for _ in range(2)] for _ in range(count)], np.uint64)
-    return EventIds(
-        strings(rng, count),
-        np.array([rng.randint(0, 2**62) for _ in range(count)], np.int64),
-        rng.choice([None, strings(rng, count)]),
-        rng.choice([None, digest]),
-    )
-
-
-def causes(rng: random.Random, count: int) -> Causes:
-    lengths = [rng.randint(1, 3) for _ in range(count)]
-    total = sum(lengths)
-    named = ids(rng, total)
-    flags = np.array([rng.random() < 0.5 for _ in range(total)])
-    nothing = np.zeros(total, np.bool_)
-    return Causes(
-        np.cumsum([0, *lengths]),
-        named,
-        nothing if named.digest is None else flags,
-        nothing if named.text is None else flags,
-    )
-
-
-def batch(rng: random.Random, count: int) -> EventBatch:
-    kinds = [rng.choice(list(Kind)) for _ in range(rng.randint(0, 6))]
-    schema = EventType(
-        rng.choice("TUV"), tuple(Attribute(f"a{n}", kind) for n, kind in enumerate(kinds))
-    )
-    return EventBatch(
-        schema,
-        np.array([rng.randint(-(2**63), 2**63 - 1) for _ in range(count)], np.int64),
-        ids(rng, count),
-        tuple(column(rng, kind, count) for kind in kinds),
-        rng.choice([None, causes(rng, count)]),
-    )
-
-
-def delivery(rng: random.Random) -> Delivery:
-    batches = tuple(batch(rng, rng.randint(1, 5)) for _ in range(rng.randint(0, 3)))
-    total = sum(map(len, batches))
-    order = np.array(rng.sample(range(total), total), np.int64)
-    numbers = tuple(tuple(range(rng.randint(1, 3))) for _ in batches)
-    return Delivery(batches, numbers, rng.choice([None, order]), rng.randint(0, 9), False)
 
 
 def rows(batches: tuple[EventBatch, ...]) -> list[tuple[EventType, Event, tuple[str, ...]]]:

@@ -27,8 +27,8 @@ class Alone(Node):
     """A Node as the simulator asks for one: in no overlay, and at no cost that goes by rules."""
 
     overlay = SimpleNamespace(states=(), neighbours={})
-    rules_evaluated = 0
-    expects_clients = False
+    context = SimpleNamespace(detection=SimpleNamespace(evaluators=()))
+    agreed = SimpleNamespace(absent=(), out_of_reach=())
 
 
 class AloneExperiment(Experiment):

@@ -198,7 +198,7 @@ class Notes:
             evaluators: dict[str, TreeEvaluator] = {"": detection.evaluator}
             evaluators |= {root: tree.evaluator for root, tree in detection.trees.items()}
             for root, one in evaluators.items():
-                engine = one._engine._engine  # within its intervals
+                engine = one.engine._engine  # within its intervals
                 found[root][name] = engine, one._forwarder  # type: ignore[assignment]
         return found
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 from matcher.model import TIME_MIN, EventBatch
 from routing import wire
@@ -39,7 +39,6 @@ from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
-from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.brokers.update_timer import UpdateTimer
@@ -52,7 +51,9 @@ from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
 from routing.serving.deployment import Deployed
+from routing.serving.draining import close_overdue, stand_in_for
 from routing.serving.link import Link
+from routing.serving.sources import Source
 from routing.serving.status import Overview
 from routing.storage import StoreContents
 from rules.engine.engine import Detector
@@ -63,7 +64,6 @@ from rules.errors import RuleErrors
 class Broker(Node):
     """One broker of a network. Drive it like a Node; neighbours' links are peers like clients'."""
 
-    handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
     _divided: DividedDetection
     """Its ``_detection``, made with the rest of the Node."""
 
@@ -82,11 +82,13 @@ class Broker(Node):
         self._strategy_name = strategy.name
         self._remote_sources = RemoteSources()
         self._router = Router(overlay.name, config.matching)
-        self._agreed = Agreed(type(strategy), config.ordering, self._router)
+        self.agreed = Agreed(type(strategy), config.ordering, self._router)
+        """The agreement of its tree."""
         super().__init__(config, engine, now)
         self._timer = UpdateTimer(self._moment, overlay.flood_s)
-        self._context = self._make_context()
-        parts = parts_of(self._context, self._agreed, self._timer)
+        self.context = self._make_context()
+        """Its tables."""
+        parts = parts_of(self.context, self.agreed, self._timer)
         self._needs = parts.needs
         self._subscription_sync = parts.subscription_sync
         self._catalog_sync = parts.catalog_sync
@@ -98,7 +100,8 @@ class Broker(Node):
         self._inputs = parts.inputs
         self._timed = parts.timed
         self._pulled_progress = parts.pulled_progress
-        self._back_pressure = parts.back_pressure
+        self.back_pressure = parts.back_pressure
+        """The holds of what is full, here and elsewhere."""
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
         self._journal: Journal | None = None
@@ -107,18 +110,18 @@ class Broker(Node):
         """Keep what matters in a store from now on, and go on from what that has kept. Before
         anything else is asked of it; ValueError for the store of another broker.
         """
-        assert not self._agreed.by_arrival, "by arrival nothing is kept"
+        assert not self.agreed.by_arrival, "by arrival nothing is kept"
         self._moment.now = now
         journal = Journal(
-            self._context,
-            self._agreed,
+            self.context,
+            self.agreed,
             self._passing.deduplicator,
             lambda effect: self.emit(effect),
         )
         self._durables = journal.durables
         take_over(
             stored,
-            self._context,
+            self.context,
             self._catalog_sync,
             self._published,
             self._passing.deduplicator,
@@ -152,16 +155,9 @@ class Broker(Node):
         return self._divided
 
     def _make_overview(self) -> Overview:
-        return NetworkOverview(
-            self.overlay.name,
-            self._agreed.division,
-            self._remote_sources,
-            self._divided,
-            self._deployments,
-            self._advertisements,
-            self._sources,
-            self._sinks,
-        )
+        own = self.overlay.name, self.agreed.division, self._remote_sources
+        known = self._deployments, self._advertisements, self._sources, self._sinks
+        return NetworkOverview(*own, self._divided, *known)
 
     def _make_context(self) -> BrokerContext:
         callbacks = NodeCallbacks(
@@ -195,19 +191,13 @@ class Broker(Node):
             deployments=self._deployments,
         )
 
-    @property
-    def rules_evaluated(self) -> int:
-        """How many rules are evaluated here, in all trees together."""
-        return sum(len(evaluator.rules) for evaluator in self._divided.evaluators)
-
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: of the network, too, and of this broker's part."""
         facts = broker_facts(
-            self.overlay, self._router, self._strategy_name, self._divided, self._agreed.division()
+            self.overlay, self._router, self._strategy_name, self._divided, self.agreed.division()
         )
-        others: dict[str, Any] = {"out_of_reach": sorted(self._agreed.out_of_reach)}
-        others["closed"] = list(self._agreed.catalog.closed)
-        return {**super().status(now), **facts, **others}
+        away, closed = sorted(self.agreed.out_of_reach), list(self.agreed.catalog.closed)
+        return {**super().status(now), **facts, "out_of_reach": away, "closed": closed}
 
     def _filters(self) -> Iterator[tuple[str, str]]:
         """The filters of its sinks, and of all beyond the neighbours in the tree."""
@@ -216,23 +206,6 @@ class Broker(Node):
             for name in branch.types:
                 for text in branch.texts(name):
                     yield name, text
-
-    # --- for who looks on, and changes nothing ---
-
-    @property
-    def context(self) -> BrokerContext:
-        """Its tables."""
-        return self._context
-
-    @property
-    def agreed(self) -> Agreed:
-        """The agreement of its tree."""
-        return self._agreed
-
-    @property
-    def back_pressure(self) -> BackPressure:
-        """The holds of what is full, here and elsewhere."""
-        return self._back_pressure
 
     @property
     def remembered(self) -> int:
@@ -245,17 +218,12 @@ class Broker(Node):
         return self._catalog_sync.lent
 
     @property
-    def expects_clients(self) -> bool:
-        """Whether clients of a broker are waited for that has lost its memory."""
-        return len(self._agreed.absent) > len(self._agreed.out_of_reach)
-
-    @property
     def is_at_rest(self) -> bool:
         """Whether it works by a plan for the tree as it is, has told and heard all that follows
         from what it knows, and waits for nothing of its neighbours.
         """
         return (
-            self._agreed.is_planned
+            self.agreed.is_planned
             and self._divided.is_at_work
             and not self._divided.is_held
             and self._timer.tell_at is None
@@ -331,6 +299,23 @@ class Broker(Node):
                 due = part_at
         return due
 
+    def drain(self, now: float) -> None:
+        """Begin to drain, and go on; what is kept for others is let go of as soon as it may."""
+        self._divided.replay_buffer.look_soon()
+        for one in close_overdue(self._divided.publishers.all, now):
+            self._divided.withdraw(one, ())
+        super().drain(now)
+        name, publishers = self.overlay.name, self._divided.publishers
+        if not (len(self._divided.replay_buffer) or any(publishers.all)):
+            publishers.forgets = True
+            if name in dict(self.agreed.catalog.homes):
+                self._needs.say(Need(Needed.LEAVE, (name,)))
+
+    def _hand_over(self, source: Source) -> None:
+        stand_in = stand_in_for(source, self._moment.now)
+        self._divided.publishers.add(stand_in, stand_in.floors)
+        self._close_source(source, "gone to another broker")
+
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to clients and neighbours."""
         super().close(reason, now)
@@ -368,7 +353,7 @@ class Broker(Node):
             if isinstance(change, Heard):
                 self._hear(change)
             else:
-                self._back_pressure.note(change)
+                self.back_pressure.note(change)
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
         if is_anew or (self._router.has_untold and not self._divided.is_held):
@@ -389,7 +374,7 @@ class Broker(Node):
             self._subscription_sync.start_anew()
         for neighbour in sorted(neighbours - router.branches.keys()):
             self._subscription_sync.leave(neighbour)
-        self._back_pressure.follow_tree()
+        self.back_pressure.follow_tree()
         return is_anew
 
     def _change_root(self) -> None:
@@ -422,8 +407,8 @@ class Broker(Node):
             subscription_sync.confirm(is_planned=self._trees.is_wanted_planned)
         self._catalog_sync.tell()
         self._requests.tell_answered()
-        self._context.send_flows()
-        self._back_pressure.tell()
+        self.context.send_flows()
+        self.back_pressure.tell()
         if self._router.is_root and self._pausing.has_work:
             self._pausing.begin()
 
@@ -449,7 +434,7 @@ class Broker(Node):
         later, and are many: what they fill its queue with has a bound of its own.
         """
         super()._deliver(sink)
-        self._back_pressure.note_sink(sink)
+        self.back_pressure.note_sink(sink)
         most = self._config.queue_events_max
         is_excessive = sink.when_full is WhenFull.BLOCK and sink.excess > most
         if is_excessive and self.overlay.neighbours and not isinstance(sink, DurableSink):
@@ -460,17 +445,17 @@ class Broker(Node):
 
     def _settle(self) -> None:
         super()._settle()
-        self._back_pressure.look_at_sinks()
+        self.back_pressure.look_at_sinks()
         if self._divided.skew_limit.has_news:
             self._divided.skew_limit.has_news = False
-            self._back_pressure.look_at_lags()
+            self.back_pressure.look_at_lags()
             self._pulled_progress.tell_kept()
         timer, sinks, detection = self._timer, self._sinks, self._divided
         if timer.seen != sinks.version and self._router.has_tree:
             timer.seen = sinks.version
             self._know()
         if self.overlay.neighbours:
-            self._context.send_flows()
+            self.context.send_flows()
         is_at_work = detection.is_at_work
         if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
             self._openings.ask_below()
@@ -493,7 +478,7 @@ class Broker(Node):
 
     def _end(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
-        until = TIME_MIN if self._agreed.by_arrival else overrun.until
+        until = TIME_MIN if self.agreed.by_arrival else overrun.until
         self._divided.ended[overrun.rule] = until
         self._needs.say(Need(Needed.END, (overrun.rule,)))
 
@@ -501,7 +486,7 @@ class Broker(Node):
         self._requests.withdraw(one)
 
     def _is_held(self) -> bool:
-        self._back_pressure.look_at_links()
+        self.back_pressure.look_at_links()
         is_behind = self._journal is not None and self._journal.is_behind
         return self._divided.is_held or is_behind
 

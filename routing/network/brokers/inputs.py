@@ -24,6 +24,8 @@ class Inputs:
         self._since: dict[str, float] = {}
         self._unpublished: set[str] = set()
         self._is_due = False
+        self.leaving: set[str] = set()
+        """Brokers of which nothing is waited for."""
         self.due_at: float | None = None
         """When the next are to be closed; None when that is not known, or has come."""
 
@@ -36,6 +38,11 @@ class Inputs:
         """Let the tree pause, since inputs are to be closed."""
         self._is_due, self.due_at = True, None
         self._timer.tell_soon()
+
+    def let_go(self, need: Need) -> None:
+        """A broker that drains has nothing any more, and forgets what was published there."""
+        self.leaving.update(need.names)
+        self.handle_timer()
 
     def meet(self, need: Need) -> None:
         """Close types with the next plan that rules have waited for in vain."""

@@ -124,6 +124,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
             Needed.SURVEY: pausing.meet_survey,
             Needed.RELEASE: inputs.meet,
             Needed.END: pausing.meet,
+            Needed.LEAVE: inputs.let_go,
             Needed.TREES: trees.meet,
         }
     )

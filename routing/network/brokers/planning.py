@@ -111,7 +111,8 @@ class Planning:
         self._drop_over(due, away)
         due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
         reopened, closed = self._closed_in(found, homes, overdue)
-        self._catalog_sync.conclude({**homes, **away}, closed)
+        staying = {name: homes[name] for name in homes.keys() - self._inputs.leaving}
+        self._catalog_sync.conclude({**staying, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
@@ -180,10 +181,13 @@ class Planning:
         knows and that are not in the tree, and those that brokers of the tree have forgotten.
         """
         waited_for: Homes = {}
+        self._inputs.leaving.difference_update(name for name, types in homes.items() if types)
         knew = (self._agreed.catalog, *found.known)
         closed = {name for known in knew for name in known.closed}
         for known in knew:
             for name, types in known.homes:
+                if name in self._inputs.leaving:
+                    continue
                 lost = set(types) - homes.get(name, set())
                 if lost if name in homes else name not in closed:
                     waited_for.setdefault(name, set()).update(lost)

@@ -111,7 +111,7 @@ class ArrivalEvaluator(TreeEvaluator):
             if batch.type.name in self._duties.used:
                 used.append(batch)
         for batch in stamped(used, max(now, self._passed)) if used else ():
-            self._engine.push(batch)
+            self.engine.push(batch)
             self._pulls.see(batch)
             self._passed = max(self._passed, int(batch.time.max()) + 1)
 
@@ -122,17 +122,17 @@ class ArrivalEvaluator(TreeEvaluator):
             first += len(batch)
             self._forwarder.push(batch, fresh=False, came=came)
             if batch.type.name in self._duties.used:
-                self._engine.push(at_times(batch, came))
+                self.engine.push(at_times(batch, came))
 
     def _evaluate_stamped(self, now: int) -> Detections:
         self._passed = max(self._passed, now)
         if not self._pulls.asks:
-            return self._engine.advance(self._passed)
+            return self.engine.advance(self._passed)
         marks = dict.fromkeys((*sorted(self._duties.used), TIMER.name), self._passed)
         self._pulls.learn(marks)
         for name, mark in self._pulls.limits.items():
             marks[name] = min(marks.get(name, mark), mark)
-        return self._engine.advance(marks)
+        return self.engine.advance(marks)
 
     @property
     def _front_of_masters(self) -> int:

@@ -37,6 +37,8 @@ class Publishers:
         """The sources that ``take_leaving`` has to look at."""
         self._is_told_of: list[Source] = []
         """Sources that are no news to the root."""
+        self.forgets = False
+        """Whether types that nobody here publishes any more are not told (brokers.inputs)."""
         self._is_said_anew = True
         """Whether they may say something else than ``marks``."""
         self._promised: dict[str, Source] = {}
@@ -45,7 +47,7 @@ class Publishers:
     @property
     def types(self) -> Sequence[str]:
         """The types that they publish, or have published."""
-        return sorted(self._of)
+        return sorted(name for name, own in self._of.items() if own or not self.forgets)
 
     def of(self, name: str) -> Iterable[Source]:
         """The sources that publish a type."""

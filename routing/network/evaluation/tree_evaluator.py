@@ -62,7 +62,8 @@ class TreeEvaluator:
         self, name: str, engine: Intervals, waiting_events_max: int, limit: SkewLimit
     ) -> None:
         self._name = name
-        self._engine = engine
+        self.engine = engine
+        """The engine, until rules begin anew."""
         self._forwarder = Forwarder()
         self._pulls = Pulls()
         self.is_pulling = False
@@ -97,14 +98,9 @@ class TreeEvaluator:
         how many batches, where that is measured."""
         self.is_measured = False
 
-    @property
-    def engine(self) -> Intervals:
-        """The engine, until rules begin anew."""
-        return self._engine
-
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that it dropped since its id is another's."""
-        return self._engine.take_conflict()
+        return self.engine.take_conflict()
 
     @property
     def kept(self) -> int:
@@ -113,7 +109,7 @@ class TreeEvaluator:
 
     def placement(self, name: str) -> Placement | None:
         """Where the engine evaluates a rule, if it does and knows several places."""
-        return self._engine.placement(name) if name in self.rules else None
+        return self.engine.placement(name) if name in self.rules else None
 
     @property
     def rules(self) -> Mapping[str, Deployed]:
@@ -140,7 +136,7 @@ class TreeEvaluator:
 
     def mark(self, rule: str) -> int:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
-        return self._engine.mark(rule)
+        return self.engine.mark(rule)
 
     def outlook(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
@@ -167,8 +163,8 @@ class TreeEvaluator:
         """
         self._take_come()
         demands = self._forwarder.demands
-        self._engine, self._forwarder = self._engine.fresh(), Forwarder()
-        self.progress.forget(self._engine, self._forwarder)
+        self.engine, self._forwarder = self.engine.fresh(), Forwarder()
+        self.progress.forget(self.engine, self._forwarder)
         self._forwarder.want(demands)
         self._begins_anew = True
         self._duties = NO_DUTIES
@@ -192,20 +188,20 @@ class TreeEvaluator:
         before, duties = self._duties.rules, duties_of(self._name, division)
         here = duties.rules
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
-            self._engine.remove(gone)
+            self.engine.remove(gone)
         self._install([one for rule, one in here.items() if before.get(rule) != one], division)
         for rule, one in here.items():
             if one.until is not None:
-                self._engine.end(rule, one.until)
+                self.engine.end(rule, one.until)
         self._ending = frozenset(one.rule.name for one in division.rules if one.until is not None)
-        self._engine.forget_marks()  # all are named anew: it may be others who bring a type
+        self.engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
         self._division = division
         self.missing.arrange((one.uses, division.absent_for(rule)) for rule, one in here.items())
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
-        self.progress.arrange(duties, published, self._together, self._engine.over)
+        self.progress.arrange(duties, published, self._together, self.engine.over)
         self._follow_pulls(division)
         self.skew.begin_anew()
         self.outbox.begin_anew()
@@ -213,7 +209,7 @@ class TreeEvaluator:
         self.has_news = self._is_anew = self._is_fed = True
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
-        install(self._engine, rules, division.schemas)
+        install(self.engine, rules, division.schemas)
 
     def _follow_pulls(self, division: Division) -> None:
         """Law 1; what has been evaluated does not depend any more on what is asked for."""
@@ -222,7 +218,7 @@ class TreeEvaluator:
 
         def passed(rule: str) -> int:
             if rule in self._duties.rules:
-                mark = self._engine.mark(rule)
+                mark = self.engine.mark(rule)
             else:
                 types = fragments[rule].types
                 mark = min((marks.get(name, TIME_MIN) for name in types), default=TIME_MIN)
@@ -263,7 +259,7 @@ class TreeEvaluator:
         name, missing = batch.type.name, self.missing
         self.progress.take(batch)
         if name in self._duties.used:
-            self._engine.push(batch)
+            self.engine.push(batch)
             self._is_fed = True
         if name in missing.waiting:
             missing.count(name, len(batch))
@@ -316,7 +312,7 @@ class TreeEvaluator:
         progress, watermarks = self.progress, self._watermarks
         moved = self._hear(own, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
-        if self._ending and watermarks.note_over(self._engine.over):
+        if self._ending and watermarks.note_over(self.engine.over):
             is_anew, moved = True, set(watermarks.said.types)
         if detections is not NOTHING:
             self._take_found(detections)
@@ -390,7 +386,7 @@ class TreeEvaluator:
         if not (moved or self._is_fed):
             return NOTHING
         self._is_fed = False
-        return self._engine.advance(marks)
+        return self.engine.advance(marks)
 
     def take_asked(self) -> dict[str, AskedSpans]:
         """Give the questions to ask (Law 1), by child."""

@@ -76,6 +76,10 @@ class ReplayBuffer:
         """How many events had come before the first that is kept."""
         return self._entries[0].place if self._entries else self._place
 
+    def look_soon(self) -> None:
+        """Let it be time to ask, however little is kept, until the next survey."""
+        self._full_at = 1
+
     def add(self, batches: Sequence[EventBatch]) -> None:
         """Events have come."""
         events = sum(map(len, batches))

@@ -1,0 +1,103 @@
+"""Draining: how a broker leaves its network so that nobody misses it.
+
+Law 1: a broker that drains stops by itself, with status 0, once nothing of it is needed any more.
+Until then it says what it waits for, in its log when that changes, and in its status: a subscriber
+that has not taken what is queued for it, a source that is on its way to another broker, events that
+a rule may still need, messages to a neighbour.
+
+Law 2: a broker that is alone in its network, or works alone, has nobody to hand anything over to:
+it waits for its subscribers' queues, and no more. b2 of b1 and b2 keeps the Temps of five minutes
+that fire may need, and leaves five minutes after its last source; b1 then leaves at once.
+
+Law 3: a network that falls into parts without it is warned of, not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import networkx as nx
+
+from broker.log import log
+from routing.network.brokers.broker import Broker
+from routing.node import Node
+from routing.serving.draining import GONE
+
+SHOWN_MAX = 5
+"""Obstacles of one kind that are told by name."""
+
+
+class Draining:
+    """The look at a node that drains, from time to time."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._told: Sequence[str] | None = None
+
+    def is_over(self, now: float) -> bool:
+        """Whether it may stop; ``now`` in seconds of the host's clock."""
+        node = self._node
+        if node.draining is None:
+            return False
+        if self._told is None:
+            self._warn_of_parts()
+        node.drain(now)
+        node.draining = obstacles = list(_obstacles(node))
+        if obstacles != self._told:
+            self._told = obstacles
+            if obstacles:
+                log("info", "draining waits", {"for": "; ".join(obstacles)})
+        return not obstacles
+
+    def _warn_of_parts(self) -> None:
+        """Law 3."""
+        if isinstance(self._node, Broker):
+            rest = _part_of(self._node)
+            rest.remove_node(self._node.overlay.name)
+            if len(rest) and not nx.is_connected(rest):
+                parts = [sorted(part) for part in nx.connected_components(rest)]
+                log("warning", "the network falls into parts without this broker", {"parts": parts})
+
+
+def _part_of(broker: Broker) -> nx.Graph:
+    """The brokers within reach, and their links."""
+    overlay = broker.overlay
+    reachable = overlay.part.nodes
+    graph = nx.Graph()
+    graph.add_nodes_from({*reachable, overlay.name})
+    for state in overlay.states:
+        for name, _ in state.neighbours:
+            if {state.origin, name} <= {*reachable}:
+                graph.add_edge(state.origin, name)
+    return graph
+
+
+def _obstacles(node: Node) -> Iterator[str]:
+    """Reasons to wait, in words; none once it may leave."""
+    yield from _named(
+        "subscribers that have not taken what is theirs",
+        [sink.name or "one without a name" for sink in node.waiting_sinks],
+    )
+    if isinstance(node, Broker) and len(_part_of(node)) > 1:
+        yield from _obstacles_in_network(node)
+
+
+def _obstacles_in_network(broker: Broker) -> Iterator[str]:
+    detection = broker.context.detection
+    coming = [one.name for one in detection.publishers.all if one.name.endswith(GONE)]
+    yield from _named(
+        "sources that have a moment to come to other brokers",
+        [name.removesuffix(GONE) for name in coming],
+    )
+    if kept := len(detection.replay_buffer):
+        yield f"{kept} events that rules or other brokers may still need"
+    if not (broker.agreed.is_planned and detection.is_at_work):
+        yield "the network, which has no plan yet"
+    if broker.overlay.name in dict(broker.agreed.catalog.homes):
+        yield "the network, which has not yet been told"
+
+
+def _named(what: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+        yield f"{what}: {', '.join(sorted(names)[:SHOWN_MAX])}{more}"

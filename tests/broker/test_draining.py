@@ -1,0 +1,184 @@
+"""Brokers of a live network that drain, with clients that know several addresses."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from broker import Publisher, RuleManager, Subscriber
+from broker.client.address import Address, address_of
+from broker.errors import BrokerUnreachable, ConfigurationError
+from broker.monitoring.health import reasons_unready
+from broker.network import BrokerNetwork, members
+from broker.process import BrokerProcess
+from matcher.model import EventType
+from routing.config import NodeConfig
+from routing.effects import Send
+from routing.messages import Drain, Hello, Refused
+from routing.node import Node
+from rules.engine import make
+
+TEMP = EventType.of("Temp", n="int")
+SMOKE = EventType.of("Smoke", n="int")
+RULE = (
+    "event Temp(n: int) event Smoke(n: int) rule fire: define Fire(n: int) from Smoke(n = $n) "
+    "and last Temp(n = $n) within 2 s from Smoke where n = Smoke.n"
+)
+EVENTS = 400
+
+
+def test_addresses_of_several_brokers(tmp_path: Path) -> None:
+    found = address_of("tcp://a:1, tcp://b:2")
+    assert [one.endpoint for one in found.all] == ["tcp://a:1", "tcp://b:2"]
+    assert address_of(found) is found
+    from broker.security.keys import create, load_pair
+
+    own = create("own", tmp_path)
+    servers = [load_pair(create(name, tmp_path)).public for name in ("a", "b")]
+    curves = [one.curve for one in address_of("tcp://a:1,tcp://b:2", own, ",".join(servers)).all]
+    assert [curve.server for curve in curves if curve] == servers
+    with pytest.raises(ConfigurationError, match="expected one key, or 3"):
+        address_of("tcp://a:1,tcp://b:2,tcp://c:3", own, ",".join(servers))
+
+
+def test_the_next_address_is_tried_where_the_first_is_dead() -> None:
+    with BrokerProcess("--engine", "naive") as broker:
+        address = f"tcp://127.0.0.1:9,{broker.endpoint}"
+        with RuleManager(address) as manager:
+            assert manager.list() == []
+    with pytest.raises(BrokerUnreachable):
+        RuleManager(Address("tcp://127.0.0.1:9"), connect_timeout_s=0.3)
+
+
+def await_network(endpoint: str) -> None:
+    """Return when a broker knows all three, and where rules are to run."""
+    with RuleManager(endpoint) as manager:
+        while True:
+            network = manager.status()["network"]
+            if network["settled"] and len(network["brokers"]) == 3 and network["root"]:
+                return
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("leaves", ["b1", "b2", "b3"])
+@pytest.mark.parametrize("strategy", ["centralized", "push-pull-mt"])
+def test_nothing_is_lost_or_twice_when_a_broker_drains(leaves: str, strategy: str) -> None:
+    """A source at the broker that leaves goes on at another one, while another source and the sink
+    stay where they are: the sink gets what it would get without that.
+    """
+    names = ["b1", "b2", "b3"]
+    stays = [name for name in names if name != leaves]
+    every = [("b1", "b2"), ("b2", "b3"), ("b1", "b3")]
+    network = members([(name, None) for name in names], every)
+    flags = ("--engine", "naive", "--strategy", strategy)
+    with BrokerNetwork(network, *flags) as brokers:
+        ends = dict(brokers.await_ready())
+        for endpoint in ends.values():
+            await_network(endpoint)
+        address = f"{ends[leaves]},{ends[stays[0]]},{ends[stays[1]]}"
+        with (
+            Publisher(address, name="t", types=[TEMP], increasing=True) as temps,
+            Publisher(ends[stays[0]], name="s", types=[SMOKE], increasing=True) as smokes,
+            RuleManager(ends[stays[1]]) as manager,
+            Subscriber(ends[stays[1]], "Fire()") as sink,
+        ):
+            manager.add(RULE)
+            start = int(time.time() * 1e6)
+            child = brokers.processes[leaves].child
+            for n in range(EVENTS):
+                at = start + n * 10_000
+                temps.publish("Temp", at=at, n=n)
+                smokes.publish("Smoke", at=at + 1_000, n=n)
+                if n == 100:
+                    child.send_signal(signal.SIGUSR1)
+                time.sleep(0.002)
+            temps.wait(20)
+            end = start + EVENTS * 10_000 + 10_000_000
+            temps.promise(end)
+            smokes.promise(end)
+            found = [sink.receive(timeout_s=30).data["n"] for _ in range(EVENTS)]
+            assert found == list(range(EVENTS))
+            assert child.wait(40) == 0
+            temps.publish("Temp", at=end + 10, n=-1)
+            smokes.publish("Smoke", at=end + 20, n=-1)
+            temps.promise(end + 100)
+            smokes.promise(end + 100)
+            assert sink.receive(timeout_s=30).data["n"] == -1
+            assert temps.rejected == 0
+            assert brokers.processes[leaves].child.returncode == 0
+
+
+def test_a_broker_alone_leaves_when_its_subscribers_have_what_is_theirs() -> None:
+    with (
+        BrokerProcess("--engine", "naive") as broker,
+        Publisher(broker.endpoint, name="t", types=[TEMP]) as temps,
+        Subscriber(broker.endpoint, "Temp()") as sink,
+        RuleManager(broker.endpoint) as manager,
+    ):
+        temps.publish("Temp", n=1)
+        temps.wait()
+        assert manager.status()["draining"] is None
+        assert manager.drain() == {"draining": []}
+        assert sink.receive(timeout_s=5).data["n"] == 1
+        assert broker.child.wait(10) == 0
+
+
+def test_two_that_drain_are_not_stormed() -> None:
+    """A client that both have sent away tries again with pauses."""
+    with (
+        BrokerProcess("--engine", "naive") as one,
+        BrokerProcess("--engine", "naive") as other,
+        Subscriber(f"{one.endpoint},{other.endpoint}", "Temp()", name="k") as sink,
+    ):
+        connection = sink._sink.connection
+        one.child.send_signal(signal.SIGUSR1)
+        other.child.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert connection.links < 60
+        assert threading.active_count() < 10
+
+
+def test_the_command_says_what_the_broker_waits_for_until_it_has_left() -> None:
+    common = ("--engine", "naive", "--strategy", "centralized")
+    with (
+        BrokerProcess("--name", "b1", *common) as first,
+        BrokerProcess("--name", "b2", *common, "--link", first.endpoint) as second,
+        Publisher(f"{second.endpoint},{first.endpoint}", name="t", types=[TEMP]) as source,
+    ):
+        source.publish("Temp", n=1)
+        source.wait()
+        words = [sys.executable, "-m", "broker", "drain", "--broker", second.endpoint]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = done.stdout.splitlines()
+        assert any("sources that have a moment to come to other brokers: t" in one for one in lines)
+        assert lines[-1] == "the broker has left"
+        assert second.child.wait(10) == 0
+        source.publish("Temp", n=2)
+        source.wait(10)
+        assert source.rejected == 0
+
+
+def test_a_broker_that_drains_is_not_ready_and_says_why() -> None:
+    node = Node(NodeConfig(), make("naive"))
+    assert reasons_unready(node.status(0.0)) == []
+    node.drain(0.0)
+    node.draining = ["2 events"]
+    assert reasons_unready(node.status(0.0)) == ["the broker drains; 2 events"]
+
+
+def test_one_that_anybody_can_reach_drains_at_a_signal_alone() -> None:
+    node = Node(NodeConfig(drainable=False), make("naive"))
+    node.receive(b"m", Hello(1, "", 1.0), 0.0)
+    node.take_effects()
+    node.receive(b"m", Drain(1), 0.0)
+    (refused,) = [one.message for one in node.take_effects() if isinstance(one, Send)]
+    assert isinstance(refused, Refused)
+    assert "SIGUSR1" in refused.reason
+    assert node.draining is None
