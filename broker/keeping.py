@@ -8,6 +8,7 @@ that evaluates from where its log does not reach.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,11 +34,17 @@ class StoreChoices:
     retain_bytes: int | None = None
 
 
+SWITCH_S = 0.0005
+"""Seconds after which the host's thread lets the store's have the interpreter, which needs it for
+each of its six statements a transaction (Python's own are ten times as many)."""
+
+
 class Keeping:
     """The store of one broker, in its host's thread. ``wake`` may be called in any."""
 
     def __init__(self, choices: StoreChoices, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake
+        sys.setswitchinterval(SWITCH_S)
         self._problem: StoreError | None = None
         self._told = 0
         self._trims: deque[tuple[int, int]] = deque()

@@ -93,6 +93,8 @@ class Bounded(logging.StreamHandler[TextIO]):
         window = self._windows.setdefault((record.levelno, record.getMessage()), _Window(now))
         if window.written < ALIKE_MAX:
             window.written += 1
+            if self.stream.closed:  # a program has put another in its place
+                self.stream = sys.stderr
             super().emit(record)
             return
         window.left_out += 1

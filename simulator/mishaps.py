@@ -28,6 +28,7 @@ BOUNDS: Mapping[str, Bounds] = {
     "delay": (0.05, 1.0),
     "slow": (2.0, 50.0),
     "skew": (-1.0, 1.0),
+    "restart": (0.0005, 0.05),
 }
 """Between what values lie, where the table does not say. The other kinds have none."""
 

@@ -35,7 +35,7 @@ class Act(enum.Enum):
 
 
 COMMANDS = ("status", "rule list", "rule show", "trace", "drain")
-"""Commands that look at a broker or let it leave, by the names that ``Act.COMMAND`` has for them."""
+"""Commands that look at a broker, or let it leave, by their names in ``Act.COMMAND``."""
 
 
 class Permit(Struct, array_like=True, frozen=True):

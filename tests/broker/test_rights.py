@@ -43,7 +43,11 @@ def rules_of(manager):
 
 
 def test_users_do_what_they_may_and_nothing_else(folder, capsys):
-    flags = ("--name", "b1", *secured(folder, "b1", "rights.toml"), "--http", "127.0.0.1:0")
+    token = folder / "token"
+    token.write_text("x" * 40)
+    token.chmod(0o600)
+    pages = "--http", "127.0.0.1:0", "--http-token", str(token)
+    flags = ("--name", "b1", *secured(folder, "b1", "rights.toml"), *pages)
     with broker(*flags) as (process, endpoint):
         url = process.stdout.readline().split()[-1]
         alice, bob = keys(folder, "alice"), keys(folder, "bob")
@@ -69,7 +73,10 @@ def test_users_do_what_they_may_and_nothing_else(folder, capsys):
         with pytest.raises(RefusedError) as raised:
             Publisher(endpoint, name="q", types=[TEMP], **bob)
         assert raised.value.code == "not-allowed"
-        assert "rexmq_requests_not_allowed_total 2.0" in get(url)[2]
+        assert (
+            "rexmq_requests_not_allowed_total 2.0"
+            in get(url, authorization=f"Bearer {'x' * 40}")[2]
+        )
 
 
 def test_changes_reach_those_who_are_connected(folder):

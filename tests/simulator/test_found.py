@@ -34,9 +34,9 @@ def found(seed: int, strategy: str = "centralized") -> str:
 def test_a_rule_that_holds_later_than_it_need(monkeypatch: pytest.MonkeyPatch) -> None:
     add = Deployments.add
 
-    def later(self: Deployments, rules: Any, since: int | None, version: int) -> Any:
+    def later(self: Deployments, rules: Any, since: int | None, *others: Any) -> Any:
         since = None if since is None else since + 20 * MICROSECONDS
-        return add(self, rules, since, version)
+        return add(self, rules, since, *others)
 
     monkeypatch.setattr(Deployments, "add", later)
     assert "nobody was beyond" in found(1)

@@ -78,7 +78,7 @@ class ReplayBuffer:
 
     def look_soon(self) -> None:
         """Let it be time to ask, however little is kept, until the next survey."""
-        self._full_at = 1
+        self._full_at, self.is_full = 1, self._kept > 0
 
     def add(self, batches: Sequence[EventBatch]) -> None:
         """Events have come."""
