@@ -133,6 +133,7 @@ def test_it_fits_from_a_telephone_to_a_wall(tab, scheme):
 def test_a_reader_finds_its_way(tab):
     tab.get_by_role("main").wait_for()
     tab.get_by_role("navigation", name="Views").wait_for()
+    tab.get_by_role("heading", level=1).wait_for()
     assert tab.get_by_role("heading", level=1).count() == 1
     assert tab.evaluate("document.documentElement.lang") == "en"
     tab.keyboard.press("Tab")
