@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.errors import StoreError
-from broker.store import Append, Change, Delete, Put, Store, Sync
+from broker.store import Append, Change, Store, Sync
 from broker.store.recording import entry_of, message_of
 from routing import effects, storage
 from routing.durability.records import KINDS
@@ -93,12 +93,10 @@ class Keeping:
             message = Publish(tuple(change.batches))
             first = message.batches[0]
             yield Append(entry_of(first.ids.source.values[0], message))
-        elif isinstance(change, storage.Put):
-            yield Put(change.kind, change.key, change.value)
-        elif isinstance(change, storage.Delete):
-            yield Delete(change.kind, change.key)
-        else:
+        elif isinstance(change, storage.Trim):
             self._trims.append((number, change.position))
+        else:
+            yield change
 
     def take_kept(self) -> int | None:
         """The number up to which all is kept, where that is news. StoreError where the store has

@@ -47,6 +47,7 @@ raises StoreDamaged.
 
 from broker.store.reading import Reader
 from broker.store.store import Store
-from broker.store.values import Append, Change, Delete, Entry, Put, Sync
+from broker.store.values import Append, Change, Entry, Sync
+from routing.storage import Delete, Put
 
 __all__ = ["Append", "Change", "Delete", "Entry", "Put", "Reader", "Store", "Sync"]

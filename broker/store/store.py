@@ -19,12 +19,12 @@ from broker.store.values import (
     Append,
     Change,
     Entry,
-    Put,
     Sync,
     entry_checksum,
     value_checksum,
 )
 from broker.store.writer import Batch, Row, Value, Writer, unless_full
+from routing.storage import Put
 
 WAITING_BYTES = 64 << 20
 """How much may wait to be written before the store says that it is full."""
@@ -144,9 +144,9 @@ class Store:
                 frames.append((row[0], change.entry.frames))
                 size += len(change.entry.frames)
             elif isinstance(change, Put):
-                kind, key, value = change
-                values.append((kind, key, value, value_checksum(kind, key, value)))
-                size += len(value)
+                checksum = value_checksum(change.kind, change.key, change.value)
+                values.append((change.kind, change.key, change.value, checksum))
+                size += len(change.value)
             else:
                 values.append((change.kind, change.key, None, 0))
         self._ticket += 1

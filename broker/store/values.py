@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from routing.storage import Delete, Put
+
 
 class Sync(enum.Enum):
     """The worst that stored things survive."""
@@ -44,21 +46,6 @@ class Append(NamedTuple):
     """A change: the log has one more entry."""
 
     entry: Entry
-
-
-class Put(NamedTuple):
-    """A change: the state has this value, in the place of the one before."""
-
-    kind: str
-    key: str
-    value: bytes
-
-
-class Delete(NamedTuple):
-    """A change: the state has no value there any more."""
-
-    kind: str
-    key: str
 
 
 Change: TypeAlias = Append | Put | Delete

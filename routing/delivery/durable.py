@@ -261,19 +261,22 @@ class DurableSink(Sink):
 
 
 class Durables:
-    """The durable sinks, by name, and who is attached to them. ``changed`` as in DurableSink."""
+    """The durable sinks, by name, and who is attached to them. ``changed`` as in DurableSink; None
+    where there is no store, and so can be none of them.
+    """
 
-    def __init__(self, sinks: Sinks, changed: Callable[[DurableSink], None]) -> None:
+    def __init__(self, sinks: Sinks, changed: Callable[[DurableSink], None] | None = None) -> None:
         self._all = sinks
+        self._are_kept = changed is not None
         self._sinks: dict[str, DurableSink] = {}
         self._attached: dict[Peer, DurableSink] = {}
-        self._changed = changed
+        self._changed = changed or (lambda sink: None)
 
     def __iter__(self) -> Iterator[DurableSink]:
         return iter(self._sinks.values())
 
-    def __len__(self) -> int:
-        return len(self._sinks)
+    def __contains__(self, name: str) -> bool:
+        return name in self._sinks
 
     def find(self, peer: Peer) -> DurableSink | None:
         """The durable sink that a client is attached to."""
@@ -290,6 +293,9 @@ class Durables:
         when that is refused: a sink belongs to the user that has made it. Gives the subscription
         with the client's own number.
         """
+        if not self._are_kept:
+            reason = "this broker keeps nothing (--data): nothing there can be durable"
+            raise Refusal(Code.NO_STORE, reason)
         attached = self._attached.get(peer)
         if attached is not None and attached.name != message.durable:
             raise Refusal(Code.IN_USE, f"this client is already attached to {attached.name!r}")

@@ -214,7 +214,7 @@ class Journal:
 
     def _durable(self, sink: DurableSink) -> Iterator[StoreChange]:
         rows = self._rows.setdefault(sink.name, deque())
-        if sink.name not in (one.name for one in self.durables):  # it was removed
+        if sink.name not in self.durables:  # it was removed
             yield Delete(DURABLE, sink.name)
             yield from (Delete(QUEUE, queue_key(sink.name, first)) for first, _ in rows)
             del self._rows[sink.name]

@@ -118,7 +118,7 @@ class Service:
         self._advertisements = Advertisements(config)
         self._deployments = Deployments(config)
         self._sinks = Sinks(config, self._deployments)
-        self._durables: Durables | None = None
+        self._durables = Durables(self._sinks)
         self._detection = self._make_detection(engine)
         self._credit = PublishCredit(
             config, self._advertisements, self._deployments, self._sinks, self._moment
@@ -176,7 +176,7 @@ class Service:
             "parts": list(self._detection.parts),
             "memory": dict(self._detection.memory),
             "overruns": list(self._overruns),
-            "durable": [] if self._durables is None else list(self._durables.facts),
+            "durable": list(self._durables.facts),
             "draining": None if self.draining is None else list(self.draining),
             "totals": {
                 **self._rates.totals,
@@ -375,35 +375,29 @@ class Service:
     def _subscribe(self, link: Link, message: Subscribe) -> Interest:
         schemas = self._advertisements.schemas
         if message.durable:
-            if self._durables is None:
-                reason = "this broker keeps nothing (--data): nothing there can be durable"
-                raise Refusal(Code.NO_STORE, reason)
             return self._durables.subscribe(link.peer, message, schemas, link.rights)
-        if self._durables is not None and self._durables.find(link.peer) is not None:
+        if self._durables.find(link.peer) is not None:
             raise Refusal(Code.IN_USE, "this client is attached to a durable sink")
         return self._sinks.subscribe(link.peer, link.name, message, schemas, link.rights)
 
     def _sink_of(self, peer: Peer) -> Sink | None:
         """The sink at a link, or the durable one that its client is attached to."""
         sink = self._sinks.find(peer)
-        return self._durables.find(peer) if sink is None and self._durables is not None else sink
+        return self._durables.find(peer) if sink is None else sink
 
     def _leave(self, peer: Peer) -> None:
         """A client has gone as a sink."""
         self._sinks.remove(peer)
-        if self._durables is not None:
-            self._durables.detach(peer)
+        self._durables.detach(peer)
 
     def _receive_acknowledged(self, link: Link, message: Acknowledged) -> None:
-        sink = None if self._durables is None else self._durables.find(link.peer)
+        sink = self._durables.find(link.peer)
         if sink is None:
             reason = "an acknowledgement from a client without a durable subscription"
             raise ProtocolError(Code.PROTOCOL, reason)
         sink.acknowledge(link.peer, message.sequence)
 
     def _receive_remove_durable(self, link: Link, message: RemoveDurable) -> None:
-        if self._durables is None:
-            raise Refusal(Code.UNKNOWN, f"no durable sink is named {message.name!r}")
         removed = self._durables.remove(message.name, link.rights)
         self._follow()
         self._send(link.peer, Confirmed(message.request, {"queued": removed.queued}))
@@ -433,7 +427,7 @@ class Service:
         self._send(link.peer, answer)
 
     def _receive_unsubscribe(self, link: Link, message: Unsubscribe) -> None:
-        if self._durables is not None and self._durables.find(link.peer) is not None:
+        if self._durables.find(link.peer) is not None:
             self._durables.unsubscribe(link.peer, message.number)
         else:
             self._sinks.unsubscribe(link.peer, message.number)
