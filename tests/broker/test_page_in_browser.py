@@ -57,6 +57,12 @@ def button(tab, name):
     return tab.get_by_role("button", name=name, exact=True)
 
 
+def look_at(tab, view):
+    """Follow the link to a view, which is shown a moment later."""
+    tab.get_by_role("link", name=view.title(), exact=True).click()
+    tab.locator("nav [aria-current=page]", has_text=view.title()).wait_for()
+
+
 def test_the_network_is_drawn_and_alive(tab):
     broker = tab.get_by_role("button", name="Broker b1, 2 rules")
     broker.wait_for()
@@ -125,7 +131,7 @@ def test_it_fits_from_a_telephone_to_a_wall(tab, scheme):
     for width in (360, 1600):
         tab.set_viewport_size({"width": width, "height": 740})
         for view in VIEWS:
-            tab.get_by_role("link", name=view.title(), exact=True).click()
+            look_at(tab, view)
             beyond = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert beyond <= 0, (view, width)
 
@@ -141,7 +147,7 @@ def test_a_reader_finds_its_way(tab):
     unnamed = """[...document.querySelectorAll('input, select, textarea')].filter(
         one => !one.labels.length && !one.ariaLabel).map(one => one.outerHTML)"""
     for view in VIEWS:
-        tab.get_by_role("link", name=view.title(), exact=True).click()
+        look_at(tab, view)
         assert tab.evaluate(unnamed) == [], view
         assert tab.locator("nav [aria-current=page]").text_content() == view.title()
 
