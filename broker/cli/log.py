@@ -149,10 +149,10 @@ def export(
         _time("--to", to_time),
     )
     with without_pandas(), Reader.open(data) as reader:
-        ordered = Ordered(reader, wanted)
+        ordered = Ordered([reader], wanted)
         with writing(output), _output(form, output, list(ordered.types.values())) as target:
-            for batches, order in ordered.steps():
-                target.write(batches, order)
+            for step in ordered.steps():
+                target.write(step.batches, step.order)
 
 
 def _form(form: str | None, output: Path | None) -> str:
