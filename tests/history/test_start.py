@@ -1,11 +1,14 @@
 """Subscriptions that begin in the past, over three live brokers with stores."""
 
+import json
 import random
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
+import command
 import pytest
 from live_hosts import Hosts
 
@@ -13,6 +16,7 @@ from broker import Publisher, RefusedError, RuleManager, Subscriber
 from broker.network import Member
 from matcher import EventType
 from matcher.model import Event
+from matcher.times import EPOCH
 
 TYPES = [EventType.of("Temp", room="string", value="float"), EventType.of("Smoke", room="string")]
 FIRE = """
@@ -74,14 +78,14 @@ class Sources:
             source = self._random.choice(self._all)
             if self._random.random() < 0.7:
                 value = self._random.randint(20, 80)
-                source.publish("Temp", time=self._now, room=room, value=float(value))
+                source.publish("Temp", at=self._now * 1_000_000, room=room, value=float(value))
             else:
-                source.publish("Smoke", time=self._now, room=room)
+                source.publish("Smoke", at=self._now * 1_000_000, room=room)
         self.promise()
 
     def promise(self) -> None:
         for one in self._all:
-            one.promise(self._now)
+            one.promise(self._now * 1_000_000)
             one.wait(WAIT_S)
 
     def close(self) -> None:
@@ -160,6 +164,32 @@ def test_a_broker_that_is_out_of_reach_is_named(network: Hosts, monkeypatch) -> 
     with closing(Sources(network, 4)) as sources:
         sources.publish(20)
     network.crash("b3")
-    with pytest.raises(RefusedError, match="'b3' is out of reach"):
-        with Subscriber(network.address("b1"), "Temp()", start="earliest") as subscriber:
-            taken(subscriber)
+    with (
+        pytest.raises(RefusedError, match="'b3' is out of reach"),
+        Subscriber(network.address("b1"), "Temp()", start="earliest") as subscriber,
+    ):
+        taken(subscriber)
+
+
+def test_the_logs_of_a_network_as_one_file(network: Hosts, tmp_path: Path) -> None:
+    with RuleManager(network.address("b1")) as manager:
+        manager.add(FIRE)
+    with (
+        closing(Sources(network, 5)) as sources,
+        Subscriber(network.address("b2"), "Fire()") as always,
+    ):
+        sources.publish(200)
+        sources.close()
+        expected = taken(always)
+    rules, events = tmp_path / "fire.tesla", tmp_path / "events.jsonl"
+    rules.write_text(FIRE)
+    broker = ("--broker", network.address("b1"), "--output", str(events))
+    done = command.run("log", "export", "--network", *broker)
+    assert done.returncode == 0, done.stderr
+    done = command.run("detect", "--rules", str(rules), "--events", str(events))
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    times = [EPOCH + timedelta(microseconds=one[1]) for one in expected]
+    assert len(found) > 50
+    assert [(one["time"], str(one["data"])) for one in found] == [
+        (f"{time:%Y-%m-%dT%H:%M:%SZ}", one[4]) for time, one in zip(times, expected, strict=True)
+    ]
