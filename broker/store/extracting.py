@@ -70,7 +70,7 @@ class Extracts:
             read = entry.position
             if _is_wanted(entry, request):
                 found.append(_told(entry, b""))
-        return tuple(found), read, max(last, read)
+        return tuple(found), read, last
 
     def _whole(self, request: ReadLog, after: int | None, last: int, cut: bool) -> LogExtract:
         found: list[LogEntry] = []
@@ -90,7 +90,8 @@ class Extracts:
 
 
 def _told(entry: Entry, frames: bytes) -> LogEntry:
-    return LogEntry(entry.position, entry.first_time, entry.last_time, entry.types, frames)
+    times = entry.first_time, entry.last_time
+    return LogEntry(entry.position, *times, entry.types, entry.events, frames)
 
 
 def _is_wanted(entry: Entry, request: ReadLog) -> bool:

@@ -226,14 +226,15 @@ class ReadLog:
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """An entry of a log: its position, the least and the greatest time of its events, their types,
-    and themselves as the frames of a Publish, the first of these behind its length (four bytes,
-    least significant first).
+    how many they are, and themselves as the frames of a Publish, the first of these behind its
+    length (four bytes, least significant first).
     """
 
     position: Sequence
     first_time: Time
     last_time: Time
     types: tuple[Name, ...]
+    events: Number
     frames: bytes = b""
 
 
