@@ -7,15 +7,17 @@ asked for Temp, the first extract is empty and says that 4 MB of them have been 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
 from broker.errors import BeyondRetention
 from broker.store.recording import message_of, pack
 from broker.store.values import Entry
+from matcher.model import TIME_MAX, TIME_MIN
 from routing.errors import Refusal
 from routing.messages import Code, LogEntry, Publish, ReadLog
+from routing.storage import Entry as StoredEntry
 from routing.storage import LogExtract
 from routing.wire import encode
 
@@ -29,6 +31,11 @@ class Log(Protocol):
     @property
     def last_position(self) -> int:
         """The position of the last entry that is stored."""
+        ...
+
+    @property
+    def first_position(self) -> int:
+        """The position of the first entry that is kept, or would be."""
         ...
 
     def entries(
@@ -62,6 +69,21 @@ class Extracts:
             return self._whole(request, after, last, cut)
         except BeyondRetention as error:
             raise Refusal(Code.TRIMMED, str(error)) from None
+
+    @property
+    def whole_from(self) -> int:
+        """See ReadableLog. Entries are let go in the order of their positions, so this is the least
+        time in the first that is kept, as far as they came in order.
+        """
+        first = self._log.first_position
+        if first == 1:
+            return TIME_MIN
+        return next((one.first_time for one in self._log.outlines(first - 1)), TIME_MAX)
+
+    def events(self, since: int) -> Iterator[StoredEntry]:
+        """See ReadableLog."""
+        for entry in self._log.entries(since_time=since):
+            yield entry.position, message_of(entry).batches
 
     def _outlined(self, request: ReadLog, after: int | None, last: int) -> LogExtract:
         found: list[LogEntry] = []

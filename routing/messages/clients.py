@@ -115,13 +115,15 @@ class Unsubscribe:
 class Deploy:
     """Deploy the rules of ``text``, whole or not at all; ``replace`` those of the same names.
 
-    ``file`` is the name that errors point at.
+    ``file`` is the name that errors point at. ``since``: the rules hold from a past instant on, and
+    find in the brokers' logs what they would have found.
     """
 
     request: Request
     text: Document
     replace: bool = False
     file: Name = "<rules>"
+    since: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
