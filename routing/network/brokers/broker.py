@@ -21,7 +21,6 @@ from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
 from routing.durability.journal import PROMISES, Journal
-from routing.durability.log_reading import LogReading
 from routing.durability.restart import take_over
 from routing.effects import Effect, Peer, Send
 from routing.errors import ProtocolError
@@ -105,7 +104,7 @@ class Broker(Node):
         """The holds of what is full, here and elsewhere."""
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
-        self._log_reading = LogReading(self.context, self.agreed)
+        self._log_reading = parts.reading
         self._journal: Journal | None = None
 
     def recall(self, stored: StoreContents, now: float) -> None:
@@ -177,7 +176,6 @@ class Broker(Node):
             follow=self._follow,
             settle=self._settle,
             when_kept=self._when_kept,
-            read_log=lambda *asked: self._log_reading.read(*asked),
             log=self._log,
         )
         return BrokerContext(
