@@ -45,7 +45,8 @@ from routing.messages import (
     Welcome,
     WhenFull,
 )
-from routing.node import Node
+from routing.network.brokers.broker import Broker
+from routing.overlay.config import OverlayConfig
 from routing.session import NO_TIME, Lost, Result, Session
 
 EVENT = re.compile(r"(?:(\w+)=)?(\w+)@(now|-?[\d.]+)(?:\(([^()]*)\))?")
@@ -115,10 +116,12 @@ class Conversation:
         self.on_result: Callable[[Client, Result], None] = lambda client, result: None
         self._lines: list[str] = []
 
-    def new_node(self, **options: Any) -> Node:
+    def new_node(self, **options: Any) -> Broker:
         config = NodeConfig(**{"wall_clock": False, **options})
         most = config.composites_per_instant_max
-        node = Node(config, rules.engine.make(self.engine, composites_max=most), self.now)
+        engine = rules.engine.make(self.engine, composites_max=most)
+        node = Broker(config, OverlayConfig(config.name), engine, None, self.now)
+        node.handle_timer(self.now)
         node.rights_of = lambda peer: self._rights_of(peer.decode())
         return node
 
@@ -137,6 +140,9 @@ class Conversation:
                 for effect in client.session.take_effects():
                     moved = True
                     self._carry_out_of(client, effect)
+            due = self.node.next_timer()
+            if due is not None and due <= self.now:
+                self.node.handle_timer(self.now)
             for effect in self.node.take_effects():
                 moved = True
                 self._carry_out(effect)

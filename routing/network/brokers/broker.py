@@ -45,7 +45,7 @@ from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.overview import NetworkOverview, broker_facts
 from routing.network.evaluation.router import Router
-from routing.network.strategy import Strategy
+from routing.network.strategy import Centralized, Strategy
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
@@ -72,20 +72,24 @@ class Broker(Node):
         config: NodeConfig,
         overlay: OverlayConfig,
         engine: Detector,
-        strategy: Strategy,
+        strategy: Strategy | None,
         now: float = 0.0,
     ) -> None:
-        """``strategy``: of the whole network. ``now``: seconds of the host's clock."""
+        """``strategy``: of the whole network; None for a broker that works alone. ``now``: seconds
+        of the host's clock.
+        """
+        self._strategy = strategy
+        used = strategy or Centralized()
         most = config.composites_per_instant_max
-        terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
+        terms = terms_of(used.name, config.ordering, overlay.forget_s, most)
         self.overlay = Overlay(replace(overlay, terms=terms), now)
-        self._strategy_name = strategy.name
         self._remote_sources = RemoteSources()
         self._router = Router(overlay.name, config.matching)
-        self.agreed = Agreed(type(strategy), config.ordering, self._router)
+        self.agreed = Agreed(type(used), config.ordering, self._router)
         """The agreement of its tree."""
         super().__init__(config, engine, now)
-        self._timer = UpdateTimer(self._moment, overlay.flood_s)
+        gather_s = 0.0 if strategy is None else overlay.flood_s  # nobody is to be told
+        self._timer = UpdateTimer(self._moment, gather_s)
         self.context = self._make_context()
         """Its tables."""
         parts = parts_of(self.context, self.agreed, self._timer)
@@ -193,8 +197,10 @@ class Broker(Node):
 
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: of the network, too, and of this broker's part."""
+        if self._strategy is None:
+            return super().status(now)
         facts = broker_facts(
-            self.overlay, self._router, self._strategy_name, self._divided, self.agreed.division()
+            self.overlay, self._router, self._strategy.name, self._divided, self.agreed.division()
         )
         away, closed = sorted(self.agreed.out_of_reach), list(self.agreed.catalog.closed)
         return {**super().status(now), **facts, "out_of_reach": away, "closed": closed}
@@ -239,7 +245,11 @@ class Broker(Node):
         if self.overlay.neighbours:
             self._awake(now)
         is_link = peer in self.overlay.links
-        if is_link or (peer not in self._links.by_peer and wire.looks_like(frames, LinkHello)):
+        if is_link or (
+            self._strategy is not None
+            and peer not in self._links.by_peer
+            and wire.looks_like(frames, LinkHello)
+        ):
             self.overlay.receive_frames(peer, frames, now)
             self._follow_overlay(now)
         else:
