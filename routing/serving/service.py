@@ -132,6 +132,8 @@ class Service:
         """Once it drains, what it waits for, in words, as its host has found last."""
         self._refused: set[str] = set()
         """The names of brokers that have tried to link to this one, which works alone."""
+        self._overrun_types: dict[str, str] = {}
+        """Types of rules that have ended, having too many composite events: why, in words."""
         self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
         """In words, which rules have ended, and why; the last of them."""
         self._unacknowledged: dict[Peer, Link] = {}
@@ -443,7 +445,15 @@ class Service:
 
     def _check_interests(self) -> None:
         """Types have become known, are others, or were forgotten: subscriptions are checked."""
-        for sink, interest in self._sinks.check(self._advertisements.schemas):
+        schemas = self._advertisements.schemas
+        changed = self._sinks.check(schemas)
+        for name, reason in list(self._overrun_types.items()):
+            if any(one.until is None for one in self._deployments.defining(name)):
+                del self._overrun_types[name]
+            elif name not in schemas:
+                del self._overrun_types[name]
+                changed += self._sinks.pause(name, reason)
+        for sink, interest in changed:
             self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
 
     # --- rules ---
@@ -547,16 +557,14 @@ class Service:
         self._overruns.append(str(overrun))
         name = plain_name(overrun.rule)
         self._log("error", "a rule has ended", rule=name, reason=str(overrun))
-        self._end(overrun)
 
-    def _end(self, overrun: Overrun) -> None:
-        """Take a rule that has ended out of force; who waits for what no rule names now is told."""
-        ended = self._detection.changes.end(overrun.rule, overrun.until)
-        if ended is None:
-            return
-        self._follow()
-        for sink, interest in self._sinks.pause(ended.rule.defines.name, str(overrun)):
-            self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
+    def _note_overrun(self, rule: str, type_name: str, until: int) -> None:
+        """A rule has ended by itself, here or elsewhere: who waits for what it defines is told, as
+        soon as no rule names that any more.
+        """
+        overrun = Overrun(rule, until - 1, self._config.composites_per_instant_max)
+        self._overrun_types[type_name] = str(overrun)
+        self._check_interests()
 
     # --- after every input ---
 

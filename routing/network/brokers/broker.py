@@ -174,6 +174,7 @@ class Broker(Node):
             hold=self._credit.hold,
             close_source=self._close_source,
             check_interests=self._check_interests,
+            note_overrun=self._note_overrun,
             follow=self._follow,
             settle=self._settle,
             when_kept=self._when_kept,
@@ -486,10 +487,10 @@ class Broker(Node):
         self._trees.ask_for_own()
         self._timer.tell_soon()
 
-    def _end(self, overrun: Overrun) -> None:
+    def _take_overrun(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
-        until = TIME_MIN if self.agreed.by_arrival else overrun.until
-        self._divided.ended[overrun.rule] = until
+        super()._take_overrun(overrun)
+        self._divided.ended[overrun.rule] = overrun.until
         self._needs.say(Need(Needed.END, (overrun.rule,)))
 
     def _withdraw(self, one: Deployed) -> None:

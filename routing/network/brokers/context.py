@@ -49,6 +49,8 @@ class NodeCallbacks:
     """A source has published everything."""
     check_interests: Callable[[], None]
     """Types have become known or were forgotten: check subscriptions again."""
+    note_overrun: Callable[[str, str, int], None]
+    """A rule has ended by itself: its id, the type that it defines, and up to when it holds."""
     follow: Callable[[], None]
     """Rules have changed: what is held back may be due."""
     settle: Callable[[], None]

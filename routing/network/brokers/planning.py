@@ -101,8 +101,7 @@ class Planning:
         away = {name: types for name, types in waited_for.items() if name not in {*homes, *overdue}}
         if introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
-        for rule, until in found.ended:
-            self._detection.changes.end(rule, until)
+        ended = self._end_overrun(found.ended)
         due = self._due_in(found, away)
         self._close(overdue, waited_for, homes, due)
         self._drop_over(due, away)
@@ -113,7 +112,7 @@ class Planning:
         reopened, closed = self._closed_in(found, homes, overdue)
         staying = {name: homes[name] for name in homes.keys() - self._inputs.leaving}
         self._catalog_sync.conclude({**staying, **away}, closed)
-        plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
+        plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened, ended)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
@@ -121,8 +120,22 @@ class Planning:
             plan = replace(plan, anew=True, due=dues)
         return self._trees.plan(plan, found, dues, introduce=introduce)
 
+    def _end_overrun(self, overrun: Times) -> tuple[tuple[str, str, int], ...]:
+        """Take rules out of force that have ended by themselves; gives them as in Plan."""
+        changes, ended = self._detection.changes, []
+        for rule, until in overrun:
+            one = changes.end(rule, TIME_MIN if self._agreed.by_arrival else until)
+            if one is not None:
+                ended.append((rule, one.rule.defines.name, until))
+        return tuple(ended)
+
     def _plan_of(
-        self, found: Report, homes: Homes, absent: Absent, reopened: Iterable[str]
+        self,
+        found: Report,
+        homes: Homes,
+        absent: Absent,
+        reopened: Iterable[str],
+        ended: tuple[tuple[str, str, int], ...],
     ) -> Plan:
         """The plan by which rules go on as they are, on the single tree."""
         choice, nodes = self._agreed.choice, sorted(found.nodes)
@@ -136,6 +149,7 @@ class Planning:
             candidate=choice.candidate,
             front=found.front,
             reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
+            ended=ended,
         )
 
     def _learn(self, found: Report, homes: Homes, waited_for: Homes, *, introduce: bool) -> None:
