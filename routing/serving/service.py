@@ -58,7 +58,6 @@ from routing.serving.buckets import CREDIT_MAX, Buckets, credit_of
 from routing.serving.changes import Basis
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.detection import Detection
 from routing.serving.evaluator import Evaluator
 from routing.serving.intake import Intake, check_schema, newer, take_in
 from routing.serving.limits import check_count
@@ -144,7 +143,7 @@ class Service:
         """Whether it is still to be done for any."""
 
     def _make_detection(self, engine: Detector) -> Evaluator:
-        return Detection(self._basis(engine))
+        raise NotImplementedError
 
     def _basis(self, engine: Detector) -> Basis:
         return Basis(

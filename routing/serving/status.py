@@ -180,9 +180,9 @@ class Overview:
             yield {"type": name, "to": None, **facts}
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
-        """The facts of these rules, which are in force."""
+        """The facts of these rules, which are in force. Before one holds there is nothing of it."""
         reached = self._detection.reached
-        return [self.rule(one, reached(one.rule.name), now) for one in deployed]
+        return [self.rule(one, max(reached(one.rule.name), one.begin), now) for one in deployed]
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule: what it is, and whether it runs."""

@@ -51,7 +51,7 @@ from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
-from routing.network.recovery.dues import Times, least, over
+from routing.network.recovery.dues import Times, least
 from routing.network.ways.places import Division
 from routing.serving.status import time_or_none
 from routing.watermarks.ends import CLOSED
@@ -104,10 +104,12 @@ class Planning:
         ended = self._end_overrun(found.ended)
         due = self._due_in(found, away)
         self._close(overdue, waited_for, homes, due)
-        self._drop_over(due, away)
+        self._detection.dues = None if away else due
+        self._detection.changes.drop_over()
         self._detection.out_of_reach = away
         self._do_what_was_asked(homes)
-        self._drop_over(due, away)
+        self._detection.changes.drop_over()  # rules below those that have ended with it
+        self._detection.dues = None
         due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
         reopened, closed = self._closed_in(found, homes, overdue)
         staying = {name: homes[name] for name in homes.keys() - self._inputs.leaving}
@@ -227,6 +229,8 @@ class Planning:
         from when on rules may lack what was published there.
         """
         closed = self._inputs.take_unpublished()
+        for known in filter(None, map(self._context.advertisements.find, closed)):
+            known.given_up = True
         self._tell_closed("never", (), closed, due)
         for why, names in (
             ("unreachable", [name for name in overdue if name not in homes]),
@@ -275,11 +279,6 @@ class Planning:
         marks = {} if self._agreed.by_arrival else self._detection.type_marks
         given = ((name, marks.get(name, TIME_MIN)) for name in sorted(types))
         return tuple((name, mark) for name, mark in given if TIME_MIN < mark < CLOSED)
-
-    def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
-        """Law 6, before anything is done that was asked, and where that has ended some."""
-        if not absent:
-            self._detection.changes.drop(over(self._context.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
         before = self._registry.published

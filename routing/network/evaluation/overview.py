@@ -180,6 +180,11 @@ class NetworkOverview(Overview):
         tree = (*own, *here, *trees)[0]
         return tree.evaluator, tree.division
 
+    @property
+    def _is_alone(self) -> bool:
+        """Whether all that is known is known here, before any plan has it."""
+        return self._detection.is_alone
+
     def _is_idle(self, deployed: Deployed) -> bool:
         """Whether no tree has a rule, since nobody wants it: it is for trees of sinks alone."""
         found = self._detection
@@ -202,9 +207,8 @@ class NetworkOverview(Overview):
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""
         _, division = self._tree(deployed)
-        if division is None:
-            return UNKNOWN
-        place = division.partition.places.get(deployed.rule.name, UNKNOWN)
+        places = {} if division is None else division.partition.places
+        place = places.get(deployed.rule.name, self._name if self._is_alone else UNKNOWN)
         return "" if place == self._name else place
 
     def placement(self, deployed: Deployed) -> Placement | None:
@@ -214,6 +218,8 @@ class NetworkOverview(Overview):
 
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that nobody in the network has advertised."""
+        if self._is_alone:
+            return super().absent(deployed)
         _, division = self._tree(deployed)
         waiting = {} if division is None else division.partition.waiting
         return sorted(waiting.get(deployed.rule.name, ()))
