@@ -1,4 +1,4 @@
-"""The live host of a Node: bytes from the transport, time from the clock, effects carried out.
+"""The live host of a broker: bytes from the transport, time from the clock, effects carried out.
 
 Law 1: one thread owns the node, the transport and the clock. It sleeps until a frame comes, a
 timer is due or a signal arrives, and hands the node all messages that are there, bounded by their
@@ -30,7 +30,6 @@ from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send, Store
 from routing.messages import Message, Rights
 from routing.network.brokers.broker import Broker
-from routing.node import Node
 
 Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
 """A message: the peer that it is from, and its frames."""
@@ -45,16 +44,16 @@ class Host:
 
     def __init__(
         self,
-        node: Node,
+        broker: Broker,
         transport: Transport,
         clock: Clock,
         keeping: Keeping | None = None,
         tracer: Tracer | None = None,
     ) -> None:
-        """``keeping``: the store of a Broker, None for a node without. ``tracer``: sees all that
-        comes and goes; None where nothing is traced.
+        """``keeping``: its store, if any. ``tracer``: sees all that comes and goes, if anything is
+        traced.
         """
-        self._node = node
+        self._node = broker
         self._keeping = keeping
         self._transport = transport
         self._clock = clock
@@ -64,9 +63,9 @@ class Host:
         if tracer is not None:
             self._receive = noting(tracer, transport.receive)
             self._act = both(tracer.note_effect, self._carry_out)
-            node.traced = tracer.find
-        node.emit = self._act
-        node.rights_of = transport.rights_of
+            broker.traced = tracer.find
+        broker.emit = self._act
+        broker.rights_of = transport.rights_of
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
         self._sent: Message | None = None
@@ -79,7 +78,7 @@ class Host:
         self._lookout = Lookout(self._wake_read)
         if keeping is not None:
             keeping.wake = self.wake
-        self._draining = Draining(node)
+        self._draining = Draining(broker)
         self.when_woken: Callable[[], None] = lambda: None
         """Called in the host's thread after ``wake``."""
 
@@ -176,7 +175,6 @@ class Host:
 
     def _look_at_store(self, keeping: Keeping) -> None:
         """Tell the node what is kept (broker.keeping)."""
-        assert isinstance(self._node, Broker)
         problem, kept = keeping.take_problem(), keeping.take_kept()
         if problem is not None:
             self._node.store_failed(problem, self._clock.now())

@@ -1,4 +1,4 @@
-"""A Node and its Sessions in one process: real encoded bytes, no network, time as told.
+"""A Broker and its Sessions in one process: real encoded bytes, no network, time as told.
 
 Each link carries frames in order, both ways; a link that is cut carries nothing more. Everything
 that comes out is written down: results of the sessions, closed links and log lines of the node.
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from datadriven import Case
 from event_batches import batch_of_events
+from lone import fire, lone
 
 import rules.engine
 from matcher.model import (
@@ -46,7 +47,6 @@ from routing.messages import (
     WhenFull,
 )
 from routing.network.brokers.broker import Broker
-from routing.overlay.config import OverlayConfig
 from routing.session import NO_TIME, Lost, Result, Session
 
 EVENT = re.compile(r"(?:(\w+)=)?(\w+)@(now|-?[\d.]+)(?:\(([^()]*)\))?")
@@ -119,9 +119,7 @@ class Conversation:
     def new_node(self, **options: Any) -> Broker:
         config = NodeConfig(**{"wall_clock": False, **options})
         most = config.composites_per_instant_max
-        engine = rules.engine.make(self.engine, composites_max=most)
-        node = Broker(config, OverlayConfig(config.name), engine, None, self.now)
-        node.handle_timer(self.now)
+        node = lone(config, rules.engine.make(self.engine, composites_max=most), self.now)
         node.rights_of = lambda peer: self._rights_of(peer.decode())
         return node
 
@@ -140,9 +138,7 @@ class Conversation:
                 for effect in client.session.take_effects():
                     moved = True
                     self._carry_out_of(client, effect)
-            due = self.node.next_timer()
-            if due is not None and due <= self.now:
-                self.node.handle_timer(self.now)
+            fire(self.node, self.now)
             for effect in self.node.take_effects():
                 moved = True
                 self._carry_out(effect)

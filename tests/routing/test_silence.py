@@ -1,6 +1,7 @@
 """Whoever did not listen for a while has not found anybody silent."""
 
-import rules.engine
+from lone import hear, lone
+
 from matcher.model import EventType
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import Close
@@ -12,7 +13,7 @@ from routing.messages import (
     LinkHello,
     Welcome,
 )
-from routing.node import Node
+from routing.network.brokers.broker import Broker
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Down
@@ -20,14 +21,14 @@ from routing.session import Session, State
 from routing.silence import excused
 
 
-def closed(node: Node) -> list[bytes]:
+def closed(node: Broker) -> list[bytes]:
     return [one.peer for one in node.take_effects() if isinstance(one, Close)]
 
 
-def node_with_two_clients() -> Node:
-    node = Node(NodeConfig(heartbeat_s=1.0, wall_clock=False), rules.engine.make("naive"), 0.0)
+def node_with_two_clients() -> Broker:
+    node = lone(NodeConfig(heartbeat_s=1.0, wall_clock=False))
     for peer in (b"one", b"two"):
-        node.receive(peer, Hello(VERSION, peer.decode(), 1.0), 0.0)
+        hear(node, peer, Hello(VERSION, peer.decode(), 1.0))
     node.take_effects()
     return node
 
@@ -55,11 +56,11 @@ def test_a_broker_that_was_kept_from_its_work_reads_before_it_takes_clients_for_
 def test_lost_sources_are_not_closed_for_what_their_broker_was_late_by() -> None:
     """They could not come back while it slept."""
     config = NodeConfig(heartbeat_s=1.0, wall_clock=False, source_silence_max_s=10.0)
-    node = Node(config, rules.engine.make("naive"), 0.0)
+    node = lone(config)
     kind = EventType.of("A", n="int")
     for name in ("one", "two"):
-        node.receive(name.encode(), Hello(VERSION, name, 1.0), 0.0)
-        node.receive(name.encode(), Advertise(1, (kind,)), 0.0)
+        hear(node, name.encode(), Hello(VERSION, name, 1.0))
+        hear(node, name.encode(), Advertise(1, (kind,)))
     node.lose(b"one", 1.0)
 
     def standings(now: float) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from matcher.model import TIME_MIN, EventBatch
+from matcher.model import EventBatch
 from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
