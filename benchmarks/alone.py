@@ -56,7 +56,7 @@ class Exchange:
     def __init__(self, broker: Node) -> None:
         self.broker = broker
         self.now, self.number, self.delivered = 0.0, 0, 0
-        broker.emit = self._carry_out
+        broker.outlet.emit = self._carry_out
         hellos = Hello(VERSION, "source", 600.0, 1), Hello(VERSION, "sink", 600.0, 2)
         for peer, hello in zip((SOURCE, SINK), hellos, strict=True):
             self.take(peer, hello)

@@ -120,7 +120,7 @@ class Conversation:
         config = NodeConfig(**{"wall_clock": False, **options})
         most = config.composites_per_instant_max
         node = lone(config, rules.engine.make(self.engine, composites_max=most), self.now)
-        node.rights_of = lambda peer: self._rights_of(peer.decode())
+        node.node.rights_of = lambda peer: self._rights_of(peer.decode())
         return node
 
     def _rights_of(self, peer: str) -> Rights:
@@ -274,7 +274,7 @@ class Conversation:
             user: Rights(user, tuple(grants), "access.toml", limits=limits)
             for user, grants in found.items()
         }
-        self.node.change_rights(self.rights, self.now)
+        self.node.service.change_rights(self.rights, self.now)
 
     def _connect(self, case: Case) -> None:
         """connect NAME... [as=NAME] [increasing=1] [disorder=S] [acks=none] [replay=1] ..."""

@@ -26,5 +26,5 @@ def fire(broker: Broker, now: float) -> None:
 
 def hear(broker: Broker, peer: Peer, message: Any, now: float = 0.0) -> None:
     """Have it take in a message, and do what is due at once."""
-    broker.receive(peer, message, now)
+    broker.node.receive(peer, message, now)
     fire(broker, now)

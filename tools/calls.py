@@ -106,7 +106,7 @@ def calls_of_an_event(packages: Sequence[str]) -> list[str]:
             if isinstance(effect.message, Delivery):
                 sys.setprofile(None)
 
-    exchange.node.emit = carry_out
+    exchange.node.outlet.emit = carry_out
     sys.setprofile(note)
     try:
         exchange.node.receive_frames(SOURCE, frames, 0.0)

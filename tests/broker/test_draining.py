@@ -168,16 +168,16 @@ def test_a_broker_that_drains_is_not_ready_and_says_why() -> None:
     node = lone()
     assert reasons_unready(node.status(0.0)) == []
     node.drain(0.0)
-    node.draining = ["2 events"]
+    node.node.draining = ["2 events"]
     assert reasons_unready(node.status(0.0)) == ["the broker drains; 2 events"]
 
 
 def test_one_that_anybody_can_reach_drains_at_a_signal_alone() -> None:
     node = lone(NodeConfig(drainable=False))
-    node.receive(b"m", Hello(1, "", 1.0), 0.0)
+    node.node.receive(b"m", Hello(1, "", 1.0), 0.0)
     node.take_effects()
-    node.receive(b"m", Drain(1), 0.0)
+    node.node.receive(b"m", Drain(1), 0.0)
     (refused,) = [one.message for one in node.take_effects() if isinstance(one, Send)]
     assert isinstance(refused, Refused)
     assert "SIGUSR1" in refused.reason
-    assert node.draining is None
+    assert node.node.draining is None

@@ -61,14 +61,14 @@ def test_messages_that_are_there_at_once_are_settled_once() -> None:
     endpoint = transport.listen("tcp://127.0.0.1:*")
     node = lone(now=clock.now())
     host = Host(node, transport, clock)
-    carry_out, sent = node.emit, list[object]()
+    carry_out, sent = node.outlet.emit, list[object]()
 
     def carry_out_and_note(effect: Effect) -> None:
         if isinstance(effect, Send):
             sent.append(type(effect.message))
         carry_out(effect)
 
-    node.emit = carry_out_and_note
+    node.outlet.emit = carry_out_and_note
     busy, has_come = threading.Event(), threading.Event()
 
     def be_busy() -> None:

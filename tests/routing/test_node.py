@@ -52,7 +52,7 @@ def test_a_published_event_is_on_its_way_before_the_engine_and_the_accounts(monk
     """Law 2, for a host that carries effects out as they arise."""
     temp, engine, noted = schema_of("Temp(value: float)"), rules.engine.make("naive"), []
     node = lone(NodeConfig(wall_clock=False), engine)
-    node.emit = noted.append
+    node.outlet.emit = noted.append
     rule = (
         "event Temp(value: float) define Hot(value: float) from Temp() as t where value = t.value"
     )
@@ -93,7 +93,7 @@ def test_of_many_rules_the_log_names_the_first_and_counts_the_others(count: int)
 def test_an_event_beyond_all_years_is_refused_by_name(time: int) -> None:
     temp, noted = schema_of("Temp(value: float)"), []
     node = lone(NodeConfig(wall_clock=False))
-    node.emit = noted.append
+    node.outlet.emit = noted.append
     hear(node, b"sensor", Hello(VERSION, "sensor", 1.0))
     hear(node, b"sensor", Advertise(1, (temp,)))
     for number, moment in enumerate((RFC_3339_MIN, RFC_3339_MAX, time), 1):

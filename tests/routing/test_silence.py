@@ -43,12 +43,12 @@ def test_what_a_host_is_late_by_is_nobodys_silence() -> None:
 def test_a_broker_that_was_kept_from_its_work_reads_before_it_takes_clients_for_dead() -> None:
     node = node_with_two_clients()
     # It wakes after 100 s, reads the first of two messages, and a timer is long due.
-    node.receive(b"one", Heartbeat(), 100.0)
+    node.node.receive(b"one", Heartbeat(), 100.0)
     node.handle_timer(100.0)
     assert closed(node) == []
-    node.receive(b"two", Heartbeat(), 100.0)
+    node.node.receive(b"two", Heartbeat(), 100.0)
     for tick in range(1, 9):
-        node.receive(b"two", Heartbeat(), 100.0 + tick / 2)
+        node.node.receive(b"two", Heartbeat(), 100.0 + tick / 2)
         node.handle_timer(100.0 + tick / 2)
     assert closed(node) == [b"one"], "silent while somebody listened"
 
@@ -68,10 +68,10 @@ def test_lost_sources_are_not_closed_for_what_their_broker_was_late_by() -> None
         return [one["standing"] for one in node.status(now)["sources"]]
 
     assert standings(1.5) == ["lost", "live"]
-    node.receive(b"two", Heartbeat(), 100.0)
+    node.node.receive(b"two", Heartbeat(), 100.0)
     assert standings(100.0) == ["lost", "live"], "it was asleep for 98 s"
     for tick in range(1, 10):
-        node.receive(b"two", Heartbeat(), 100.0 + tick)
+        node.node.receive(b"two", Heartbeat(), 100.0 + tick)
         assert standings(100.0 + tick - 0.5) == ["lost", "live"]
         assert standings(100.0 + tick) == ["lost", "live"]
     assert standings(109.5) == ["closed", "live"]
@@ -85,7 +85,7 @@ def test_a_broker_that_is_always_late_loses_the_dead_all_the_same() -> None:
         due = node.next_timer()
         assert due is not None
         now = due + 0.5  # as late as its timers are apart
-        node.receive(b"one", Heartbeat(), now)
+        node.node.receive(b"one", Heartbeat(), now)
         node.handle_timer(now)
     assert closed(node) == [b"two"]
 

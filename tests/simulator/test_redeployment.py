@@ -194,7 +194,7 @@ class Notes:
     def _trees(self) -> Trees:
         found: dict[str, dict[str, tuple[NotingEngine, NotingForwarder]]] = defaultdict(dict)
         for name, host in self._experiment.brokers.items():
-            detection = host.broker._divided
+            detection = host.broker._detection
             evaluators: dict[str, TreeEvaluator] = {"": detection.evaluator}
             evaluators |= {root: tree.evaluator for root, tree in detection.trees.items()}
             for root, one in evaluators.items():

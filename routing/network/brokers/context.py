@@ -13,7 +13,7 @@ from matcher.model import EventBatch
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.effects import Peer
-from routing.messages import Asking, Carried, Code, FromClient, Message
+from routing.messages import Asking, Carried, Code, Confirmed, FromClient, Message
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.router import Router
@@ -24,6 +24,7 @@ from routing.serving.deployment import Deployments
 from routing.serving.intake import check_schema
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
+from routing.serving.published import PublishedIds
 from routing.serving.sources import Source, Sources
 
 
@@ -33,8 +34,8 @@ class NodeCallbacks:
 
     send: Callable[[Peer, Message], None]
     """Send to a client."""
-    serve: Callable[[Link, Asking], None]
-    """Do what a client asks, as a Node alone does; raises Refusal and ProtocolError."""
+    answer: Callable[[Link, Asking], Confirmed]
+    """Do what a client asks, as the root does; raises Refusal and ProtocolError."""
     receive: Callable[[Peer, FromClient, float], None]
     """Take in once more what a client has sent."""
     refuse: Callable[[Link, int | None, Code, str], None]
@@ -75,6 +76,7 @@ class BrokerContext:
     detection: DividedDetection
     remote_sources: RemoteSources
     links: Links
+    published: PublishedIds
     sources: Sources
     sinks: Sinks
     advertisements: Advertisements

@@ -324,7 +324,7 @@ class DividedDetection(Evaluator):
         self.skew_limit.configure(config.lead_max_us)
         for evaluator in self.evaluators:
             evaluator.missing.configure(config.waiting_events_max)
-            evaluator.skew.look_again()
+            evaluator.look_again()
 
     # --- local sources ---
 
@@ -382,7 +382,7 @@ class DividedDetection(Evaluator):
             self.publishers.drop(source)
         super().resume(source)
 
-    def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
+    def push(self, batches: Sequence[EventBatch], horizon: int) -> None:
         """Events of local sources."""
         for batch in batches:
             self._advertisements[batch.type.name].take(batch, horizon)
@@ -392,13 +392,12 @@ class DividedDetection(Evaluator):
                 self.keeper.append(batches)
         if self.is_held:
             self._held.append(batches)
-            return []
+            return
         self._send_along(batches)
         if self.tree_table.trees:
             self.tree_table.touch_users([batch.type.name for batch in batches])
             for tree in self.tree_table.news:
                 tree.push(batches)
-        return []
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
         """Send events of local sources along the single tree."""

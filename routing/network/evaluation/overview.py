@@ -23,6 +23,7 @@ from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, UNKNOWN, Facts, Holder, Overview, source_holder
+from routing.serving.tables import Tables
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Placement
 from rules.pattern import TIMER
@@ -123,12 +124,22 @@ class NetworkOverview(Overview):
         name: str,
         division: Callable[[], Division | None],
         remote_sources: RemoteSources,
-        *parts: Any,
+        detection: DividedDetection,
+        tables: Tables,
     ) -> None:
-        super().__init__(*parts)
+        super().__init__(detection, tables)
         self._name = name
         self._division = division
         self._remote_sources = remote_sources
+
+    @property
+    def filters(self) -> Iterator[tuple[str, str]]:
+        """The filters of its sinks, and of all beyond the neighbours in the tree."""
+        yield from super().filters
+        for branch in self._detection.branches.values():
+            for name in branch.types:
+                for text in branch.texts(name):
+                    yield name, text
 
     @property
     def matched(self) -> Iterator[Facts]:

@@ -154,6 +154,11 @@ class TreeEvaluator:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
         return rule in self._watermarks.ends.rules
 
+    def look_again(self) -> None:
+        """Look again at what waits: it may wait no longer, by another limit."""
+        self.skew.look_again()
+        self.has_news = True
+
     # --- deployment ---
 
     def begin_anew(self) -> None:
