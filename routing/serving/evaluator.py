@@ -1,7 +1,7 @@
 """Types, rules and events of one node, as its clients and its status ask after them.
 
-Two do it: a broker that works alone (routing.serving.detection), and one of a network, which
-evaluates its part of the rules (routing.network.evaluation.divided).
+It is asked of the whole broker, in however many trees that evaluates rules
+(routing.network.evaluation.divided).
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Service:
         self._detection = detection
         self._credit = tables.credit
         self.buckets = Buckets(config.heartbeat_s)
-        """What users may publish a second."""
+        """Limits to what users publish a second."""
         self._overview = overview
         self.rates = Rates(self._moment.now)
         """Counts of what has come and gone."""

@@ -52,7 +52,7 @@ from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
 from routing.network.recovery.dues import Times, least
-from routing.network.ways.places import Division
+from routing.partition.places import Division
 from routing.serving.status import time_or_none
 from routing.watermarks.ends import CLOSED
 

@@ -44,9 +44,9 @@ from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
-from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds, trees_wanted
 from routing.overlay.graph import Component, Edge
+from routing.partition.places import Division
 
 
 class SinkTrees:

@@ -43,22 +43,22 @@ from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
+from routing.evaluation.arrival import ArrivalEvaluator
+from routing.evaluation.outbox import message_sized
+from routing.evaluation.skew import SkewLimit
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan
-from routing.network.evaluation.arrival import ArrivalEvaluator
 from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
 from routing.network.evaluation.publishers import Publishers
 from routing.network.evaluation.router import Router
-from routing.network.evaluation.skew import SkewLimit
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
 from routing.network.recovery.dues import chosen, horizons, over
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.tables.branch import Branch
-from routing.network.tables.outbox import message_sized
-from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds
 from routing.order import in_sequence
+from routing.partition.places import Division
 from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Evaluator

@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from matcher.model import TIME_MIN
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.origins import Names, Origins, remote_names
 from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.evaluation.router import Router
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
-from routing.network.ways.places import Division
 from routing.overlay.overlay import Overlay
+from routing.partition.places import Division
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, UNKNOWN, Facts, Holder, Overview, source_holder
