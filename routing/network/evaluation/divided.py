@@ -615,11 +615,15 @@ class DividedDetection(Evaluator):
 
     def over(self, ends: Mapping[Deployed, int]) -> Collection[Deployed]:
         """The rules that never hold, and while a plan is made those that everybody has, too."""
-        if self.dues is None:
-            return [one for one, until in ends.items() if until <= one.begin]
+        done = [one for one, end in ends.items() if end <= one.begin]
+        if self.dues is None or len(done) == len(ends):
+            return done
         until = {one.rule.name: max(one.begin, end) for one, end in ends.items()}
         rules = self._deployments.rules
-        ending = [replace(one, until=until.get(one.rule.name, one.until)) for one in rules]
+        ending = [
+            one if (end := until.get(one.rule.name)) is None else replace(one, until=end)
+            for one in rules
+        ]
         names = {one.rule.name for one in over(ending, self.dues)}
         return [one for one, end in ends.items() if end <= one.begin or one.rule.name in names]
 
