@@ -21,6 +21,7 @@ from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
 from routing.durability.journal import Journal
+from routing.durability.log_reading import LogReading
 from routing.durability.restart import take_over
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
@@ -122,6 +123,7 @@ class Broker:
         """The holds of what is full, here and elsewhere."""
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
+        self._log_reading = LogReading(self.context, self.agreed)
         self._journal: Journal | None = None
 
     def _detection_of(self, engine: Detector, tables: Tables) -> DividedDetection:
@@ -151,6 +153,7 @@ class Broker:
             follow=service.follow,
             settle=service.settle,
             when_kept=self._when_kept,
+            read_log=lambda *asked: self._log_reading.read(*asked),
             log=outlet.log,
         )
         return BrokerContext(
@@ -185,6 +188,8 @@ class Broker:
         self.service.durables = journal.durables
         take_over(stored, context, self._catalog_sync, deduplicator, journal)
         self._journal = self._detection.keeper = journal
+        self._log_reading.log, self._detection.log = stored.reader, stored.log
+        self._detection.replay_buffer.let_go_before = stored.let_go
         self.outlet.when_kept = journal.when_kept
 
     def stored(self, number: int, now: float) -> None:

@@ -107,6 +107,7 @@ class Planning:
         self._detection.dues = None if away else due
         self._detection.changes.drop_over()
         self._detection.out_of_reach = away
+        self._detection.logs, self._detection.homes = dict(found.logs), homes
         self._do_what_was_asked(homes)
         self._detection.changes.drop_over()  # rules below those that have ended with it
         self._detection.dues = None
@@ -118,7 +119,7 @@ class Planning:
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
-        if introduce or anew or is_moved:
+        if introduce or anew or is_moved or self._detection.changes.take_past():
             plan = replace(plan, anew=True, due=dues)
         return self._trees.plan(plan, found, dues, introduce=introduce)
 
