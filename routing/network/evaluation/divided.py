@@ -146,7 +146,7 @@ class DividedDetection(Evaluator):
         self.keeper: Keeper | None = None
         """Told of what is to be kept over a restart, where anything is."""
         self.log: KeptLog | None = None
-        """What it has kept, which goes further back than the replay buffer."""
+        """The events that its store has kept, further back than the replay buffer."""
         self.logs: Mapping[str, int] = {}
         """At the root: the brokers that have logs, and from which time on each is whole."""
         self.homes: Mapping[str, Collection[str]] = {}
