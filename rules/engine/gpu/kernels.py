@@ -24,7 +24,7 @@ from __future__ import annotations
 from numba import cuda, int64
 
 from matcher.gpu.scan import greater, lesser
-from rules.engine.gpu.machine import DEPTH, key_word, relation, run
+from rules.engine.gpu.machine import DEPTH, key_word, run, word_at
 from rules.engine.gpu.records import (
     ANCHOR,
     ANCHOR_TIMES,
@@ -49,6 +49,7 @@ from rules.engine.gpu.records import (
     LOWER_STRICT,
     NEEDS,
     NEGATE,
+    OPERANDS,
     ORDER,
     OWN,
     POLICY,
@@ -100,6 +101,7 @@ from rules.engine.gpu.records import (
 from rules.engine.kernels.pyramid import key_of
 from rules.engine.kernels.ranges import lower_key, upper_key
 from rules.engine.kernels.spans import TIME_LEAST
+from rules.engine.kernels.words import relation
 
 PROBES = 7
 """Places that a search looks at together."""
@@ -236,15 +238,19 @@ def end_of(heap, step, frames, stride, p):
 
 
 @cuda.jit(device=True)
+def run_known(heap, code, frames, slots, stride, p, stack):
+    """Run a program that reads neither a candidate nor operands."""
+    return run(heap, code, slots, frames, slots, stride, p, int64(-1), int64(0), stack)
+
+
+@cuda.jit(device=True)
 def operand_of(heap, term, frames, slots, stride, p, stack):
     """A term's operand, and whether it is defined and some word can equal it."""
     if heap[term + TERM_EVENT] >= 0:
         entry = frames[heap[term + TERM_EVENT] * stride + p]
         word, is_known = heap[heap[term + TERM_PLACE] + entry], True
     else:
-        word, is_known = run(
-            heap, heap[term + TERM_PLACE], frames, slots, stride, p, int64(-1), int64(0), stack
-        )
+        word, is_known = run_known(heap, heap[term + TERM_PLACE], frames, slots, stride, p, stack)
     if is_known and heap[term + TERM_CONVERT] != 0:
         word, is_known = key_word(word, heap[term + TERM_CONVERT])
     return word, is_known
@@ -252,8 +258,8 @@ def operand_of(heap, term, frames, slots, stride, p, stack):
 
 @cuda.jit(device=True)
 def know_operands(heap, step, frames, slots, operands, stride, p, stack):
-    """Compute the operands of a step's terms; whether all are defined."""
-    for number in range(heap[step + TERMS]):
+    """Compute a step's operands; whether all are defined."""
+    for number in range(heap[step + OPERANDS]):
         term = heap[step + FIRST_TERM] + number * TERM_WORDS
         word, is_known = operand_of(heap, term, frames, slots, stride, p, stack)
         operands[number * stride + p] = word
@@ -311,7 +317,7 @@ def range_of(heap, step, frames, slots, stride, p, stack):
         program = heap[step + (UPPER if is_upper else LOWER)]
         if program < 0:
             continue
-        word, is_known = run(heap, program, frames, slots, stride, p, int64(-1), int64(0), stack)
+        word, is_known = run_known(heap, program, frames, slots, stride, p, stack)
         if is_known and is_upper:
             is_strict = heap[step + UPPER_STRICT] != 0
             greatest, is_known = upper_key(word, heap[step + UPPER_KIND], is_strict)
@@ -356,18 +362,18 @@ def narrow(
 @cuda.jit(device=True)
 def fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
     """Whether a candidate satisfies the conditions of a step but the first term."""
-    term = heap[step + FIRST_TERM]
-    for number in range(1, heap[step + TERMS]):
+    term = word_at(heap, step + FIRST_TERM)
+    for number in range(1, word_at(heap, step + TERMS)):
         term += TERM_WORDS
-        word = heap[heap[term + TERM_SEGMENT] + entry]
-        found = relation(heap[term + TERM_HOW], word, operands[number * stride + p])
-        if found & heap[term + TERM_MASK] == 0:
+        word = word_at(heap, word_at(heap, term + TERM_SEGMENT) + entry)
+        operand = word_at(operands, number * stride + p)
+        found = relation(word_at(heap, term + TERM_HOW), word, operand)
+        if found & word_at(heap, term + TERM_MASK) == 0:
             return False
-    if heap[step + REST] >= 0:
-        own = heap[step + OWN]
-        _, is_true = run(heap, heap[step + REST], frames, slots, stride, p, own, entry, stack)
-        return is_true
-    return True
+    rest, own = word_at(heap, step + REST), word_at(heap, step + OWN)
+    if rest < 0:
+        return True
+    return run(heap, rest, operands, frames, slots, stride, p, own, entry, stack)[1]
 
 
 @cuda.jit(device=True)
@@ -399,12 +405,13 @@ def entry_at(heap, step, place):
 
 
 @cuda.jit(device=True)
-def value_of(heap, step, frames, slots, stride, p, entry, stack):
+def value_of(heap, step, frames, slots, operands, stride, p, entry, stack):
     """The value of an entry that is aggregated, and whether it is defined."""
     if heap[step + VALUES] >= 0:
         return heap[heap[step + VALUES] + entry], True
     own = heap[step + OWN]
-    return run(heap, heap[step + PROGRAM], frames, slots, stride, p, own, entry, stack)
+    code = heap[step + PROGRAM]
+    return run(heap, code, operands, frames, slots, stride, p, own, entry, stack)
 
 
 @cuda.jit(device=True)
@@ -520,7 +527,9 @@ def reduce(
                 is_any = True
                 break
             else:
-                word, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
+                word, is_known = value_of(
+                    heap, step, frames, slots, operands, stride, p, entry, stack
+                )
                 if is_known:
                     if how_reduced == REDUCE_SUM:
                         best += word >> 32
@@ -579,7 +588,9 @@ def reduce_range(
                 continue
             found, is_known = entry, True
             if how not in (REDUCE_FIRST, REDUCE_LAST):
-                found, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
+                found, is_known = value_of(
+                    heap, step, frames, slots, operands, stride, p, entry, stack
+                )
             if not is_known:
                 continue
             if how == REDUCE_SUM:
@@ -860,9 +871,7 @@ def check(heap, step, frames, slots, alive, stride, sizes, level):
                 alive[p] = 0
         else:
             program = heap[step + REST] if kind == TEST else heap[step + PROGRAM]
-            word, is_known = run(
-                heap, program, frames, slots, stride, p, int64(-1), int64(0), stack
-            )
+            word, is_known = run_known(heap, program, frames, slots, stride, p, stack)
             if not is_known:
                 alive[p] = 0
             elif kind != TEST:
@@ -902,8 +911,6 @@ def conclude(
                 word = heap[heap[value + VALUE_PLACE] + entry]
             else:
                 program = heap[value + VALUE_PLACE]
-                word, is_known = run(
-                    heap, program, frames, slots, stride, p, int64(-1), int64(0), stack
-                )
+                word, is_known = run_known(heap, program, frames, slots, stride, p, stack)
             results[at + item] = word
             results[at + item + values] = 1 if is_known else 0

@@ -36,6 +36,9 @@ TERMS, FIRST_TERM = 19, 20
 REST = 21
 """The address of the program of all other conditions, or -1."""
 SLOT = 22
+OPERANDS = 23
+"""How many operands there are: those of the terms, and behind them what the program of REST reads.
+These have the words of a term, too."""
 VALUES = 24
 """The segment of the attribute that is aggregated; -1 where PROGRAM computes the value."""
 PROGRAM = 25
