@@ -165,15 +165,7 @@ def run(state: int, first: int) -> bool:
 def run_rare(state: int, op: int, offset: int, top: int) -> int:
     """The instructions that hot programs seldom have; gives the new top of the stack."""
     stack, defined = arrays.stack(state), arrays.stack_defined(state)
-    if op == SLOT:
-        top += 1
-        stack[top] = arrays.slots(state)[offset]
-        defined[top] = arrays.slots_defined(state)[offset]
-    elif TO_FLOAT <= op <= NEGATE_F or op == NOT:
-        result, fits = of_one(op, stack[top])
-        stack[top] = result
-        defined[top] = defined[top] and fits
-    elif ADD_I <= op <= MODULO_I:
+    if ADD_I <= op <= MODULO_I:
         top -= 1
         result, fits = compute_int(op, stack[top], stack[top + 1])
         stack[top] = result
@@ -183,6 +175,14 @@ def run_rare(state: int, op: int, offset: int, top: int) -> int:
         number = compute_float(op, as_float(stack[top]), as_float(stack[top + 1]))
         stack[top] = as_word(number)
         defined[top] = defined[top] and defined[top + 1] and math.isfinite(number)
+    elif op == SLOT:
+        top += 1
+        stack[top] = arrays.slots(state)[offset]
+        defined[top] = arrays.slots_defined(state)[offset]
+    elif TO_FLOAT <= op <= NEGATE_F or op == NOT:
+        result, fits = of_one(op, stack[top])
+        stack[top] = result
+        defined[top] = defined[top] and fits
     elif op == CHOOSE:
         top -= 2
         chosen = top + 1 if stack[top] != 0 else top + 2
