@@ -22,6 +22,8 @@ TEST_S = 70
 """One test: it may be the first that needs kernels of the processor."""
 AT_ONCE = 6
 COUNTS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)\b")
+NOTHING_RUN = 5
+"""The status of pytest where no test was run, if all were skipped, say."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) \S*?::(\S+)", re.MULTILINE)
 
 
@@ -72,8 +74,9 @@ def row_of(name: str, text: str, status: int, was_cut: bool, spent: float) -> Ro
     counts = {kind.rstrip("s"): int(count) for count, kind in COUNTS.findall(text)}
     passed = counts.get("passed", text.count(" PASSED"))
     note = f"{spent:.0f} s"
-    if not was_cut and status == 0:
-        return Row(f"tests/{name}", passed, "passed", note=note)
+    if not was_cut and (status == 0 or (status == NOTHING_RUN and "skipped" in counts)):
+        skipped = f", {counts['skipped']} skipped" if "skipped" in counts else ""
+        return Row(f"tests/{name}", passed, "passed", note=note + skipped)
     failed = ", ".join(dict.fromkeys(FAILED.findall(text))) or f"status {status}"
     said = f"cut after {note}" if was_cut else f"in {note}"
     return Row(f"tests/{name}", None, "", note=f"{passed} passed, {said}; not: {failed}")

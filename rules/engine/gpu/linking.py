@@ -439,6 +439,7 @@ def _step(
     record[records.OPERANDS] = len(terms)
     record[records.FIRST_TERM] = words.append(word for term in terms for word in term)
     record[records.REST] = words.program(search.rest, linked, column, own)
+    record[records.STRAIGHT] = int(all(one.op not in _LAZY for one in search.rest.code))
     record[records.SORTED], record[records.ORDER] = index(search)
     record[records.INDEX_TERM] = search.key
     if step.kind is StepKind.AGGREGATE:

@@ -18,7 +18,7 @@ import math
 
 from numba import cuda, int64, uint64
 
-from rules.engine.gpu.words import of_two, step
+from rules.engine.gpu.words import of_one, of_two, step
 from rules.engine.kernels.layout import PROBE_FLOAT, PROBE_FLOAT_TO_INT, PROBE_INT_TO_FLOAT
 from rules.engine.kernels.words import (
     ADD_I,
@@ -37,6 +37,9 @@ from rules.engine.kernels.words import (
 
 DEPTH = 16
 """Words of the stack."""
+WIDE = 4
+"""Candidates that a program is run for together."""
+WIDE_STACK = WIDE * DEPTH
 INSTRUCTION = 2
 """Words of an instruction: what (8 bits), event (8 bits) and place, and a value."""
 
@@ -119,3 +122,53 @@ def run(heap, code, operands, frames, slots, stride, p, own, candidate, stack):
             top = stack[depth]
             depth += 1
         place += INSTRUCTION
+
+
+@cuda.jit(device=True)
+def run_wide(heap, code, operands, stride, p, entries, fit, stack):
+    """Run a straight conjunction (records.STRAIGHT) for WIDE candidates of a partial sequence:
+    those of ``fit``, a bit each, for which all its conditions are true.
+
+    To find out what an instruction is takes longer than to do it: here it is found out once.
+    Whatever is undefined makes its condition untrue, so that a candidate is out at once, and
+    nothing notes what is defined. ``entries`` int64[WIDE] are the candidates', all of them to be
+    read; ``stack`` int64[WIDE_STACK]. Of events it reads the candidate alone.
+    """
+    top, place = int64(-WIDE), int64(code)
+    while fit != 0:
+        word = word_at(heap, place)
+        op, offset = word & 255, word >> 16
+        if op == LOAD:
+            top += WIDE
+            for k in range(WIDE):
+                stack[top + k] = word_at(heap, offset + entries[k])
+        elif ADD_I <= op <= COMPARE_S:
+            top -= WIDE
+            for k in range(WIDE):
+                if (fit >> k) & 1 != 0:
+                    left, right = stack[top + k], stack[top + WIDE + k]
+                    stack[top + k], is_known = of_two(op, offset, left, right)
+                    if not is_known:
+                        fit &= ~(int64(1) << k)
+        elif op == CHECK:
+            for k in range(WIDE):
+                if stack[top + k] == 0:
+                    fit &= ~(int64(1) << k)
+            top -= WIDE
+        elif op == END:
+            break
+        elif op == CONST or op == OPERAND:  # noqa: SIM109 (a device compares faster)
+            top += WIDE
+            value = word_at(heap, place + 1)
+            if op == OPERAND:
+                value = word_at(operands, offset * stride + p)
+            for k in range(WIDE):
+                stack[top + k] = value
+        else:
+            for k in range(WIDE):
+                if (fit >> k) & 1 != 0:
+                    stack[top + k], is_known = of_one(op, stack[top + k])
+                    if not is_known:
+                        fit &= ~(int64(1) << k)
+        place += INSTRUCTION
+    return fit

@@ -26,6 +26,7 @@ def on_device(function: Any, **called: Any) -> Any:
 
 
 _compute_float = on_device(words.compute_float, fmod=math.fmod)
+of_one = on_device(words.of_one)
 of_two = on_device(words.of_two, compute_float=_compute_float)
 _connect = on_device(words.connect)
 step = on_device(words.step, of_two=of_two, connect=_connect)

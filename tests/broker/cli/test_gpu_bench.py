@@ -209,6 +209,13 @@ def test_parts_are_chosen_by_name_and_run_in_their_order() -> None:
     ("text", "status", "was_cut", "row"),
     [
         ("= 3 passed in 2.00s =", 0, False, Row("tests/t.py", 3, "passed", note="2 s")),
+        ("= 1 skipped in 2.00s =", 5, False, Row("tests/t.py", 0, "passed", note="2 s, 1 skipped")),
+        (
+            "= no tests ran =",
+            5,
+            False,
+            Row("tests/t.py", None, "", note="0 passed, in 2 s; not: status 5"),
+        ),
         (
             "FAILED tests/device/t.py::test_a[x] - Error\n= 1 failed, 2 passed in 2.00s =",
             1,
