@@ -150,10 +150,14 @@ def measured(one: Run) -> Iterator[Row]:
         check=False,
     )
     if asked.returncode:
-        _, _, said = (asked.stderr.strip().splitlines() or ["no reason"])[-1].rpartition(
-            "NoDevice: "
-        )
+        last = (asked.stderr.strip().splitlines() or ["no reason"])[-1]
+        _, is_none, said = last.rpartition("NoDevice: ")
         print(f"benchmarks: nothing to measure: {said}", file=sys.stderr)
+        if not is_none:  # it could not be asked
+            missing = Row("a device", None, "", note=f"{said}; wheels can be carried, see --help")
+            one.write("device", "none", missing)
+            write_tables(one, "no device")
+            yield missing
         return
     device = asked.stdout.splitlines()[-1]
     print(f"benchmarks: on {device}", file=sys.stderr, flush=True)

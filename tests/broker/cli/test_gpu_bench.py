@@ -185,6 +185,15 @@ def test_wheels_that_cannot_be_installed_are_named(
     assert f"the wheels in {tmp_path} cannot be installed" in capsys.readouterr().err
 
 
+def test_a_package_that_is_missing_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu, "ASK", "import nothing_of_the_kind")
+    assert gpu.main(["--output", str(tmp_path)]) == 1
+    said = "ModuleNotFoundError: No module named 'nothing_of_the_kind'"
+    assert f"failed: a device: {said}; wheels can be carried" in capsys.readouterr().out
+
+
 def test_help_tells_the_parts_and_what_to_carry(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         gpu.main(["--help"])
