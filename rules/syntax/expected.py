@@ -18,6 +18,7 @@ _AFTER: Mapping[tuple[str, ...], str] = {
     ("EACH",): _AN_EVENT,
     ("FIRST",): _AN_EVENT,
     ("LAST",): _AN_EVENT,
+    ("TIMES",): _AN_EVENT,
     ("RPAR", "_OR"): _AN_EVENT,
     ("BETWEEN",): "the name of an event",
     ("DEFINE",): "the type of the composite event",
