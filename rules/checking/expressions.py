@@ -356,6 +356,9 @@ class Expressions:
         if node.function is Function.FIRST:
             self.report("First is of an iteration", node.span, "write First(NAME.attribute)")
             return None
+        if not node.events and self._run_named(node.argument) is not None:
+            self.report("an aggregate over a run has no window", node.window.span)
+            return None
         if not node.events:
             self.report(
                 f"{node.function.value} ranges over no event",

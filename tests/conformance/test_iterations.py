@@ -172,6 +172,7 @@ REFUSED_BEHIND = {
     "consuming r": "r repeats, and runs are not consumed",
     "and Count(A) > 2": "Count ranges over no iteration",
     "and Avg(r) > 2": "Avg needs an attribute",
+    "and Avg(r.x within 1 s from A) > 2": "an aggregate over a run has no window",
     "and Avg(r.y) > 2": "B has no attribute y",
     "and Count(B()) > 2": "Count has no window",
     "and First(B().x within 1 s from A) > 2": "First is of an iteration",
