@@ -454,7 +454,7 @@ class Expressions:
             run, function=node.function, value=value, kind=_kind_of(node.function, value)
         )
 
-    def _run_named(self, argument: ast.Expression) -> int | None:
+    def _run_named(self, argument: ast.Event | ast.Expression) -> int | None:
         """The first iteration that is named in what is aggregated, by its number."""
         nodes: list[ast.Node] = [argument]
         whole = isinstance(argument, ast.Attribute) and argument.event is None

@@ -162,9 +162,10 @@ def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.
     monkeypatch.setattr("rules.engine.growth.SCAN_MAX", 0)
     for seed in seeds(part, COUNT // 3):
         # Every eighth is long; of the multiples of eight one (336) takes the oracle a minute.
-        case, check = random_case(seed, long=seed % 8 == 4), engines_differ("cdp")
-        if check(case):
-            pytest.fail(report(case, check))
+        check = engines_differ("cdp")
+        for case in (random_case(seed, long=seed % 8 == 4), iteration_case(seed)):
+            if check(case):
+                pytest.fail(report(case, check))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -196,7 +197,7 @@ def test_engines_agree_with_the_oracle_on_iterations(part: int):
 
 def test_most_cases_of_iterations_detect_something():
     found = sum(any(run(iteration_case(seed), make("cdp")).advances) for seed in range(60))
-    assert found > 60 * 0.5
+    assert found > 60 * 0.4
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -18,6 +18,7 @@ from rules.engine.kernels.aggregates import FUNCTIONS, aggregate
 from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel, making
 from rules.engine.kernels.expressions import run
+from rules.engine.kernels.far import is_far, last_in_range, next_in_range
 from rules.engine.kernels.layout import ENTRY_WORDS, ROW_TIME
 from rules.engine.kernels.memory import find_time, row_offset
 from rules.terms import Function
@@ -59,30 +60,54 @@ def evaluate_run(state: int, step, number: int, low: int, high: int) -> tuple[in
 
 @kernel
 def end_of_run(state: int, step, number: int, low: int, high: int) -> int:  # type: ignore[no-untyped-def]
-    """The place of the entry of the step's event; ``low - 1`` where a run goes on behind it."""
+    """The place of the entry of the step's event; ``low - 1`` where a run goes on behind it, or it
+    is of none.
+    """
     row = arrays.frame(state)[step.run + 1]
-    time = arrays.heap(state)[row + ROW_TIME]
-    end = max(low, find_time(state, number, time))
-    while end < high and row_at(state, step, number, end) != row:
-        end += 1
-    place = end + 1
-    while place < high and not is_of_runs(state, step, row_at(state, step, number, place)):
-        place += 1
-    if place < high and are_linked(state, step, row, row_at(state, step, number, place)):
+    if not is_of_runs(state, step, row):
         return low - 1
-    return end if end < high else low - 1
+    place = max(low, find_time(state, number, arrays.heap(state)[row + ROW_TIME]))
+    while place < high and row_at(state, step, number, place) != row:
+        place += 1
+    if place >= high:
+        return low - 1
+    behind = next_of_runs(state, step, number, place + 1, high)
+    if behind < high and are_linked(state, step, row, row_at(state, step, number, behind)):
+        return low - 1
+    return place
 
 
 @kernel
 def before(state: int, step, number: int, low: int, place: int) -> int:  # type: ignore[no-untyped-def]
     """The place of the event before that at a place, if it is of its run; else ``low - 1``."""
     row = row_at(state, step, number, place)
-    place -= 1
-    while place >= low:
-        other = row_at(state, step, number, place)
-        if is_of_runs(state, step, other):
-            return place if are_linked(state, step, other, row) else low - 1
+    place = last_of_runs(state, step, number, low, place - 1)
+    if place >= low and are_linked(state, step, row_at(state, step, number, place), row):
+        return place
+    return low - 1
+
+
+@kernel
+def next_of_runs(state: int, step, number: int, place: int, high: int) -> int:  # type: ignore[no-untyped-def]
+    """The first entry from a place on whose event is of some run; ``high`` if there is none."""
+    failed = 0
+    while place < high and not is_of_runs(state, step, row_at(state, step, number, place)):
+        place += 1
+        failed += 1
+        if step.ordered >= 0 and is_far(state, failed, high - place):
+            place = next_in_range(state, step, number, place, high)
+    return place
+
+
+@kernel
+def last_of_runs(state: int, step, number: int, low: int, place: int) -> int:  # type: ignore[no-untyped-def]
+    """The last entry up to a place whose event is of some run; ``low - 1`` if there is none."""
+    failed = 0
+    while place >= low and not is_of_runs(state, step, row_at(state, step, number, place)):
         place -= 1
+        failed += 1
+        if step.ordered >= 0 and is_far(state, failed, place + 1 - low):
+            place = last_in_range(state, step, number, low, place + 1)
     return place
 
 
