@@ -177,7 +177,7 @@ class Pipeline:
         for number, place in enumerate(self._places):
             base = layout.place_at(number)
             block[base + layout.EVENT], block[base + layout.TYPE] = place.event, place.type
-            block[base + layout.TEST] = arrays["steps"]["residue"][place.step] if number else -1
+            block[base + layout.TEST] = arrays["steps"]["residue"][place.step]
             block[base + layout.IS_REPEATED] = types.count(place.type) > 1
         agents = [[place] for place in range(1, places)]
         shares = [len(range(agent, crew.threads, len(agents))) for agent in range(len(agents))]

@@ -18,7 +18,6 @@ from rules.engine.hybrid.chunks import (
     SIZE,
     chance,
     delay,
-    empty,
     new_chunk,
     place_at,
     receive,
@@ -34,6 +33,7 @@ from rules.engine.hybrid.layout import (
     COUNT,
     EARLIEST,
     END,
+    EVENT,
     FAILED,
     HAS_FAILED,
     IDLE,
@@ -45,11 +45,14 @@ from rules.engine.hybrid.layout import (
     NEXT,
     PLACES,
     STATE,
+    TEST,
     WORKED_OFF,
     WORKERS,
 )
-from rules.engine.hybrid.pairing import take_chunk, take_events
+from rules.engine.hybrid.pairing import offset_of, take_chunk, take_events
+from rules.engine.kernels import arrays
 from rules.engine.kernels.arrays import words_at
+from rules.engine.kernels.expressions import run
 
 NOTHING, DONE, NO_MEMORY = 0, 1, 2
 """What became of looking for work."""
@@ -165,13 +168,23 @@ def take_from_first(block: int, state: int, worker: int) -> int:
     chunk = new_chunk(block, worker, 1)
     if chunk == 0:
         return NO_MEMORY
-    empty(chunk)
     head = words_at(chunk, SIZE)
-    for number in range(first, end):
-        head[CHUNK + number - first] = number
-    head[COUNT] = end - first
     head[EARLIEST], head[LATEST] = time_of(block, 0, first), time_of(block, 0, end - 1)
+    for number in range(first, end):
+        if fits_alone(block, state, number):
+            head[CHUNK + head[COUNT]] = number
+            head[COUNT] += 1
     if not take_chunk(block, state, worker, 1, chunk):
         return NO_MEMORY
     add(block + 8 * LEFT, first - end)
     return DONE
+
+
+@kernel
+def fits_alone(block: int, state: int, number: int) -> bool:
+    """Whether an event of the first place passes the test that is about it alone."""
+    words, base = words_at(block, SIZE), place_at(0)
+    if words[base + TEST] < 0:
+        return True
+    arrays.frame(state)[words[base + EVENT] + 1] = offset_of(block, 0, number)
+    return run(state, words[base + TEST])
