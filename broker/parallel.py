@@ -1,7 +1,7 @@
 """Detection on several threads: the kernels let go of the interpreter's lock.
 
-Rules are parted by :mod:`rules.engine.parts`, which says why nothing else changes by it; with the
-engine ``hybrid`` every rule has all threads (:mod:`rules.engine.hybrid`). The thread that asks takes
+Rules are parted by :mod:`rules.engine.parts`, which says why nothing else changes by it; with
+``hybrid`` every rule has all threads (:mod:`rules.engine.hybrid`). The thread that asks takes
 a share itself, and wakes others for the rest.
 """
 
@@ -68,7 +68,7 @@ class AtOnce(Protocol):
 
 
 def _workers(threads: int) -> AtOnce:
-    """What has the calling thread, and others beside it, do work at once."""
+    """A way to have the calling thread, and others beside it, do work at once."""
     pool = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="detection")
 
     def at_once(work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterable[Result]:

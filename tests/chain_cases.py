@@ -1,4 +1,4 @@
-"""Random cases of rules that hybrid parallelism takes: chains of two to six events, all of ``each``.
+"""Random cases of rules that hybrid parallelism takes: chains of two to six events, of ``each``.
 
 Windows are short and conditions many, or matches are too many for the oracle; some chains have a
 window for the whole of them too, and events of one type at several places.

@@ -17,7 +17,6 @@ from engines import make
 from sequence_cases import sequence_case
 
 from rules.engine.hybrid import Crew, HybridEngine
-from rules.engine.hybrid.roles import workers_least
 
 COUNT = int(os.environ.get("REXMQ_CASES", "96"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
@@ -27,7 +26,7 @@ PARTS = 4
 @contextmanager
 def crews() -> Iterator[Callable[[int], Crew]]:
     """A crew for each seed: 1 to 8 threads, small chunks and batches, delays at random."""
-    with ThreadPoolExecutor(10) as pool:
+    with ThreadPoolExecutor(8) as pool:
 
         def at_once(work: Callable[[int], None], workers: Iterable[int]) -> Iterable[None]:
             futures = [pool.submit(work, worker) for worker in workers]
@@ -91,10 +90,14 @@ def test_rules_of_all_kinds_agree_with_the_oracle():
                 check(of_chains(case), crew(seed))
 
 
-@pytest.mark.parametrize("roles", ["static", "state", "full"])
+@pytest.mark.parametrize("roles", ["static", "state"])
 @pytest.mark.timeout(3600)
 def test_roles_change_nothing(roles: str):
+    """Nor does it that agents are fused where threads are few, nor that threads are shared out by
+    what there is to do.
+    """
     with crews() as crew:
         for seed in range(FIRST, FIRST + COUNT // 6):
-            threads = max(1 + seed % 8, workers_least(roles, 5))
-            check(chain_case(seed), replace(crew(seed), threads=threads, roles=roles))
+            threads = 2 + seed % 7
+            made = replace(crew(seed), threads=threads, roles=roles, weighs=seed % 2 == 0)
+            check(chain_case(seed), made)

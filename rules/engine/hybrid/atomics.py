@@ -2,7 +2,8 @@
 
 Numba has none of these for the processor; LLVM has them all, so each is one instruction of its own
 here. All are ordered as a single sequence that every thread agrees on, which is what tickets ask
-for (:mod:`rules.engine.hybrid.pairing`). Addresses are those of whole words.
+for (:mod:`rules.engine.hybrid.pairing`). As :mod:`matcher.kernels.atomics`, but of words at
+addresses: chunks are no items of an array.
 
 Law: a lock is held for a few instructions, or while the host finds memory; never while pairs are
 evaluated. One who waits turns a few times and then lets another thread run, so that more threads
@@ -15,15 +16,16 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from rules.engine.hybrid.compiled import kernel
 
-_cgutils: Any = cgutils  # which is not typed
 _WORD = ir.IntType(64)
 _ORDER = "seq_cst"
+_types: Any = types
+let_others_run = _types.ExternalFunction("sched_yield", _types.int32())
+"""Have the operating system run another thread, if one is ready to."""
 TURNS = 64
 """One who waits looks so many times before another thread may run."""
 
@@ -73,19 +75,6 @@ def replace(_context: Any, _address: Any, _old: Any, _new: Any) -> tuple[Signatu
         return builder.extract_value(pair, 1)
 
     return types.boolean(types.int64, types.int64, types.int64), generate
-
-
-@intrinsic
-def let_others_run(_context: Any) -> tuple[Signature, Any]:
-    """Have the operating system run another thread, if one is ready to."""
-
-    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        form = ir.FunctionType(ir.IntType(32), [])
-        function = _cgutils.get_or_insert_function(builder.module, form, "sched_yield")
-        builder.call(function, [])
-        return context.get_dummy_value()
-
-    return types.void(), generate
 
 
 @intrinsic

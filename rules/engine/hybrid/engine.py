@@ -15,7 +15,7 @@ models of rules those of :mod:`rules.engine.published`. An advance has three ste
 
 Law: it detects what the other engines detect, to the last bit, whatever the threads do.
 
-Example: for ``A() and each B() within 5 s from A and each C() within 5 s from B`` the agent of B has
+Example: for ``A() and each B() within 5 s from A and each C() within 5 s from B`` B's agent has
 C#1 stored when B#1 comes; its event worker tries them, and ``C#1 B#1`` goes into the queue of the
 agent of A.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rules.engine.hybrid.chunks import SIZE
+from rules.engine.hybrid.chunks import SIZE, free_behind, place_at, share_at
 from rules.engine.hybrid.compiled import kernel
 from rules.engine.hybrid.layout import (
     CHUNK,
@@ -16,7 +16,6 @@ from rules.engine.hybrid.layout import (
     WIDTH,
     WORKERS,
 )
-from rules.engine.hybrid.chunks import free_behind, place_at, share_at
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.arrays import words_at
@@ -56,8 +55,8 @@ def late_automata(state: int, asked: int, number: int, time: int, _4: int, _5: i
 
 @kernel
 def entries_between(state: int, access: int, begin: int, until: int) -> tuple[int, int]:
-    """Which entries of an access's list are of a span of time, its end excluded: the first, and the
-    one behind the last.
+    """The entries of an access's list that are of a span of time, its end excluded: the first, and
+    the one behind the last.
     """
     record = arrays.accesses(state)[access]
     if record.list < 0:

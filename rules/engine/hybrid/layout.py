@@ -46,7 +46,7 @@ QUEUE_LOCK, QUEUE_HEAD, QUEUE_TAIL, FREE = 3 * LINE, 3 * LINE + 1, 3 * LINE + 2,
 """The queue of sequences that wait for events of the place, in chunks; chunks to be used again."""
 PLACE = 4 * LINE
 
-# --- a worker, and a worker at a place -------------------------------------------------------------
+# --- a worker, and a worker at a place -----------------------------------------------------------
 
 INPUTS, INPUTS_AT, LAST, CHANCE, STATE = 0, 1, 2, 3, 4
 """Its inputs (twice the place, and 1 more for sequences), which come in the order in which it looks
@@ -61,7 +61,7 @@ RANGES, RANGES_AT = LINE, LINE + 1
 OPEN = 2 * LINE
 """The chunk that it fills for the place."""
 EVALUATIONS, SUCCESSES, SEQUENCES = 2 * LINE + 1, 2 * LINE + 2, 2 * LINE + 3
-"""What it has done at the place: pairs evaluated, pairs that fitted, sequences taken."""
+"""Counts of its work at the place: pairs evaluated, pairs that fitted, sequences taken."""
 SHARE = 3 * LINE
 
 RANGE_FIRST, RANGE_END, RANGE_TICKET, RANGE = 0, 1, 2, 3

@@ -130,9 +130,7 @@ def take_chunk(block: int, state: int, worker: int, place: int, chunk: int) -> b
 
 
 @kernel
-def pair(
-    block: int, state: int, worker: int, place: int, chunk: int, first: int, end: int
-) -> bool:
+def pair(block: int, state: int, worker: int, place: int, chunk: int, first: int, end: int) -> bool:
     """Try the sequences of a chunk with some events of a place. False where there is no memory."""
     words, head = words_at(block, SIZE), words_at(chunk, SIZE)
     times = words_at(words[place_at(place) + TIMES], SIZE)

@@ -23,8 +23,9 @@ from matcher.model import TIME_MIN, Int64s
 from rules.engine.hybrid import kernels, layout
 from rules.engine.hybrid.chains import Window, windows_of
 from rules.engine.hybrid.chunks import settle
+from rules.engine.hybrid.costs import AgentWork, loads_of, shares_of, units_of
 from rules.engine.hybrid.memory import ChunkMemory
-from rules.engine.hybrid.roles import inputs_of
+from rules.engine.hybrid.roles import LEAST, inputs_of, verify_roles
 from rules.engine.hybrid.working import work
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.linker import LinkedRule
@@ -36,15 +37,18 @@ FEW = 64
 """A slice of fewer events is worked off by one thread, if it has all inputs."""
 
 AtOnce = Callable[[Callable[[int], None], Sequence[int]], Iterable[None]]
-"""What runs a function for each of several arguments, at once, and ends when all have ended."""
+"""A way to run a function for each of several arguments, at once, that ends when all have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crew:
     """The workers: how many, their roles, how they are run, and how they take work.
 
-    ``batch`` events, and sequences of a chunk of ``capacity``, are taken at once at most. With a
-    ``seed`` workers let others run at random where they wait for, or write, what they share.
+    ``batch`` events, and sequences of a chunk of ``capacity``, are taken at once at most; slices
+    are of ``slice`` events, those of less than ``few`` left to one worker if it has all inputs.
+    ``weighs``: agents have threads by what they have to do, not all alike. ``fuses``: agents are
+    fused where threads are too few for the roles. With a ``seed`` workers let others run at random
+    where they wait for, or write, what they share.
     """
 
     threads: int = 1
@@ -55,6 +59,8 @@ class Crew:
     seed: int = 0
     few: int = FEW
     slice: int = SLICE
+    weighs: bool = True
+    fuses: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,8 @@ class Pipeline:
         self._feeds = [Feed() for _ in self._places]
         self._block = self._made(arrays)
         self._reaches = _reaches(self._windows, len(self._places))
-        self._stored = 0
+        self._stored = self._slices = 0
+        self._assign()
         self._held: Sequence[Int64s] = ()
 
     @property
@@ -179,18 +186,49 @@ class Pipeline:
             block[base + layout.EVENT], block[base + layout.TYPE] = place.event, place.type
             block[base + layout.TEST] = arrays["steps"]["residue"][place.step]
             block[base + layout.IS_REPEATED] = types.count(place.type) > 1
-        agents = [[place] for place in range(1, places)]
-        shares = [len(range(agent, crew.threads, len(agents))) for agent in range(len(agents))]
-        self._inputs = [
-            np.array(one, np.int64) for one in inputs_of(crew.roles, shares, agents)
-        ]
-        for worker, inputs in enumerate(self._inputs):
+        for worker in range(crew.threads):
             base = layout.worker_at(places, worker)
-            block[base + layout.INPUTS] = len(inputs)
-            block[base + layout.INPUTS_AT] = inputs.ctypes.data
-            block[base + layout.LAST] = -1
             block[base + layout.CHANCE] = 1 + worker + crew.threads * crew.seed
         return block
+
+    # --- workers -----------------------------------------------------------------------------
+
+    def _assign(self) -> None:
+        """Give the workers their inputs, by what agents had to do so far; all alike before that."""
+        crew, agents = self._crew, self.size - 1
+        loads = loads_of(self.work_done(), crew.threads, crew.batch)
+        if not any(loads) or not crew.weighs:
+            loads = [1.0] * agents
+        least = LEAST[crew.roles]
+        most = agents if not crew.fuses else max(1, crew.threads // max(1, least))
+        units = units_of(loads, most)
+        verify_roles(crew.roles, crew.threads, len(units))
+        shares = shares_of(
+            [sum(loads[one - 1] for one in unit) for unit in units], crew.threads, least
+        )
+        self._inputs = [np.array(one) for one in inputs_of(crew.roles, shares, units)]
+        for worker, inputs in enumerate(self._inputs):
+            base = layout.worker_at(self.size, worker)
+            self._block[base + layout.INPUTS] = len(inputs)
+            self._block[base + layout.INPUTS_AT] = inputs.ctypes.data
+            self._block[base + layout.LAST] = -1
+
+    def work_done(self) -> list[AgentWork]:
+        """What each agent has done so far."""
+        return [
+            AgentWork(
+                self._feeds[place].end,
+                self._sum(place, layout.SEQUENCES),
+                self._sum(place, layout.EVALUATIONS),
+                self._sum(place, layout.SUCCESSES),
+            )
+            for place in range(1, self.size)
+        ]
+
+    def _sum(self, place: int, word: int) -> int:
+        at = layout.share_at(self.size, 0, place) + word
+        step = layout.share_at(self.size, 1, place) - layout.share_at(self.size, 0, place)
+        return int(self._block[at : at + step * self._crew.threads : step].sum())
 
     # --- events ------------------------------------------------------------------------------
 
@@ -211,6 +249,9 @@ class Pipeline:
             ends = [int(np.searchsorted(times, limit)) for times in new]
             self._work_off([end - begun for begun, end in zip(done, ends, strict=True)])
             done = ends
+            self._slices += 1
+            if self._slices & (self._slices - 1) == 0:
+                self._assign()  # seldom, once much is known
             self._stored = settle(self.address, limit)
             yield self._complete()
 

@@ -55,7 +55,7 @@ from rules.engine.kernels.arrays import words_at
 from rules.engine.kernels.expressions import run
 
 NOTHING, DONE, NO_MEMORY = 0, 1, 2
-"""What became of looking for work."""
+"""Outcomes of looking for work."""
 
 
 @kernel
