@@ -433,7 +433,7 @@ def test_hybrid_has_threads_for_one_rule_and_says_once_that_processors_are_fewer
     )
     expected = run(capfdbinary, "--engine", "naive")
     assert expected[1].count("\n") > 1
-    assert run(capfdbinary, "--engine", "hybrid") == expected
+    assert run(capfdbinary, "--engine", "hybrid")[:2] == expected[:2]
     status, out, err = run(capfdbinary, "--engine", "hybrid", "--threads", "300")
     assert (status, out) == expected[:2]
     assert err.count("--threads 300: there are ") == 1

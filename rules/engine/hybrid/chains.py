@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from rules.engine.timers import uses_timer
 from rules.pattern import Policy, Rule
 from rules.planning.plan import RulePlan, Step, StepKind
 from rules.planning.planner import compile_rule
@@ -52,6 +53,8 @@ def reason_against(rule: Rule, defined: Collection[str]) -> str | None:
         return "it has alternatives (or)"
     if rule.consuming:
         return "it consumes events"
+    if uses_timer(rule):
+        return "it uses the Timer"
     return _against_plan(compile_rule(rule))
 
 
@@ -64,10 +67,6 @@ _OTHERWISE = {
 
 
 def _against_plan(plan: RulePlan) -> str | None:
-    if len(plan.event_types) == 1:
-        return "it is about one event"
-    if plan.slots:
-        return "it has an aggregate"
     for step in plan.steps:
         if step.kind in _OTHERWISE:
             return _OTHERWISE[step.kind]
@@ -80,4 +79,6 @@ def _against_plan(plan: RulePlan) -> str | None:
                 return "its events form no single chain"
         if step.kind is StepKind.TIMED and not TERMINATOR <= step.span.later < step.event:
             return "it has a window that does not end at a later event"
-    return None
+    if plan.slots:
+        return "it has an aggregate"
+    return "it is about one event" if len(plan.event_types) == 1 else None

@@ -238,6 +238,8 @@ class Pipeline:
         """
         new = [self._events(arrays, *one, begin, until) for one in enumerate(self._places)]
         if not any(map(len, new)):
+            if self._stored:  # or sequences would outlive their events
+                self._stored = settle(self.address, until)
             return
         kernels.follow_rings(arrays.state, self.address)
         own = [self._own(arrays) for _ in range(self._crew.threads)]
