@@ -38,7 +38,7 @@ def engine_of(
     if name == "hybrid":
         from rules.engine.hybrid import Crew, HybridEngine
 
-        return HybridEngine(Crew(threads, at_once=_workers(threads)), composites_max=composites_max)
+        return HybridEngine(Crew(threads, at_once=workers(threads)), composites_max=composites_max)
     if threads == 1:
         return make(
             name,
@@ -54,7 +54,7 @@ def engine_of(
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
     if not compiled:
         return engines[0]
-    return PartedEngine(compiled, _workers(threads))
+    return PartedEngine(compiled, workers(threads))
 
 
 class AtOnce(Protocol):
@@ -67,7 +67,7 @@ class AtOnce(Protocol):
         ...
 
 
-def _workers(threads: int) -> AtOnce:
+def workers(threads: int) -> AtOnce:
     """A way to have the calling thread, and others beside it, do work at once."""
     pool = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="detection")
 
