@@ -24,7 +24,7 @@ import argparse
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def by_runs(stream: Stream, rules: RuleSet, at_once: AtOnce, threads: int) -> in
     first = min(int(batch.time[0]) for batch in batches)
     last = max(int(batch.time[-1]) for batch in batches)
     edges = np.linspace(first, last + 1, threads * RUNS_PER_THREAD + 1).astype(np.int64).tolist()
-    runs = iter(list(zip(edges, edges[1:], strict=False)))
+    runs = iter(list(pairwise(edges)))
 
     def work(_: int) -> int:
         return sum(_of_run(stream, rules, batches, begin, end) for begin, end in runs)
@@ -154,7 +154,7 @@ def by_key(stream: Stream, rules: RuleSet, at_once: AtOnce, threads: int) -> int
     return sum(at_once(work, range(threads)))
 
 
-# --- locks -----------------------------------------------------------------------------------------
+# --- locks ---------------------------------------------------------------------------------------
 
 
 @kernel
