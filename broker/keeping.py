@@ -16,6 +16,7 @@ from pathlib import Path
 
 from broker.errors import StoreError
 from broker.store import Append, Change, Store, Sync
+from broker.store.extracting import Extracts
 from broker.store.recording import entry_of, message_of
 from routing import effects, storage
 from routing.durability.records import KINDS
@@ -73,7 +74,10 @@ class Keeping:
         records = {kind: dict(self._store.items(kind)) for kind in KINDS}
         is_new = not any(records.values())
         return storage.StoreContents(
-            {} if is_new else records, self._entries(), self._store.last_position
+            {} if is_new else records,
+            self._entries(),
+            self._store.last_position,
+            Extracts(self._store),
         )
 
     def _entries(self) -> Iterator[storage.Entry]:
