@@ -37,7 +37,7 @@ class AgentWork:
     sent: float
 
     def load(self, threads: float, batch: float) -> float:
-        """What all of it costs when ``threads`` work at it."""
+        """The cost of all of it when ``threads`` work at it."""
         locks = (self.events + self.sequences) / batch * threads / 2
         return EVALUATION * self.evaluations + LOCK * locks + QUEUE * self.sent
 

@@ -214,7 +214,7 @@ class Pipeline:
             self._block[base + layout.LAST] = -1
 
     def work_done(self) -> list[AgentWork]:
-        """What each agent has done so far."""
+        """The work of each agent so far."""
         return [
             AgentWork(
                 self._feeds[place].end,
