@@ -31,8 +31,10 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.linker import LinkedRule
 from rules.engine.published import layout as words_of_models
 
-SLICE = 2048
-"""Events of a slice, or more where they are of one instant."""
+SLICE_LEAST, SLICE_MOST = 128, 2048
+"""Events of a slice: about as many as a whole match may span, for then few sequences are stored
+that have expired, and few are tried in vain; or more where they are of one instant.
+"""
 FEW = 64
 """A slice of fewer events is worked off by one thread, if it has all inputs."""
 
@@ -45,7 +47,8 @@ class Crew:
     """The workers: how many, their roles, how they are run, and how they take work.
 
     ``batch`` events, and sequences of a chunk of ``capacity``, are taken at once at most; slices
-    are of ``slice`` events, those of less than ``few`` left to one worker if it has all inputs.
+    are of ``slice`` events at most, and those of less than ``few`` for one worker, if it has all
+    inputs.
     ``weighs``: agents have threads by what they have to do, not all alike. ``fuses``: agents are
     fused where threads are too few for the roles. With a ``seed`` workers let others run at random
     where they wait for, or write, what they share.
@@ -58,7 +61,7 @@ class Crew:
     batch: int = 32
     seed: int = 0
     few: int = FEW
-    slice: int = SLICE
+    slice: int = SLICE_MOST
     weighs: bool = True
     fuses: bool = True
 
@@ -141,7 +144,7 @@ class Pipeline:
         self._memory = ChunkMemory()
         self._feeds = [Feed() for _ in self._places]
         self._block = self._made(arrays)
-        self._reaches = _reaches(self._windows, len(self._places))
+        self._reaches = reaches(self._windows, len(self._places))
         self._stored = self._slices = 0
         self._assign()
         self._held: Sequence[Int64s] = ()
@@ -247,7 +250,7 @@ class Pipeline:
         for worker, state in enumerate(states):
             self._block[layout.worker_at(self.size, worker) + layout.STATE] = state.ctypes.data
         done = [0] * self.size
-        for limit in _limits(new, until, self._crew.slice):
+        for limit in _limits(new, until, self._reaches[0], self._crew.slice):
             ends = [int(np.searchsorted(times, limit)) for times in new]
             self._work_off([end - begun for begun, end in zip(done, ends, strict=True)])
             done = ends
@@ -348,18 +351,23 @@ def _places_of(linked: LinkedRule, arrays: Arrays) -> list[_Place]:
     return [*(found[event] for event in path), terminator]
 
 
-def _reaches(windows: Iterable[Window], places: int) -> list[int]:
-    """How long the event of each place may be needed after its time."""
-    after = {one.earlier: one.duration for one in windows if one.later == one.earlier + 1}
-    found = [0]
+def reaches(windows: Iterable[Window], places: int) -> list[int]:
+    """How long the event of each place may be needed after its time: until the terminator at most,
+    from window to window.
+    """
+    windows, found = tuple(windows), [0] * places
     for place in reversed(range(places - 1)):
-        found.append(found[-1] + after[place])
-    return found[::-1]
+        found[place] = min(
+            one.duration + found[one.later] for one in windows if one.earlier <= place < one.later
+        )
+    return found
 
 
-def _limits(new: Sequence[Int64s], until: int, size: int) -> Iterator[int]:
+def _limits(new: Sequence[Int64s], until: int, reach: int, most: int) -> Iterator[int]:
     """The instants before which each slice ends."""
     times = np.sort(np.concatenate(new))
+    span = max(1, int(times[-1]) - int(times[0]))
+    size = min(most, max(SLICE_LEAST, len(times) * min(reach, span) // span))
     last = TIME_MIN
     for time in times[size::size].tolist():
         if time > last:

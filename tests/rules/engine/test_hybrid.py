@@ -15,8 +15,10 @@ import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType
 from rules.engine import make
 from rules.engine.hybrid import Crew, HybridEngine
+from rules.engine.hybrid.chains import Window
 from rules.engine.hybrid.costs import AgentWork, expected, loads_of, shares_of, units_of
 from rules.engine.hybrid.memory import ChunkMemory
+from rules.engine.hybrid.pipeline import reaches
 from rules.engine.hybrid.roles import inputs_of, verify_roles
 from rules.errors import RuleErrors
 
@@ -185,6 +187,12 @@ def test_an_end_of_a_rule_with_too_many_composites_is_as_in_other_engines():
         outcomes.append((found, engine.take_overruns()))
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][1]
+
+
+def test_events_are_kept_until_the_nearest_way_of_windows_to_the_terminator_has_passed():
+    windows = [Window(3, 2, 5), Window(2, 1, 5), Window(1, 0, 5), Window(3, 1, 7), Window(2, 0, 2)]
+    assert reaches(windows, 4) == [7, 7, 5, 0]
+    assert reaches(windows[:3], 4) == [15, 10, 5, 0]
 
 
 # --- costs and roles -----------------------------------------------------------------------------
