@@ -47,6 +47,7 @@ from rules.engine.kernels import layout
 from rules.engine.linker import LinkedRule
 from rules.engine.loading import pointer_to
 from rules.engine.published.engine import AipPublished
+from rules.engine.snapshots import Snapshot
 from rules.errors import Problem, RuleErrors
 from rules.pattern import RuleSet
 
@@ -92,6 +93,11 @@ class HybridEngine(AipPublished):
             self._pipelines.pop(linked.number, None)
         super().remove(name)
 
+    def resume(self, kept: Snapshot) -> None:
+        """As the other engines': a snapshot has no sequences, they are made again from events."""
+        super().resume(kept)
+        self._forget_sequences(self._linker.by_number.values())
+
     def _late(self) -> Mapping[int, int]:
         return _addresses()
 
@@ -120,7 +126,10 @@ class HybridEngine(AipPublished):
         """
         mark = int(self._arrays["groups"]["mark"][self._arrays["rules"]["group"][linked.number]])
         record = self._arrays["rules"][linked.number]
-        if mark == TIME_MIN or int(record["floor"]) == TIME_MAX:
+        if mark == TIME_MIN:
+            return _NO_GROUPS
+        if int(record["floor"]) == TIME_MAX:  # it has ended
+            self._pipelines.pop(linked.number, None)
             return _NO_GROUPS
         begin = self._taken_in(linked)
         pipeline = self._pipelines.get(linked.number)

@@ -46,6 +46,8 @@ AtOnce = Callable[[Callable[[int], None], Sequence[int]], Iterable[None]]
 class Crew:
     """The workers: how many, their roles, how they are run, and how they take work.
 
+    ``at_once`` must not have one wait for another to end, unless each has all inputs.
+
     ``batch`` events, and sequences of a chunk of ``capacity``, are taken at once at most; slices
     are of ``slice`` events at most, and those of less than ``few`` for one worker, if it has all
     inputs.

@@ -189,6 +189,35 @@ def test_an_end_of_a_rule_with_too_many_composites_is_as_in_other_engines():
     assert outcomes[0][1]
 
 
+def test_sequences_are_made_again_after_a_snapshot():
+    whole, before, after = engine_of(Crew()), engine_of(Crew()), engine_of(Crew())
+    for engine in (whole, before):
+        push(engine, 200)
+        engine.advance(200 * SECOND)
+    after.resume(before.snapshot())
+    found = []
+    for engine in (whole, after):
+        push(engine, 100, 200)
+        found.append([one.cause_full for one in engine.advance(TIME_MAX).events()])
+    assert found[0] == found[1]
+    assert any("199" in cause for causes in found[0] for cause in causes)
+
+
+def test_an_event_that_is_late_is_paired_with_all_that_is_there():
+    engines = engine_of(Crew()), make("cdp")
+    engines[1].deploy(rules.load(SCHEMAS + CHAIN))
+    found = []
+    for engine in engines:
+        push(engine, 100)
+        engine.advance(100 * SECOND)
+        late = Event("B", 95 * SECOND, "late", "1", {"k": 1, "v": 0}, 1)
+        engine.push(batch_of_events(TYPES["B"], [late]))
+        push(engine, 50, 100)
+        found.append([one.cause_full for one in engine.advance(TIME_MAX).events()])
+    assert found[0] == found[1]
+    assert any("late#1" in cause for cause in found[0])
+
+
 def test_events_are_kept_until_the_nearest_way_of_windows_to_the_terminator_has_passed():
     windows = [Window(3, 2, 5), Window(2, 1, 5), Window(1, 0, 5), Window(3, 1, 7), Window(2, 0, 2)]
     assert reaches(windows, 4) == [7, 7, 5, 0]
