@@ -21,7 +21,6 @@ from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
 from routing.durability.journal import Journal
-from routing.durability.log_reading import LogReading
 from routing.durability.restart import take_over
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
@@ -123,7 +122,7 @@ class Broker:
         """The holds of what is full, here and elsewhere."""
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
-        self._log_reading = LogReading(self.context, self.agreed)
+        self._log_reading = parts.reading
         self._journal: Journal | None = None
 
     def _detection_of(self, engine: Detector, tables: Tables) -> DividedDetection:
@@ -153,7 +152,6 @@ class Broker:
             follow=service.follow,
             settle=service.settle,
             when_kept=self._when_kept,
-            read_log=lambda *asked: self._log_reading.read(*asked),
             log=outlet.log,
         )
         return BrokerContext(

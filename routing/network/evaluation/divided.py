@@ -40,9 +40,9 @@ from typing import Protocol
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from matcher.single import packed
-from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
+from routing.durability.past import check_logs, missing_from
 from routing.errors import Refusal
 from routing.evaluation.arrival import ArrivalEvaluator
 from routing.evaluation.outbox import message_sized
@@ -562,7 +562,7 @@ class DividedDetection(Evaluator):
         self.evaluator.begin_anew()
         self._follow(division)
         self.replay_buffer.begin_anew()
-        kept = self._kept(division.rules, self.part.due)
+        kept = self._kept_for(division.rules, self.part.due)
         held = len(self._held)  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
         for part in packed_parts(kept[:came]):
@@ -571,26 +571,12 @@ class DividedDetection(Evaluator):
         routed = {RULE_SOURCE + name for name in self._routed}
         return {source: time for source, time in again.items() if source in routed}
 
-    def _kept(
+    def _kept_for(
         self, rules: Sequence[Deployed], due: Mapping[str, int]
     ) -> list[Sequence[EventBatch]]:
-        """The events that these rules may need, message by message: those of the replay buffer, and
-        before them those that the log alone has.
-        """
         buffer, schemas = self.replay_buffer, self._advertisements.schemas
-        kept: list[Sequence[EventBatch]] = list(buffer.fitting(schemas))
-        if self.log is None:
-            return kept
-        wanted = {
-            name: time
-            for name, time in horizons(rules, due).items()
-            if time < buffer.let_go.get(name, buffer.let_go_before)
-        }
-        if not wanted:
-            return kept
-        found = buffer.missing(wanted, self.log.events(min(wanted.values())))
-        known = ([one for one in some if schemas.get(one.type.name) == one.type] for some in found)
-        return [*known, *kept]
+        past = missing_from(buffer, self.log, horizons(rules, due), schemas)
+        return [*past, *buffer.fitting(schemas)]
 
     def _feed_trees(self) -> None:
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
@@ -599,7 +585,7 @@ class DividedDetection(Evaluator):
         held = packed_parts(self._held) if self.trees else ()
         for root, tree in self.trees.items():
             if root in begun:
-                tree.begin(packed_parts(self._kept(tree.division.rules, tree.part.due)))
+                tree.begin(packed_parts(self._kept_for(tree.division.rules, tree.part.due)))
                 continue
             for batches in held:
                 tree.push(batches)
@@ -692,16 +678,7 @@ class DividedDetection(Evaluator):
         """Raise Refusal where events of these types since then are kept nowhere."""
         if self._by_arrival:
             raise Refusal(Code.BAD_RULES, "by arrival rules hold from when they are deployed")
-        for broker, published in sorted(self.homes.items()):
-            if set(needs).isdisjoint(published):
-                continue
-            whole = self.logs.get(broker)
-            if whole is None:
-                reason = f"broker {broker!r} keeps no log (--data), and publishes there"
-                raise Refusal(Code.NO_STORE, reason)
-            if whole > since:
-                reason = f"the log of broker {broker!r} begins at {time_text(whole)}"
-                raise Refusal(Code.TRIMMED, reason)
+        check_logs(needs, since, self.homes, self.logs)
 
     def _needs_with_reach(self, rules: RuleSet) -> frozenset[str]:
         """The types that new rules need, and those above them, by all that is published."""
