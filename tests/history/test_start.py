@@ -1,5 +1,6 @@
 """Subscriptions that begin in the past, over three live brokers with stores."""
 
+import asyncio
 import json
 import random
 import time
@@ -12,7 +13,7 @@ import command
 import pytest
 from live_hosts import Hosts
 
-from broker import Publisher, RefusedError, RuleManager, Subscriber
+from broker import AsyncSubscriber, Publisher, RefusedError, RuleManager, Subscriber
 from broker.network import Member
 from matcher import EventType
 from matcher.model import Event
@@ -250,3 +251,71 @@ def test_a_rule_since_before_what_a_broker_keeps_is_refused(tmp_path: Path) -> N
             assert refusal.value.code == "no-store"
     finally:
         hosts.kill()
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[str]:
+    data = str(tmp_path / "store")
+    hosts = Hosts(tmp_path, LINE[:1], strategy="centralized", engine="naive", data=data)
+    try:
+        yield hosts.address("b1")
+    finally:
+        hosts.kill()
+
+
+def publish(endpoint: str, values: range) -> None:
+    with Publisher(endpoint, name="s", types=TYPES, increasing=True) as source:
+        for value in values:
+            source.publish("Temp", room="hall", value=float(value))
+        source.wait(WAIT_S)
+
+
+def values_of(events: list[Event]) -> list[float]:
+    return [event.data["value"] for event in events]
+
+
+def test_a_durable_subscription_is_given_the_past_until_something_behind_it_is_acknowledged(
+    alone: str,
+) -> None:
+    def billing() -> Subscriber:
+        options = {"name": "billing", "durable": True, "acks": "explicit", "start": "earliest"}
+        return Subscriber(alone, "Temp()", **options)
+
+    publish(alone, range(5))
+    with billing() as first:
+        assert values_of([first.receive(WAIT_S) for _ in range(3)]) == [0, 1, 2]
+    with billing() as second:  # the first died in the past
+        assert values_of([second.receive(WAIT_S) for _ in range(5)]) == [0, 1, 2, 3, 4]
+        with pytest.raises(TimeoutError):
+            second.receive(1)
+        publish(alone, range(5, 7))
+        assert values_of([second.receive(WAIT_S)]) == [5]
+        second.acknowledge()
+    with billing() as third:
+        assert values_of([third.receive(WAIT_S)]) == [6]
+
+
+def test_with_asyncio(alone: str) -> None:
+    publish(alone, range(5))
+
+    async def take() -> list[Event]:
+        async with AsyncSubscriber(alone, "Temp(value > 1)", start="earliest") as subscriber:
+            found = [await subscriber.receive(WAIT_S) for _ in range(3)]
+            with pytest.raises(TimeoutError):
+                await subscriber.receive(1)
+            await asyncio.to_thread(publish, alone, range(5, 7))
+            return found + [await subscriber.receive(WAIT_S) for _ in range(2)]
+
+    assert values_of(asyncio.run(take())) == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("start", ["soon", True])
+def test_what_is_no_time_is_said(alone: str, start: object) -> None:
+    with pytest.raises(ValueError, match="start is 'new', 'earliest' or a time"):
+        Subscriber(alone, "Temp()", start=start)  # type: ignore[arg-type]
+
+
+def test_a_filter_that_is_none_is_refused(alone: str) -> None:
+    with pytest.raises(RefusedError, match="expected") as refusal:
+        Subscriber(alone, "Temp(", start="earliest")
+    assert refusal.value.code == "bad-filter"

@@ -135,6 +135,17 @@ class Arrays:
         place = _PLACES[name]
         self._words[place : place + 2] = array.ctypes.data, len(array)
 
+    def beside(self, own: Mapping[str, AnyArray]) -> Int64s:
+        """Words for another thread's kernels, whose address they take for their state: they see the
+        same arrays, but for their own. Good until an array is replaced.
+        """
+        words = self._words.copy()
+        for name, array in own.items():
+            assert array.dtype == DTYPES[name], name
+            place = _PLACES[name]
+            words[place : place + 2] = array.ctypes.data, len(array)
+        return words
+
     def grow(self, name: str, length: int) -> None:
         """Give an array room for at least ``length`` items."""
         array = self._held[name]
