@@ -19,8 +19,10 @@ LINE = 8
 
 PLACES, WORKERS, CAPACITY, BATCH = 0, 1, 2, 3
 """How many places and workers; sequences of a chunk; events that are taken at once, at most."""
-WINDOWS, WINDOWS_AT, SEED = 4, 5, 6
-"""Windows: how many, and where (see WINDOW). A seed of delays at locks and queues; 0 for none."""
+WINDOWS, WINDOWS_AT, SEED, TICKETLESS = 4, 5, 6, 7
+"""Windows: how many, and where (see WINDOW). A seed of delays at locks and queues; 0 for none.
+Whether tickets decide nothing, as published.
+"""
 TICKET, LEFT, FAILED, IDLE = 1 * LINE, 2 * LINE, 3 * LINE, 4 * LINE
 """The next ticket; events and chunks that are not worked off; whether a worker has failed; how
 many look for work."""

@@ -7,7 +7,8 @@ a *ticket* once it is stored, and is tried only with those whose tickets are les
 Law: each pair is evaluated exactly once. Of two tickets one is less: its owner was stored before
 it took it, so the other, which took its own later, finds it; and passes over nothing else. Example:
 B#7 is stored and takes 12, ``C#1`` is stored and takes 13; then ``C#1`` is tried with B#7, and B#7
-not with ``C#1``, in whatever order both threads go on.
+not with ``C#1``, in whatever order both threads go on. (Without tickets, as published, both may
+find the other.)
 
 A ticket stands for all that a worker takes at once: some events of one place, or a chunk. Events
 are stored as ranges of numbers, which are in the order of time: those that a sequence's windows
@@ -55,6 +56,7 @@ from rules.engine.hybrid.layout import (
     SUCCESSES,
     TEST,
     TICKET,
+    TICKETLESS,
     TIMES,
     TYPE,
     UNKNOWN,
@@ -93,7 +95,9 @@ def take_events(block: int, state: int, worker: int, place: int, first: int, end
         while chunk != 0:
             delay(block, worker)
             is_before = written(chunk + 8 * CHUNK_TICKET, UNKNOWN) < ticket
-            if is_before and not pair(block, state, worker, place, chunk, first, end):
+            if (is_before or words[TICKETLESS] != 0) and not pair(
+                block, state, worker, place, chunk, first, end
+            ):
                 return False
             chunk = words_at(chunk, CHUNK)[FOLLOWING]
     return True
@@ -121,7 +125,7 @@ def take_chunk(block: int, state: int, worker: int, place: int, chunk: int) -> b
             entry = number * RANGE
             delay(block, worker)
             address = words[at + RANGES_AT] + 8 * (entry + RANGE_TICKET)
-            if written(address, UNKNOWN) > ticket:
+            if written(address, UNKNOWN) > ticket and words[TICKETLESS] == 0:
                 break  # so are those behind it
             first, end = ranges[entry + RANGE_FIRST], ranges[entry + RANGE_END]
             if not pair(block, state, worker, place, chunk, first, end):
