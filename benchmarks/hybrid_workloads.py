@@ -152,7 +152,7 @@ def sensors(events: int, window: int, length: int = 6) -> Stream:
                 columns = tuple(levels[chosen, one].copy() for one in range(33))
                 chunk.append(batch_of(EventType.of(name, **kinds), at[chosen], chosen, columns))
         chunks.append(chunk)
-    changes = [f"s{one} {sign} later.s{one}" for one, sign in ((0, "<"), (1, ">"), (2, "<"))]
+    changes = [f"s{one} {sign} later.s{one}" for one, sign in ((0, "<"), (1, ">"))]
     rule = sequence(names[::-1], changes, f"{window} s")
     return Stream("sensors, 6 states", f"{schemas}\n{rule}", chunks, window * MICROSECONDS)
 

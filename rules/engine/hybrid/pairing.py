@@ -36,8 +36,10 @@ from rules.engine.hybrid.layout import (
     CHUNK_TICKET,
     COUNT,
     EARLIEST,
+    END_WINDOW,
     EVALUATIONS,
     EVENT,
+    FIRST_WINDOW,
     FOLLOWING,
     IS_REPEATED,
     LATEST,
@@ -64,9 +66,6 @@ from rules.engine.hybrid.layout import (
     WINDOW,
     WINDOW_DURATION,
     WINDOW_EARLIER,
-    WINDOW_LATER,
-    WINDOWS,
-    WINDOWS_AT,
     WORKERS,
 )
 from rules.engine.kernels import arrays
@@ -121,15 +120,20 @@ def take_chunk(block: int, state: int, worker: int, place: int, chunk: int) -> b
     for other in range(words[WORKERS]):
         at = share_at(words[PLACES], other, place)
         ranges = words_at(words[at + RANGES_AT], SIZE)
+        first, end = 0, 0  # ranges that lie side by side are tried as one
         for number in range(load(block + 8 * (at + RANGES))):
             entry = number * RANGE
             delay(block, worker)
             address = words[at + RANGES_AT] + 8 * (entry + RANGE_TICKET)
             if written(address, UNKNOWN) > ticket and words[TICKETLESS] == 0:
                 break  # so are those behind it
-            first, end = ranges[entry + RANGE_FIRST], ranges[entry + RANGE_END]
-            if not pair(block, state, worker, place, chunk, first, end):
-                return False
+            if ranges[entry + RANGE_FIRST] != end:
+                if first < end and not pair(block, state, worker, place, chunk, first, end):
+                    return False
+                first = ranges[entry + RANGE_FIRST]
+            end = ranges[entry + RANGE_END]
+        if first < end and not pair(block, state, worker, place, chunk, first, end):
+            return False
     return True
 
 
@@ -152,10 +156,9 @@ def pair(block: int, state: int, worker: int, place: int, chunk: int, first: int
 @kernel
 def end_of(block: int, later: int, earlier: int, time: int) -> int:
     """The last instant at which one place's event may come, another's having come at a time."""
-    words, end = words_at(block, SIZE), TIME_GREATEST
-    for window in range(words[WINDOWS]):
-        at = words[WINDOWS_AT] + window * WINDOW
-        if words[at + WINDOW_LATER] == later and words[at + WINDOW_EARLIER] == earlier:
+    words, end, base = words_at(block, SIZE), TIME_GREATEST, place_at(later)
+    for at in range(words[base + FIRST_WINDOW], words[base + END_WINDOW], WINDOW):
+        if words[at + WINDOW_EARLIER] == earlier:
             end = min(end, last_of(time, words[at + WINDOW_DURATION]))
     return end
 
@@ -164,12 +167,11 @@ def end_of(block: int, later: int, earlier: int, time: int) -> int:
 def end_of_sequence(block: int, place: int, sequence: int) -> int:
     """The last instant at which an event may come to a sequence."""
     words, events, end = words_at(block, SIZE), words_at(sequence, SIZE), TIME_GREATEST
-    for window in range(words[WINDOWS]):
-        at = words[WINDOWS_AT] + window * WINDOW
-        if words[at + WINDOW_LATER] == place:
-            earlier = words[at + WINDOW_EARLIER]
-            time = time_of(block, earlier, events[earlier])
-            end = min(end, last_of(time, words[at + WINDOW_DURATION]))
+    base = place_at(place)
+    for at in range(words[base + FIRST_WINDOW], words[base + END_WINDOW], WINDOW):
+        earlier = words[at + WINDOW_EARLIER]
+        time = time_of(block, earlier, events[earlier])
+        end = min(end, last_of(time, words[at + WINDOW_DURATION]))
     return end
 
 
@@ -181,10 +183,11 @@ def extend(
     words, events = words_at(block, SIZE), words_at(sequence, SIZE)
     base, share = place_at(place), share_at(words[PLACES], worker, place)
     times = words_at(words[base + TIMES], SIZE)
-    begin = time_of(block, place - 1, events[place - 1])
+    number = first_from(times, first, end, time_of(block, place - 1, events[place - 1]))
+    if number == end:
+        return True
     until = end_of_sequence(block, place, sequence)
-    number = first_from(times, first, end, begin)
-    if number == end or times[number] > until:
+    if times[number] > until:
         return True
     frame, test = arrays.frame(state), words[base + TEST]
     rows = words_at(words[base + ROWS], SIZE)
@@ -210,6 +213,8 @@ def first_from(times, first: int, end: int, time: int) -> int:  # type: ignore[n
     """The first of some events that is not before a time; ``end`` where all are."""
     if times[first] >= time:
         return first
+    if times[end - 1] < time:
+        return end
     low, high = first + 1, end
     while low < high:
         middle = (low + high) >> 1
