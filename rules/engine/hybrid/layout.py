@@ -42,8 +42,8 @@ RING, MASK, WIDTH = 4, 5, 6
 """Where rows of the type stand in the heap."""
 TIMES, ROWS, END = LINE, LINE + 1, LINE + 2
 """Where the times and the rows of its events stand, addresses of number 0; the events there are."""
-FIRST_WINDOW, END_WINDOW = LINE + 3, LINE + 4
-"""The windows that end at its event: places of the first, and behind the last."""
+FIRST_WINDOW = LINE + 3
+"""Where the windows stand that end at its event, before those that end later."""
 NEXT = 2 * LINE
 """The queue of events: the next one."""
 QUEUE_LOCK, QUEUE_HEAD, QUEUE_TAIL, FREE = 3 * LINE, 3 * LINE + 1, 3 * LINE + 2, 3 * LINE + 3

@@ -36,7 +36,6 @@ from rules.engine.hybrid.layout import (
     CHUNK_TICKET,
     COUNT,
     EARLIEST,
-    END_WINDOW,
     EVALUATIONS,
     EVENT,
     FIRST_WINDOW,
@@ -66,6 +65,8 @@ from rules.engine.hybrid.layout import (
     WINDOW,
     WINDOW_DURATION,
     WINDOW_EARLIER,
+    WINDOWS,
+    WINDOWS_AT,
     WORKERS,
 )
 from rules.engine.kernels import arrays
@@ -144,7 +145,7 @@ def pair(block: int, state: int, worker: int, place: int, chunk: int, first: int
     times = words_at(words[place_at(place) + TIMES], SIZE)
     if head[EARLIEST] > times[end - 1]:
         return True
-    if end_of(block, place, place - 1, head[LATEST]) < times[first]:
+    if end_of(block, place, head[LATEST]) < times[first]:
         return True
     for number in range(head[COUNT]):
         sequence = chunk + 8 * (CHUNK + number * place)
@@ -154,24 +155,28 @@ def pair(block: int, state: int, worker: int, place: int, chunk: int, first: int
 
 
 @kernel
-def end_of(block: int, later: int, earlier: int, time: int) -> int:
-    """The last instant at which one place's event may come, another's having come at a time."""
-    words, end, base = words_at(block, SIZE), TIME_GREATEST, place_at(later)
-    for at in range(words[base + FIRST_WINDOW], words[base + END_WINDOW], WINDOW):
-        if words[at + WINDOW_EARLIER] == earlier:
+def end_of(block: int, place: int, time: int) -> int:
+    """The last instant at which a place's event may come to a sequence whose last event has a time:
+    by windows from that one. Those that end later bind it too, as later events come no sooner.
+    """
+    words, end = words_at(block, SIZE), TIME_GREATEST
+    stop = words[WINDOWS_AT] + words[WINDOWS] * WINDOW
+    for at in range(words[place_at(place) + FIRST_WINDOW], stop, WINDOW):
+        if words[at + WINDOW_EARLIER] == place - 1:
             end = min(end, last_of(time, words[at + WINDOW_DURATION]))
     return end
 
 
 @kernel
 def end_of_sequence(block: int, place: int, sequence: int) -> int:
-    """The last instant at which an event may come to a sequence."""
+    """The last instant at which an event may come to a sequence: by windows from all its events."""
     words, events, end = words_at(block, SIZE), words_at(sequence, SIZE), TIME_GREATEST
-    base = place_at(place)
-    for at in range(words[base + FIRST_WINDOW], words[base + END_WINDOW], WINDOW):
+    stop = words[WINDOWS_AT] + words[WINDOWS] * WINDOW
+    for at in range(words[place_at(place) + FIRST_WINDOW], stop, WINDOW):
         earlier = words[at + WINDOW_EARLIER]
-        time = time_of(block, earlier, events[earlier])
-        end = min(end, last_of(time, words[at + WINDOW_DURATION]))
+        if earlier < place:
+            time = time_of(block, earlier, events[earlier])
+            end = min(end, last_of(time, words[at + WINDOW_DURATION]))
     return end
 
 

@@ -189,11 +189,8 @@ class Pipeline:
         for window in self._windows:
             block[at : at + layout.WINDOW] = window.later, window.earlier, window.duration
             at += layout.WINDOW
-            base = layout.place_at(window.later)
-            block[base + layout.END_WINDOW] = at
-            block[base + layout.FIRST_WINDOW] = (
-                block[base + layout.FIRST_WINDOW] or at - layout.WINDOW
-            )
+            base = layout.place_at(window.later) + layout.FIRST_WINDOW
+            block[base] = block[base] or at - layout.WINDOW
         block[layout.SEED], block[layout.TICKETLESS] = crew.seed, not crew.tickets
         block[layout.MORE] = self._memory.address
         types = [one.type for one in self._places]
