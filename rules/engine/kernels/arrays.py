@@ -87,7 +87,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "string_bytes": np.dtype(np.uint8),
     "text_results": _I,  # of functions of strings, see Interner.results
     # Scratch of the evaluation of one terminator.
-    "frame": _I,  # heap offsets of rows; place 0 is the candidate's
+    "frame": _I,  # heap offsets of rows; place 0 is the candidate's, see STEP for neighbours
     "chosen": _I,  # row numbers of the numbered events
     "chosen_types": _I,
     "slots": _I,
