@@ -58,7 +58,7 @@ class SimulatedStore:
             self._records.setdefault(change.kind, {})[change.key] = change.value
         else:
             assert isinstance(change, Delete)
-            del self._records[change.kind][change.key]
+            self._records.get(change.kind, {}).pop(change.key, None)
 
     def fail(self) -> None:
         """The broker has failed, and what was not kept is lost."""

@@ -262,15 +262,22 @@ class DurableSink(Sink):
 
 class Durables:
     """The durable sinks, by name, and who is attached to them. ``changed`` as in DurableSink; None
-    where there is no store, and so can be none of them.
+    where there is no store, and so can be none of them. ``removed`` is called with one that is no
+    more.
     """
 
-    def __init__(self, sinks: Sinks, changed: Callable[[DurableSink], None] | None = None) -> None:
+    def __init__(
+        self,
+        sinks: Sinks,
+        changed: Callable[[DurableSink], None] | None = None,
+        removed: Callable[[DurableSink], None] = lambda sink: None,
+    ) -> None:
         self._all = sinks
         self._are_kept = changed is not None
         self._sinks: dict[str, DurableSink] = {}
         self._attached: dict[Peer, DurableSink] = {}
         self._changed = changed or (lambda sink: None)
+        self._removed = removed
 
     def __iter__(self) -> Iterator[DurableSink]:
         return iter(self._sinks.values())
@@ -359,7 +366,7 @@ class Durables:
             raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
         del self._sinks[name]
         self._all.remove(sink.peer)
-        self._changed(sink)
+        self._removed(sink)
         return sink
 
     def recall(

@@ -5,8 +5,10 @@ one ``effects.Store``. What tells somebody that something is safe (``PROMISES``,
 say) leaves when all is kept that it speaks of; the rest does not wait. Temp 7 of s1 goes to the
 sinks at once; s1 hears that 7 has come when the store has it.
 
-Law 2: the store may be behind by ``UNKEPT_MAX`` events: beyond that sources get no credit. A disk
-that takes nothing more is a store that falls behind; new sources are told that it is full.
+Law 2: the store may be behind by ``UNKEPT_BYTES_MAX`` of events: beyond that sources get no credit.
+A disk that takes nothing more is a store that falls behind; new sources are told that it is full.
+100,000 Temps that are one number each are 3 MB, and hold up nobody; 1,000 events with a text of
+100 KB are 100 MB, and do.
 
 Law 3: the log is needed from the first event on that the replay buffer has; what lies before is
 trimmed, when a survey has let go of it.
@@ -53,8 +55,8 @@ from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
 PROMISES = frozenset((Acknowledged, Confirmed))
 """Messages by which a client knows that something is safe (Law 1)."""
-UNKEPT_MAX = 131_072
-"""Events (Law 2)."""
+UNKEPT_BYTES_MAX = 16 << 20
+"""Bytes of events, as they are in memory (Law 2)."""
 
 
 class Journal:
@@ -77,15 +79,15 @@ class Journal:
         self._number = self._kept = 0
         """The last Store that was asked for, and the last that the store has kept."""
         self._unkept: deque[tuple[int, int]] = deque()
-        """Numbers of those between, with how many events they have."""
-        self._unkept_events = 0
+        """Numbers of those between, with how many bytes of events they have."""
+        self._unkept_bytes = 0
         self._actions: list[Callable[[], object]] = []
         """To be done once all that this input changes is kept."""
         self._waiting: deque[tuple[int, Callable[[], object]]] = deque()
         """Actions that wait for a Store of that number."""
         self._is_new = True
         self._new: list[Sequence[EventBatch]] = []
-        self._new_events = 0
+        self._new_bytes = 0
         self._touched: dict[str, Source] = {}
         self._catalog = CatalogRecords({})
         self._told_catalog = agreed.catalog
@@ -95,7 +97,10 @@ class Journal:
         """Positions of the log that are needed, and how many events the replay buffer had taken by
         the end of each."""
         self._changed: dict[str, DurableSink] = {}
-        self.durables = Durables(context.sinks, self._note_durable)
+        self._gone: list[Delete] = []
+        """Records of durable sinks that were removed: these go before another of the same name is
+        kept, which may come in the same turn."""
+        self.durables = Durables(context.sinks, self._note_durable, self._note_removed)
         """The durable sinks, which there are with a store alone."""
         self._rows: dict[str, deque[tuple[int, int]]] = {}
         """By name of a durable sink, the first and last numbers of its records."""
@@ -135,7 +140,7 @@ class Journal:
     def append(self, batches: Sequence[EventBatch]) -> None:
         """Sources have published these events."""
         self._new.append(batches)
-        self._new_events += sum(map(len, batches))
+        self._new_bytes += extent_of(batches)
 
     def touch(self, source: Source) -> None:
         """A source has published, promised, come or gone."""
@@ -145,6 +150,12 @@ class Journal:
     def _note_durable(self, sink: DurableSink) -> None:
         self._changed[sink.name] = sink
         self._deduplicator.watch()
+
+    def _note_removed(self, sink: DurableSink) -> None:
+        self._changed.pop(sink.name, None)
+        self._gone.append(Delete(DURABLE, sink.name))
+        rows = self._rows.pop(sink.name, ())
+        self._gone += (Delete(QUEUE, queue_key(sink.name, first)) for first, _ in rows)
 
     def when_kept(self, action: Callable[[], object]) -> None:
         """Do this once all that has changed by the end of this input is kept."""
@@ -157,9 +168,9 @@ class Journal:
         changes = tuple(self._changes())
         if changes:
             self._number += 1
-            self._unkept.append((self._number, self._new_events))
-            self._unkept_events += self._new_events
-            self._new_events = 0
+            self._unkept.append((self._number, self._new_bytes))
+            self._unkept_bytes += self._new_bytes
+            self._new_bytes = 0
             self._emit(Store(self._number, changes))
         actions, self._actions = self._actions, []
         for action in actions:
@@ -184,6 +195,8 @@ class Journal:
             yield from self._catalog.follow(self._told_catalog)
         if self._detection.committed is not self._told_committed:
             yield from self._committed()
+        yield from self._gone
+        self._gone.clear()
         if self._changed:
             changed, self._changed = self._changed, {}
             for sink in changed.values():
@@ -214,11 +227,6 @@ class Journal:
 
     def _durable(self, sink: DurableSink) -> Iterator[StoreChange]:
         rows = self._rows.setdefault(sink.name, deque())
-        if sink.name not in self.durables:  # it was removed
-            yield Delete(DURABLE, sink.name)
-            yield from (Delete(QUEUE, queue_key(sink.name, first)) for first, _ in rows)
-            del self._rows[sink.name]
-            return
         if sink.last > sink.kept:
             self.when_kept(partial(self._release, sink, sink.last))
         yield durable_record(sink, sink.complete_to(self._detection.due_mark))
@@ -256,14 +264,14 @@ class Journal:
         """The store has kept all up to this number; what has waited for it is done."""
         self._kept, self.problem = number, None
         while self._unkept and self._unkept[0][0] <= number:
-            self._unkept_events -= self._unkept.popleft()[1]
+            self._unkept_bytes -= self._unkept.popleft()[1]
         while self._waiting and self._waiting[0][0] <= number:
             self._waiting.popleft()[1]()
 
     @property
     def is_behind(self) -> bool:
         """Whether sources are to wait for the store (Law 2)."""
-        return self._unkept_events > UNKEPT_MAX or self.problem is not None
+        return self._unkept_bytes > UNKEPT_BYTES_MAX or self.problem is not None
 
     def check_room(self) -> None:
         """Refusal while the store takes nothing more."""
