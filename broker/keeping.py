@@ -73,7 +73,10 @@ class Keeping:
         records = {kind: dict(self._store.items(kind)) for kind in KINDS}
         is_new = not any(records.values())
         return storage.StoreContents(
-            {} if is_new else records, self._entries(), self._store.last_position
+            {} if is_new else records,
+            self._entries(),
+            self._store.last_position,
+            self._store.following,
         )
 
     def _entries(self) -> Iterator[storage.Entry]:

@@ -74,6 +74,11 @@ class NodeConfig:
     """Events in one Delivery."""
     queue_events_max: int = 1_000_000
     """The longest queue, in events, that a sink may ask for."""
+    durable_bytes_max: int | None = None
+    """Bytes in the store that may wait for a durable sink that asks for no other bound; None: any
+    number."""
+    durable_age_max_s: float | None = None
+    """Seconds that an event may wait for such a sink; None: any."""
     clients_max: int = 4_096
     """Links at a time; those that do not publish may be ``OPERATORS`` more."""
     sources_max: int = 65_536
@@ -102,6 +107,9 @@ class NodeConfig:
         _require(self.timer_slack_s >= 0, f"timer_slack_s is negative: {self.timer_slack_s}")
         silence = self.source_silence_max_s
         _require(silence is None or silence > 0, f"source_silence_max_s must be > 0: {silence}")
+        for name in ("durable_bytes_max", "durable_age_max_s"):
+            most = getattr(self, name)
+            _require(most is None or most > 0, f"{name} must be positive, not {most}")
         for name in NODE_BOUNDS:
             _require(getattr(self, name) >= 1, f"{name} must be at least 1")
         _require(self.types_max <= TYPES_MAX, f"types_max must be at most {TYPES_MAX}")

@@ -334,7 +334,8 @@ class Conversation:
             self._ask(Advertise(self._requests.number(), types), again=True)
         for subscription in list(self._subscriptions.values()):
             self._ask(
-                replace(subscription, request=self._requests.number(), again=True), again=True
+                structs.replace(subscription, request=self._requests.number(), again=True),
+                again=True,
             )
         for request in asked:
             self._send(request)

@@ -10,7 +10,7 @@ with the number of the last of them go into one Store; it is acknowledged once t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -49,11 +49,24 @@ class Delete(Struct, frozen=True, gc=False):
     key: str
 
 
-StoreChange: TypeAlias = Append | Trim | Put | Delete
+class Clear(Struct, frozen=True, gc=False):
+    """All records of this kind are no more."""
+
+    kind: str
+
+
+StoreChange: TypeAlias = Append | Trim | Put | Delete | Clear
 Entry: TypeAlias = tuple[int, Sequence[EventBatch]]
 """A position of the log, and the events there."""
 Records: TypeAlias = Mapping[str, Mapping[str, bytes]]
 """By kind and key."""
+Following: TypeAlias = Callable[[str, str], Sequence[tuple[str, bytes]]]
+"""Reads some records of a kind, the first whose keys come after one, in the order of their keys;
+none where none is kept."""
+
+
+def _nothing(kind: str, after: str) -> Sequence[tuple[str, bytes]]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +78,5 @@ class StoreContents:
     """In order, from the last Trim on."""
     position: int = 0
     """Of the last entry that there has ever been."""
+    following: Following = _nothing
+    """Reads records that are not in ``records``, for as long as the broker lives."""

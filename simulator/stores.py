@@ -13,9 +13,12 @@ from collections.abc import Callable
 from routing import wire
 from routing.effects import Store
 from routing.messages import Flow
-from routing.storage import Append, Delete, Put, StoreChange, StoreContents, Trim
+from routing.storage import Append, Clear, Delete, Put, StoreChange, StoreContents, Trim
 from simulator.due import Due
 from simulator.simulation import Simulation
+
+FOLLOWING = 3
+"""Records that are read at a time."""
 
 
 class SimulatedStore:
@@ -56,6 +59,8 @@ class SimulatedStore:
             self._log = {at: one for at, one in self._log.items() if at >= change.position}
         elif isinstance(change, Put):
             self._records.setdefault(change.kind, {})[change.key] = change.value
+        elif isinstance(change, Clear):
+            self._records.pop(change.kind, None)
         else:
             assert isinstance(change, Delete)
             self._records.get(change.kind, {}).pop(change.key, None)
@@ -73,4 +78,9 @@ class SimulatedStore:
             assert isinstance(flow, Flow)
             entries.append((position, flow.batches))
         records = {kind: dict(kept) for kind, kept in self._records.items()}
-        return StoreContents(records, entries, self._position)
+        return StoreContents(records, entries, self._position, self._following)
+
+    def _following(self, kind: str, after: str) -> list[tuple[str, bytes]]:
+        """The next few records of a kind, one at least, that come after a key."""
+        kept = self._records.get(kind, {})
+        return [(key, kept[key]) for key in sorted(kept) if key > after][:FOLLOWING]

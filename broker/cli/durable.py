@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker.client.address import Address
 
 EXAMPLE = "rexmq durable list"
-COLUMNS = ("name", "clients", "queued", "given", "acknowledged", "last", "dropped")
+COLUMNS = ("name", "clients", "queued", "bytes", "given", "acknowledged", "last", "dropped")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The durable subscription's name.")]
 

@@ -24,14 +24,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from matcher.model import EventBatch
+from msgspec import structs
+
+from matcher.model import MICROSECONDS, EventBatch
 from matcher.single import Single
 from routing.delivery.deduplicator import Deduplicator
-from routing.delivery.durable import Durables, DurableSink, Numbered
+from routing.delivery.durable import DurableSink, Numbered
+from routing.delivery.durables import Durables
+from routing.delivery.parcel import join
 from routing.durability.records import (
     DURABLE,
     IDS,
-    QUEUE,
     CatalogRecords,
     broker_record,
     came_record,
@@ -39,7 +42,9 @@ from routing.durability.records import (
     ids_key,
     ids_record,
     queue_key,
+    queue_kind,
     queue_record,
+    queued_in,
     source_record,
     times_record,
 )
@@ -50,7 +55,7 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.evaluation.divided import packed_parts
 from routing.serving.sources import Source
-from routing.storage import Append, Delete, Records, StoreChange, Trim
+from routing.storage import Append, Clear, Delete, Following, StoreChange, StoreContents, Trim
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
 PROMISES = frozenset((Acknowledged, Confirmed))
@@ -97,26 +102,25 @@ class Journal:
         """Positions of the log that are needed, and how many events the replay buffer had taken by
         the end of each."""
         self._changed: dict[str, DurableSink] = {}
-        self._gone: list[Delete] = []
+        self._gone: list[Delete | Clear] = []
         """Records of durable sinks that were removed: these go before another of the same name is
         kept, which may come in the same turn."""
-        self.durables = Durables(context.sinks, self._note_durable, self._note_removed)
+        self.durables = Durables(context.sinks, self)
         """The durable sinks, which there are with a store alone."""
-        self._rows: dict[str, deque[tuple[int, int]]] = {}
-        """By name of a durable sink, the first and last numbers of its records."""
+        self._following: Following = lambda kind, after: ()
+        """Reads what the store has of their queues."""
         self._ids: deque[tuple[int, int]] = deque()
         """Numbers of records of ids, with how many these have."""
         self._kept_ids = 0
 
     # --- what was kept ---
 
-    def recall(self, records: Records, position: int) -> None:
-        """The store has these records, which the broker's tables were filled from, and a log that
-        ends with this position.
-        """
-        self._is_new = not records
-        self._position = position
-        self._catalog = CatalogRecords(records)
+    def recall(self, stored: StoreContents) -> None:
+        """The store has these, which the broker's tables were filled from."""
+        self._is_new = not stored.records
+        self._position = stored.position
+        self._following = stored.following
+        self._catalog = CatalogRecords(stored.records)
         self._told_catalog = self._agreed.catalog
         self._told_committed = self._detection.committed
 
@@ -124,11 +128,6 @@ class Journal:
         """Events of this position have been taken in again."""
         self._trimmed = self._trimmed or position - 1
         self._ends.append((position, self._detection.replay_buffer.place))
-
-    def recall_queue(self, name: str, rows: Iterable[tuple[int, int]]) -> None:
-        """The store has the queue of a durable sink, in records of these numbers."""
-        self._rows[name] = deque(rows)
-        self._deduplicator.watch()
 
     def recall_ids(self, number: int, count: int) -> None:
         """The store has so many ids in the record of this number."""
@@ -147,15 +146,27 @@ class Journal:
         if not source.home:
             self._touched[source.name] = source
 
-    def _note_durable(self, sink: DurableSink) -> None:
+    # --- the keeper of durable sinks (routing.delivery.durable) ---
+
+    @property
+    def now(self) -> float:
+        """The seconds of the broker's clock."""
+        return self._context.moment.now
+
+    def note(self, sink: DurableSink) -> None:
+        """A durable sink has something to be kept."""
         self._changed[sink.name] = sink
         self._deduplicator.watch()
 
-    def _note_removed(self, sink: DurableSink) -> None:
+    def forget(self, sink: DurableSink) -> None:
+        """A durable sink is no more."""
         self._changed.pop(sink.name, None)
-        self._gone.append(Delete(DURABLE, sink.name))
-        rows = self._rows.pop(sink.name, ())
-        self._gone += (Delete(QUEUE, queue_key(sink.name, first)) for first, _ in rows)
+        self._gone += (Delete(DURABLE, sink.name), Clear(queue_kind(sink.name)))
+
+    def read(self, name: str, after: int) -> Sequence[Numbered]:
+        """The next few records of a durable sink's queue, as the store has them."""
+        found = self._following(queue_kind(name), queue_key(after) if after else "")
+        return [queued_in(*one) for one in found]
 
     def when_kept(self, action: Callable[[], object]) -> None:
         """Do this once all that has changed by the end of this input is kept."""
@@ -165,6 +176,9 @@ class Journal:
 
     def flush(self) -> None:
         """Ask the store for all that has changed (Law 1)."""
+        for sink in self.durables:
+            if sink.has_old:
+                self._context.sinks.touch(sink)
         changes = tuple(self._changes())
         if changes:
             self._number += 1
@@ -226,21 +240,24 @@ class Journal:
             self._changed[sink.name] = sink
 
     def _durable(self, sink: DurableSink) -> Iterator[StoreChange]:
-        rows = self._rows.setdefault(sink.name, deque())
         if sink.last > sink.kept:
             self.when_kept(partial(self._release, sink, sink.last))
-        yield durable_record(sink, sink.complete_to(self._detection.due_mark))
+        at = round(self.now * MICROSECONDS)
         for parcels in _alike(sink.take_new()):
-            first, last = parcels[0].first, parcels[-1].last
-            rows.append((first, last))
-            yield queue_record(sink.name, first, parcels)
-        while rows and rows[0][1] <= sink.acknowledged:
-            yield Delete(QUEUE, queue_key(sink.name, rows.popleft()[0]))
+            joined, first, last = join(parcels), parcels[0].first, parcels[-1].last
+            parcel = Numbered(joined.delivery, joined.events, first, last, at=at)
+            record = queue_record(sink.name, parcel)
+            yield record
+            sink.keep(structs.replace(parcel, size=len(record.value)))
+        for first in sink.take_done():
+            yield Delete(queue_kind(sink.name), queue_key(first))
+        yield durable_record(sink, sink.complete_to(self._detection.due_mark))
 
     def _release(self, sink: DurableSink, number: int) -> None:
         """Let what is kept leave (routing.delivery.durable, Law 3)."""
-        sink.kept = number
-        self._context.sinks.touch(sink)
+        if sink.name in self.durables:
+            sink.kept = number
+            self._context.sinks.touch(sink)
 
     def _came(self) -> Iterator[StoreChange]:
         """Say which events have come for durable sinks (Law 4)."""

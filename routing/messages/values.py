@@ -16,6 +16,8 @@ Sequence: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 HEARTBEAT_MAX_S = 86_400.0
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=HEARTBEAT_MAX_S)]
+AGE_MAX_S = 1e10
+"""Some centuries: the oldest that an event in a queue may become."""
 NAME_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 65_536, 2**24
 """Characters in a name, in a filter or reason, in the text of rules."""
 Name: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX)]

@@ -17,7 +17,7 @@ from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig
-from routing.delivery.durable import Durables
+from routing.delivery.durables import Durables
 from routing.delivery.sinks import Sink, Sinks
 from routing.delivery.subscriptions import Interest, fits
 from routing.effects import Effect, Log, Peer, Send
@@ -615,17 +615,20 @@ class Service:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
 
     def _send_due(self, sink: Sink) -> None:
-        before = sink.delivered
+        delivered, dropped = sink.delivered, sink.dropped
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:
             self._send(sink.to, delivery)
-        self._rates.delivered += sink.delivered - before
+        self._rates.delivered += sink.delivered - delivered
+        self._rates.dropped += sink.dropped - dropped
 
     def _deliver(self, sink: Sink) -> None:
         self._send_due(sink)
-        if sink.excess <= 0:
+        if not sink.is_over:
             return
         if sink.when_full is WhenFull.DROP_OLDEST:
-            self._rates.dropped += sink.drop_oldest()
+            dropped = sink.dropped
+            sink.drop_oldest()
+            self._rates.dropped += sink.dropped - dropped
         elif sink.when_full is WhenFull.DISCONNECT:
             self._expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
         # Else it blocks: its sources get no credit (routing.serving.credit).
