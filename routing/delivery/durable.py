@@ -28,7 +28,7 @@ may be is dropped in any case. What is dropped is counted, and said with the nex
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -127,6 +127,10 @@ class Keeper(Protocol):
     @property
     def now(self) -> float:
         """The seconds of the broker's clock."""
+
+    @property
+    def elsewhere(self) -> Mapping[str, str]:
+        """The durable sinks of other brokers: their brokers, by name."""
 
     def note(self, sink: DurableSink) -> None:
         """A sink has something to be kept."""

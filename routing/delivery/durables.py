@@ -1,13 +1,18 @@
 """The durable sinks of a broker, by name, and the clients that are attached to them.
 
-Law: a client asks for a durable sink by its name and gets the one that is there, with the bounds
+Law 1: a client asks for a durable sink by its name and gets the one that is there, with the bounds
 and the user that it was made with, or a new one. billing was made by alice to block at 1,000
 events: bob, and whoever asks for other bounds, are refused.
+
+Law 2: a name is one sink's in the network, which stays at the broker where it was made; every
+broker tells all others which it has, in its link state (routing.overlay). billing is at b1: who
+asks b3 for it is refused, and told of b1. Made at two brokers in the moment that word takes, or
+while they are out of reach, it is two sinks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +41,11 @@ class Durables:
 
     def __contains__(self, name: str) -> bool:
         return name in self._sinks
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the sinks."""
+        return self._sinks.keys()
 
     def find(self, peer: Peer) -> DurableSink | None:
         """The durable sink that a client is attached to."""
@@ -68,6 +78,7 @@ class Durables:
         self._all.check_limit(message.limit)
         sink = self._sinks.get(message.durable)
         if sink is None:
+            self._check_home(message.durable)
             sink = DurableSink(message.durable, self._bounds(message), keeper)
         elif not sink.bounds.agree(message):
             raise Refusal(Code.IN_USE, f"the queue of {sink.name!r} is already {sink.bounds}")
@@ -88,6 +99,13 @@ class Durables:
         sink.attach(peer).numbers[message.number] = added.number
         self._all.touch(sink)
         return replace(added, number=message.number)
+
+    def _check_home(self, name: str) -> None:
+        """Refusal where another broker has the sink of that name."""
+        home = None if self._keeper is None else self._keeper.elsewhere.get(name)
+        if home is not None:
+            reason = f"the durable sink {name!r} is at broker {home}, which serves its clients"
+            raise Refusal(Code.ELSEWHERE, reason)
 
     def _bounds(self, message: Subscribe) -> QueueBounds:
         """The bounds of a new sink: those that are asked for, else the broker's."""
@@ -122,6 +140,7 @@ class Durables:
         """Remove a durable sink; Refusal for one that is not there or has clients."""
         sink = self._sinks.get(name)
         if sink is None:
+            self._check_home(name)
             raise Refusal(Code.UNKNOWN, f"no durable sink is named {name!r}")
         _check_owner(sink, rights)
         if sink.attached:
@@ -145,6 +164,11 @@ class Durables:
         for number, text in filters:
             self._all.add(sink, number, text, schemas, again=True, rights=rights)
         return sink
+
+    @property
+    def elsewhere(self) -> Mapping[str, str]:
+        """The durable sinks of other brokers: their brokers, by name."""
+        return {} if self._keeper is None else self._keeper.elsewhere
 
     @property
     def facts(self) -> Sequence[Mapping[str, Any]]:

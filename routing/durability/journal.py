@@ -21,7 +21,7 @@ of other brokers have come for them: what is sent again after a restart is known
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
@@ -107,6 +107,8 @@ class Journal:
         kept, which may come in the same turn."""
         self.durables = Durables(context.sinks, self)
         """The durable sinks, which there are with a store alone."""
+        self._told_names: tuple[str, ...] = ()
+        """Their names as other brokers were told them."""
         self._following: Following = lambda kind, after: ()
         """Reads what the store has of their queues."""
         self._ids: deque[tuple[int, int]] = deque()
@@ -153,6 +155,11 @@ class Journal:
         """The seconds of the broker's clock."""
         return self._context.moment.now
 
+    @property
+    def elsewhere(self) -> Mapping[str, str]:
+        """The durable sinks of other brokers: their brokers, by name."""
+        return self._context.overlay.durables
+
     def note(self, sink: DurableSink) -> None:
         """A durable sink has something to be kept."""
         self._changed[sink.name] = sink
@@ -179,6 +186,9 @@ class Journal:
         for sink in self.durables:
             if sink.has_old:
                 self._context.sinks.touch(sink)
+        if (names := tuple(self.durables.names)) != self._told_names:
+            self._told_names = names
+            self._context.overlay.say_durables(names, self.now)
         changes = tuple(self._changes())
         if changes:
             self._number += 1

@@ -73,6 +73,7 @@ class Code(enum.Enum):
     QUEUE_FULL = "queue-full"  # a sink that chose to be disconnected
     SILENT = "silent"  # nothing heard beyond the heartbeat timeout
     CLOSING = "closing"  # the broker stops
+    ELSEWHERE = "elsewhere"  # another broker of the network has what is asked for: ask there
     NO_STORE = "no-store"  # the broker keeps nothing, so that nothing there can be durable
     STORE_FULL = "store-full"  # the broker's store takes nothing more; later it may
     LEAVING = "leaving"  # the broker will stop, and goes on without this client: go to another one

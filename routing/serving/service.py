@@ -177,6 +177,7 @@ class Service:
             "memory": dict(self._detection.memory),
             "overruns": list(self._overruns),
             "durable": list(self._durables.facts),
+            "durable_elsewhere": dict(self._durables.elsewhere),
             "draining": None if self.draining is None else list(self.draining),
             "totals": {
                 **self._rates.totals,

@@ -34,6 +34,7 @@ class Kept:
 
     def __init__(self, *, waits: bool = False) -> None:
         self.now = 0.0
+        self.elsewhere: dict[str, str] = {}
         self.records: dict[int, Numbered] = {}
         self.reads = 0
         self._waits = waits
@@ -381,3 +382,15 @@ def test_a_queue_has_the_bounds_that_it_was_made_with() -> None:
     more = Subscribe(1, 1, "Temp()", durable="more", limit_bytes=2_000, limit_age_s=5.0)
     durables.subscribe(b"b", more, {"Temp": TEMP})
     assert [str(one.bounds) for one in durables][1] == "block with 65536 events, 2000 bytes, 5 s"
+
+
+def test_a_name_that_another_broker_has_is_refused_with_that_broker() -> None:
+    keeper = Kept()
+    keeper.elsewhere = {"billing": "b1"}
+    config = NodeConfig()
+    durables = Durables(Sinks(config, Deployments(config)), keeper)
+    with pytest.raises(Refusal, match="the durable sink 'billing' is at broker b1"):
+        durables.subscribe(b"a", Subscribe(1, 1, "Temp()", durable="billing"), {"Temp": TEMP})
+    with pytest.raises(Refusal, match="is at broker b1"):
+        durables.remove("billing")
+    durables.subscribe(b"a", Subscribe(1, 1, "Temp()", durable="other"), {"Temp": TEMP})
