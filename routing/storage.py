@@ -60,7 +60,7 @@ Entry: TypeAlias = tuple[int, Sequence[EventBatch]]
 """A position of the log, and the events there."""
 Records: TypeAlias = Mapping[str, Mapping[str, bytes]]
 """By kind and key."""
-Following: TypeAlias = Callable[[str, str], Sequence[tuple[str, bytes]]]
+RecordsAfter: TypeAlias = Callable[[str, str], Sequence[tuple[str, bytes]]]
 """Reads some records of a kind, the first whose keys come after one, in the order of their keys;
 none where none is kept."""
 
@@ -78,5 +78,5 @@ class StoreContents:
     """In order, from the last Trim on."""
     position: int = 0
     """Of the last entry that there has ever been."""
-    following: Following = _nothing
+    following: RecordsAfter = _nothing
     """Reads records that are not in ``records``, for as long as the broker lives."""

@@ -121,7 +121,7 @@ class QueueBounds(NamedTuple):
         return f"{self.when_full.value} with {self.events} events{size}{age}"
 
 
-class Keeper(Protocol):
+class SinkKeeper(Protocol):
     """The store of durable sinks, as they need it."""
 
     @property
@@ -159,7 +159,7 @@ class Attachment:
 class DurableSink(Sink):
     """One durable sink."""
 
-    def __init__(self, name: str, bounds: QueueBounds, keeper: Keeper) -> None:
+    def __init__(self, name: str, bounds: QueueBounds, keeper: SinkKeeper) -> None:
         super().__init__(KEY_PREFIX + name.encode(), name, bounds.when_full, bounds.events)
         self.bounds = bounds
         self.attached: dict[Peer, Attachment] = {}
@@ -191,7 +191,7 @@ class DurableSink(Sink):
         self._read_to = 0
         """The first number of the last record that is, or was, in memory."""
         self._known_to = 0
-        """What was queued up to it clients may have had before a restart."""
+        """The number up to which clients may have had events before a restart."""
         self._done_before = 0
         """The number up to which nothing was to come again at a restart."""
         self._taken: list[Numbered] = []
@@ -372,8 +372,14 @@ class DurableSink(Sink):
     def _pop(self, events_max: int) -> Parcel:
         parcel = super()._pop(events_max)
         assert isinstance(parcel, Numbered)
+        self._here -= parcel.events
+        self.bytes -= parcel.size
         self._taken.append(parcel)
         return parcel
+
+    def _put_back(self, parcel: Parcel) -> None:
+        self._queue.appendleft(parcel)
+        self._count(parcel, 1)
 
     def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
         assert isinstance(first, Numbered)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from matcher.model import EventType
-from routing.delivery.durable import DurableSink, Keeper, QueueBounds
+from routing.delivery.durable import DurableSink, QueueBounds, SinkKeeper
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
@@ -30,7 +30,7 @@ class Durables:
     of them.
     """
 
-    def __init__(self, sinks: Sinks, keeper: Keeper | None = None) -> None:
+    def __init__(self, sinks: Sinks, keeper: SinkKeeper | None = None) -> None:
         self._all = sinks
         self._keeper = keeper
         self._sinks: dict[str, DurableSink] = {}

@@ -121,7 +121,7 @@ class Sink:
     def offer(self, parcel: Parcel) -> None:
         """Queue events that are due."""
         self._queue.append(parcel)
-        self._count(parcel, 1)
+        self._queued += parcel.events
 
     def offer_found(self, parcel: Parcel) -> None:
         """Queue composite events that are due, as clients are told of them."""
@@ -182,8 +182,7 @@ class Sink:
         """
         while (size := extent_of(parcel.batches)) > EXTENT_MAX and parcel.events > 1:
             parcel, rest = parcel.cut(parcel.events // 2)
-            self._queue.appendleft(rest)
-            self._count(rest, 1)
+            self._put_back(rest)
         return self._joined(parcel, size, events_max) if self._queue else parcel
 
     def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
@@ -229,12 +228,13 @@ class Sink:
         if parcel.events > events_max:
             parcel, rest = parcel.cut(events_max)
             self._queue.appendleft(rest)
-        self._count(parcel, -1)
+        self._queued -= parcel.events
         return parcel
 
-    def _count(self, parcel: Parcel, sign: int) -> None:
-        """A parcel has come into the queue (1), or left it (-1)."""
-        self._queued += sign * parcel.events
+    def _put_back(self, parcel: Parcel) -> None:
+        """Have a parcel, or part of one, at the head of the queue again."""
+        self._queue.appendleft(parcel)
+        self._queued += parcel.events
 
 
 def _is_told(batch: EventBatch) -> bool:

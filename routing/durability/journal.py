@@ -55,7 +55,7 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.evaluation.divided import packed_parts
 from routing.serving.sources import Source
-from routing.storage import Append, Clear, Delete, Following, StoreChange, StoreContents, Trim
+from routing.storage import Append, Clear, Delete, RecordsAfter, StoreChange, StoreContents, Trim
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
 PROMISES = frozenset((Acknowledged, Confirmed))
@@ -109,7 +109,7 @@ class Journal:
         """The durable sinks, which there are with a store alone."""
         self._told_names: tuple[str, ...] = ()
         """Their names as other brokers were told them."""
-        self._following: Following = lambda kind, after: ()
+        self._following: RecordsAfter = lambda kind, after: ()
         """Reads what the store has of their queues."""
         self._ids: deque[tuple[int, int]] = deque()
         """Numbers of records of ids, with how many these have."""
