@@ -16,6 +16,7 @@ from pathlib import Path
 
 from broker.errors import StoreError
 from broker.store import Append, Change, Store, Sync
+from broker.store.extracting import Extracts
 from broker.store.recording import entry_of, message_of
 from routing import effects, storage
 from routing.durability.records import KINDS
@@ -76,7 +77,8 @@ class Keeping:
             {} if is_new else records,
             self._entries(),
             self._store.last_position,
-            self._store.following,
+            following=self._store.following,
+            log=Extracts(self._store),
         )
 
     def _entries(self) -> Iterator[storage.Entry]:

@@ -19,6 +19,7 @@ from routing.messages import (
     Deploy,
     Drain,
     ListRules,
+    ReadLog,
     Remove,
     RemoveDurable,
     ShowRule,
@@ -189,6 +190,20 @@ class Session(Conversation):
     def note_trace(self, sequence: int, traceparent: str) -> None:
         """The event that will bear this number belongs to a trace."""
         self._outgoing.traces[sequence] = traceparent
+
+    def read_log(
+        self,
+        broker: str = "",
+        after: int = 0,
+        *,
+        since: int | None = None,
+        types: Sequence[str] = (),
+        outlined: bool = False,
+        at: Sequence[int] = (),
+    ) -> int:
+        """Ask for a part of a broker's log (messages.ReadLog)."""
+        asked = broker, after, since, tuple(types), outlined, tuple(at)
+        return self._ask(ReadLog(self._requests.number(), *asked))
 
     def drain(self) -> int:
         """Ask the broker to send its clients to others, and to leave when it may."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
 from matcher.model import EventBatch
+from routing.messages import LogEntry, ReadLog
 
 
 class Append(Struct, frozen=True, eq=False, gc=False):
@@ -69,6 +70,21 @@ def _nothing(kind: str, after: str) -> Sequence[tuple[str, bytes]]:
     return ()
 
 
+LogExtract: TypeAlias = tuple[tuple[LogEntry, ...], int, int]
+"""Entries of a log, the position up to which they go, and that of the last entry there is."""
+
+
+class ReadableLog(Protocol):
+    """A log, which may be read while more is appended."""
+
+    def read(self, request: ReadLog, *, cut: bool) -> LogExtract:
+        """Entries behind a position, as many as a message bears, or the outlines of more. ``cut``:
+        with the events of the types alone that are asked for. Refusal (trimmed) where some are kept
+        no more.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class StoreContents:
     """All that a store has kept of a broker; nothing for one that starts for the first time."""
@@ -80,3 +96,4 @@ class StoreContents:
     """Of the last entry that there has ever been."""
     following: RecordsAfter = _nothing
     """Reads records that are not in ``records``, for as long as the broker lives."""
+    log: ReadableLog | None = None

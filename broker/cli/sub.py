@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,6 +67,12 @@ def command(
             "--queue-age", metavar="AGE", help="With --durable: older events are dropped: 7d."
         ),
     ] = None,
+    from_time: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Begin then, from the brokers' logs; or: earliest."
+        ),
+    ] = None,
     *,
     broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
@@ -75,7 +82,8 @@ def command(
     Until it is interrupted, N have come, the time is over, or its reader has gone. '*' is all
     events of all types. When the broker's queue for this command is full, sources wait (block), the
     oldest events are dropped and counted on standard error (drop-oldest), or it is sent away
-    (disconnect). With --durable the broker, which needs a store, keeps what comes while this
+    (disconnect). With --from events of the past come first, read from the logs of all brokers of
+    the network. With --durable the broker, which needs a store, keeps what comes while this
     command does not run, and what it has not printed.
     """
     from broker import Subscriber
@@ -106,6 +114,7 @@ def command(
             acks="explicit",
             queue_bytes=None if size is None else int(size),
             queue_age_s=age,
+            start=_start(from_time),
             connect_timeout_s=connect_timeout_s,
         ) as subscriber,
         closing_with_reader(subscriber.close),
@@ -130,6 +139,16 @@ def command(
                 print(f"rexmq: {counted(dropped, 'event')} dropped so far", file=sys.stderr)
             if wanted == 0:
                 return
+
+
+def _start(text: str | None) -> str | datetime:
+    from broker.cli.outcome import time_given
+    from matcher.formats.timeform import TimeForm
+    from matcher.times import EPOCH
+
+    if text in (None, "earliest"):
+        return text or "new"
+    return EPOCH + timedelta(microseconds=time_given("--from", text, TimeForm()))
 
 
 def _deliveries(subscriber: Subscriber, seconds: float | None) -> Iterator[Delivery]:

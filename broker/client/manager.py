@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from broker.client.threaded import Threaded
 from broker.errors import RefusedError
 from broker.transport import CONNECTED_MISSED_MAX
 from routing.config import SessionConfig
+from routing.messages import LogPart
 
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
@@ -104,6 +105,25 @@ class RuleManager(Scoped):
         """The path of an event, ``source#id`` or an id, through this broker, if it is kept."""
         return self._ask(lambda: self._session.show_trace(event))
 
+    def read_log(
+        self,
+        broker: str = "",
+        after: int = 0,
+        *,
+        since: int | None = None,
+        types: Sequence[str] = (),
+        outlined: bool = False,
+        at: Sequence[int] = (),
+    ) -> LogPart:
+        """A part of the log of a broker of the network ("": this one), from behind a position on:
+        see ``broker.client.logs``, which reads all of one.
+        """
+        asked: dict[str, Any] = {"since": since, "types": types, "outlined": outlined, "at": at}
+        part: LogPart = self._driver.ask(
+            lambda: self._session.read_log(broker, after, **asked), self._timeout_s
+        )
+        return part
+
     def drain(self) -> Mapping[str, Any]:
         """Have the broker send its clients to others and leave; ``status`` says how far it is."""
         return self._ask(self._session.drain)
@@ -123,7 +143,8 @@ class RuleManager(Scoped):
             return found
 
     def _ask(self, request: Any) -> Mapping[str, Any]:
-        return self._driver.ask(request, self._timeout_s)
+        detail: Mapping[str, Any] = self._driver.ask(request, self._timeout_s)
+        return detail
 
 
 class AsyncRuleManager(AsyncScoped):
@@ -193,6 +214,23 @@ class AsyncRuleManager(AsyncScoped):
         """See ``RuleManager.trace``."""
         return await self._ask(lambda: self._session.show_trace(event))
 
+    async def read_log(
+        self,
+        broker: str = "",
+        after: int = 0,
+        *,
+        since: int | None = None,
+        types: Sequence[str] = (),
+        outlined: bool = False,
+        at: Sequence[int] = (),
+    ) -> LogPart:
+        """See ``RuleManager.read_log``."""
+        asked: dict[str, Any] = {"since": since, "types": types, "outlined": outlined, "at": at}
+        part: LogPart = await self._driver.ask(
+            lambda: self._session.read_log(broker, after, **asked), self._timeout_s
+        )
+        return part
+
     async def drain(self) -> Mapping[str, Any]:
         """See ``RuleManager.drain``."""
         return await self._ask(self._session.drain)
@@ -212,7 +250,8 @@ class AsyncRuleManager(AsyncScoped):
             return found
 
     async def _ask(self, request: Any) -> Mapping[str, Any]:
-        return await self._driver.ask(request, self._timeout_s)
+        detail: Mapping[str, Any] = await self._driver.ask(request, self._timeout_s)
+        return detail
 
 
 def durables_in(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
