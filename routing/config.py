@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import MICROSECONDS
-from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX
+from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX, Acks
 from rules.engine.overrun import COMPOSITES_MAX
 
 SILENCE_MAX_S = 3_600.0
@@ -182,8 +182,9 @@ class SessionConfig:
     replay: bool = False
     """The events are recorded: their times say nothing about the broker's clock, and may be ahead
     of it by more than ``ahead_max_s``."""
-    acknowledged: bool = True
-    """Whether events are kept, and sent again after a reconnection, until acknowledged."""
+    acks: Acks = Acks.BROKER
+    """When events are acknowledged; until then they are kept, and sent again after a reconnection.
+    """
     unacknowledged_max: int = 65_536
     """Events kept at most: published and not yet acknowledged, or waiting for credit."""
     delivery_credit: int = 16_384

@@ -26,6 +26,7 @@ from routing.given import Given
 from routing.messages import (
     VERSION,
     Acknowledged,
+    Acks,
     Advertise,
     Code,
     Confirmed,
@@ -336,7 +337,7 @@ class Conversation:
         self._granted = 0
         self.paused.clear()
         self.results.append(message)
-        if acknowledged and self._config.acknowledged:
+        if acknowledged and self._config.acks is not Acks.NONE:
             self.results.append(Acknowledged(acknowledged))
         asked = self._requests.open
         if self._types:

@@ -45,9 +45,10 @@ class WhenFull(enum.Enum):
 
 
 class Acks(enum.Enum):
-    """Whether published events are acknowledged."""
+    """When published events are acknowledged."""
 
-    BROKER = "broker"
+    BROKER = "broker"  # once their broker has them, in its store where it has one
+    COMMITTED = "committed"  # once all that follows from them has come where it is going
     NONE = "none"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker import Publisher, RuleManager, Subscriber
-from broker.errors import RefusedError
+from broker.errors import PublishBlocked, RefusedError
 from broker.process import BrokerProcess
 from matcher import EventType
 
@@ -39,6 +39,13 @@ class Row:
     def endpoint(self, name: str) -> str:
         return self.brokers[name].endpoint
 
+    def is_one_network(self) -> bool:
+        found = []
+        for name in self.brokers:
+            with RuleManager(self.endpoint(name), connect_timeout_s=WAIT_S) as manager:
+                found.append(manager.status()["network"])
+        return all(len(one["brokers"]) == 3 and one["settled"] for one in found)
+
     def homes(self, name: str) -> dict[str, str]:
         with RuleManager(self.endpoint(name), connect_timeout_s=WAIT_S) as manager:
             return {one["name"]: one["home"] for one in manager.durables()}
@@ -48,6 +55,7 @@ class Row:
 def row(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Row]:
     found = Row(tmp_path_factory.mktemp("row"))
     try:
+        wait_for(found.is_one_network)
         yield found
     finally:
         for broker in found.brokers.values():
@@ -61,7 +69,7 @@ def wait_for(what: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_durable_sink_is_served_at_its_home_and_named_everywhere(row: Row) -> None:
+def test_a_durable_sink_is_served_at_its_home_which_is_known_everywhere(row: Row) -> None:
     with Subscriber(row.endpoint("b1"), "A()", name="billing", durable=True):
         pass
     wait_for(lambda: row.homes("b3") == {"billing": "b1"})
@@ -78,9 +86,6 @@ def test_a_durable_sink_is_served_at_its_home_and_named_everywhere(row: Row) -> 
         publisher.publish("A", n=7)
     with Subscriber(row.endpoint("b1"), "A()", name="billing", durable=True) as subscriber:
         assert subscriber.receive(timeout_s=WAIT_S).data == {"n": 7}
-
-
-def test_a_home_that_was_killed_is_still_the_home(row: Row) -> None:
     row.kill("b1")
     wait_for(lambda: row.homes("b3") == {"billing": "b1"})
     with RuleManager(row.endpoint("b1"), connect_timeout_s=WAIT_S) as manager:
@@ -89,3 +94,42 @@ def test_a_home_that_was_killed_is_still_the_home(row: Row) -> None:
     with Subscriber(row.endpoint("b3"), "A()", name="billing", durable=True):
         pass
     wait_for(lambda: row.homes("b1") == {"billing": "b3"})
+
+
+B = EventType.of("B", n="int")
+RULE = """
+event A(n: int)
+event B(n: int)
+rule pair: define Pair(n: int) from B() as b and last A() as a within 1 h from b where n = a.n
+"""
+
+
+def test_what_is_committed_has_come_to_the_sinks_of_all_brokers(row: Row) -> None:
+    """A durable sink at b1 has the pair in its store when b3 says that B is committed."""
+    with RuleManager(row.endpoint("b2")) as manager:
+        manager.add(RULE)
+    with Subscriber(row.endpoint("b1"), "Pair()", name="pairs", durable=True):
+        pass
+    patient = {"timeout_s": WAIT_S, "close_timeout_s": WAIT_S}
+    own = {"acks": "committed", "increasing": True, **patient}
+    with (
+        Publisher(row.endpoint("b1"), name="a", types=[A], **patient) as first,
+        Publisher(row.endpoint("b3"), name="b", types=[B], **own) as second,
+    ):
+        for n in range(20):
+            first.publish("A", n=n)
+            first.wait()
+            second.publish("B", n=n)
+            second.flush()
+            with pytest.raises(PublishBlocked):
+                second.wait(timeout_s=0.2)  # an A between the two may come
+            first.promise(time.time_ns() // 1_000)
+            second.wait()
+            with RuleManager(row.endpoint("b1")) as manager:
+                (pairs,) = [one for one in manager.durables() if one["name"] == "pairs"]
+            assert pairs["last"] == n + 1
+    row.kill("b1")
+    with Subscriber(
+        row.endpoint("b1"), "Pair()", name="pairs", durable=True, connect_timeout_s=WAIT_S
+    ) as subscriber:
+        assert [subscriber.receive(timeout_s=WAIT_S).data["n"] for _ in range(20)] == [*range(20)]

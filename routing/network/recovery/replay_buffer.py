@@ -80,6 +80,11 @@ class ReplayBuffer:
         """Let it be time to ask, however little is kept, until the next survey."""
         self._full_at, self.is_full = 1, self._kept > 0
 
+    @property
+    def passed(self) -> int:
+        """How many events had come before the last survey that was committed."""
+        return self._passed
+
     def add(self, batches: Sequence[EventBatch]) -> None:
         """Events have come."""
         events = sum(map(len, batches))
