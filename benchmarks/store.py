@@ -4,14 +4,17 @@ A change at a time, each waited for, and a plain file that is written and synced
 entries of 256 events are written as fast as the store takes them, encoding included, each with its
 source's last number; read and decoded; and a store of 10^5 entries is opened, and emptied. Rates
 are by the wall clock, as a disk has no other; the processor time that goes with them stands in the
-note.
+note. At last a broker is started whose store has 10^7 events, of which its rule needs the last
+10^5, or all.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -19,6 +22,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.report import Row
+from broker import Publisher, RuleManager
+from broker.process import BrokerProcess
 from broker.store import Append, Put, Store, Sync
 from broker.store.recording import entry_of, message_of
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
@@ -36,6 +41,7 @@ def run(quick: bool = False) -> Iterator[Row]:
         yield from _changes(Path(folder), 50 if quick else 500)
         yield from _batches(Path(folder), 2_000 if quick else 20_000)
         yield from _opening(Path(folder), 10_000 if quick else 100_000)
+    yield from _restarts(100_000 if quick else 10_000_000)
 
 
 def _changes(folder: Path, count: int) -> Iterator[Row]:
@@ -153,3 +159,69 @@ def _trimming(directory: Path, count: int) -> Iterator[Row]:
 
 def _change(before: list[float]) -> Put:
     return Put("source", "s", b"%d" % len(before))
+
+
+# --- a broker that starts again ---------------------------------------------------------------
+
+RULE = (
+    f"event {READING} rule warm: define Warm(floor: int) "
+    "from Reading(value > 90) as r and last Reading(floor = r.floor) as p within 1 h from r "
+    "where floor = r.floor"
+)
+NEEDED = 100_000
+"""Events of the log that the rule needs, at the end."""
+
+
+def _restarts(count: int) -> Iterator[Row]:
+    """The time until a broker listens whose store has so many events, beside one without any."""
+    with TemporaryDirectory(prefix="rexmq-restart-") as name:
+        folder = Path(name) / "b1"
+        with _started(folder) as broker:
+            with RuleManager(broker.endpoint) as manager:
+                manager.add(RULE)
+            with Publisher(broker.endpoint, name="s", types=[READING], replay=True) as publisher:
+                publisher.publish_batch(_batch(0))
+        empty = [_restart(folder) for _ in range(2)][-1]
+        last = _fill(folder, count, NEEDED)
+        found = {f"{min(NEEDED, count):,} needed": _restart(folder)}
+        _need_all(folder)
+        found["all needed"] = _restart(folder)
+        for what, (seconds, processor, memory) in found.items():
+            note = f"goal: 10; {processor:.1f} s of processor, {memory} MiB resident"
+            row = f"a start with {last * BATCH:,} events, {what}"
+            yield Row(row, seconds, "s", "without any", empty[0], note)
+
+
+def _started(folder: Path) -> BrokerProcess:
+    return BrokerProcess("--name", "b1", "--data", str(folder), "--log-level", "warning")
+
+
+def _restart(folder: Path) -> tuple[float, float, int]:
+    """Seconds until a broker listens, its processor time by then, and its memory in MiB."""
+    begun = time.perf_counter()
+    with _started(folder) as broker:
+        seconds = time.perf_counter() - begun
+        child = Path(f"/proc/{broker.child.pid}")
+        fields = (child / "stat").read_text().rpartition(")")[2].split()
+        processor = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        lines = (child / "status").read_text().splitlines()
+        memory = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return seconds, processor, memory // 1_024
+
+
+def _fill(folder: Path, count: int, needed: int) -> int:
+    """Append to a broker's log as it would have; gives how many entries there are."""
+    with Store.open(folder, sync=Sync.NORMAL) as store:
+        while store.last_position < count // BATCH:
+            store.write([Append(entry_of("s", Publish((_batch(store.last_position),))))])
+            while store.is_full:
+                time.sleep(0.001)
+        store.trim(max(1, store.last_position - needed // BATCH))
+        store.wait(store.write([Put("benchmark", "filled", b"")]))
+        return store.last_position
+
+
+def _need_all(folder: Path) -> None:
+    """Have the rule need the whole log."""
+    with closing(sqlite3.connect(folder / "broker.db")) as connection, connection:
+        connection.execute("DELETE FROM facts WHERE name = 'reach'")
