@@ -155,14 +155,21 @@ class Session(Conversation):
 
     # --- a rule manager ---
 
-    def deploy(self, text: str, replace: bool = False, file: str = "<rules>") -> int:
+    def deploy(
+        self,
+        text: str,
+        replace: bool = False,
+        file: str = "<rules>",
+        since: int | None = None,
+    ) -> int:
         """Deploy rules; ``Confirmed.detail["rules"]`` has each one's ``since`` and ``version``.
 
-        Of a long file name the end is told. Raises SessionError for a text that is longer than
-        messages may bear.
+        ``since``: a past instant (microseconds) from which they hold. Of a long file name the end
+        is told. Raises SessionError for a text that is longer than messages may bear.
         """
         _check_length("a text of rules", text, DOCUMENT_MAX)
-        return self._ask(Deploy(self._requests.number(), text, replace, file[-NAME_MAX:]))
+        asked = text, replace, file[-NAME_MAX:], since
+        return self._ask(Deploy(self._requests.number(), *asked))
 
     def remove(self, name: str) -> int:
         """Remove a rule. Raises SessionError for what can be no rule's name."""

@@ -10,13 +10,13 @@ with the number of the last of them go into one Store; it is acknowledged once t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from matcher.model import EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from routing.messages import LogEntry, ReadLog
 
 
@@ -74,6 +74,19 @@ LogExtract: TypeAlias = tuple[tuple[LogEntry, ...], int, int]
 """Entries of a log, the position up to which they go, and that of the last entry there is."""
 
 
+class KeptLog(Protocol):
+    """A log that goes further back than what rules need now."""
+
+    @property
+    def whole_from(self) -> int:
+        """The time from which on all events are kept, TIME_MIN where none was let go."""
+        ...
+
+    def events(self, since: int) -> Iterator[Entry]:
+        """The entries that may hold events from a time on."""
+        ...
+
+
 class ReadableLog(Protocol):
     """A log, which may be read while more is appended."""
 
@@ -94,6 +107,9 @@ class StoreContents:
     """In order, from the last Trim on."""
     position: int = 0
     """Of the last entry that there has ever been."""
+    log: KeptLog | None = None
+    reader: ReadableLog | None = None
+    let_go: int = TIME_MIN
+    """The time behind the last event that is in the log before ``entries``."""
     following: RecordsAfter = _nothing
     """Reads records that are not in ``records``, for as long as the broker lives."""
-    log: ReadableLog | None = None

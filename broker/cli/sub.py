@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,8 @@ import typer
 from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from broker import Subscriber
     from broker.client.address import Address
     from routing.messages import Delivery
@@ -142,13 +143,11 @@ def command(
 
 
 def _start(text: str | None) -> str | datetime:
-    from broker.cli.outcome import time_given
-    from matcher.formats.timeform import TimeForm
-    from matcher.times import EPOCH
+    from broker.cli.outcome import datetime_given
 
     if text in (None, "earliest"):
         return text or "new"
-    return EPOCH + timedelta(microseconds=time_given("--from", text, TimeForm()))
+    return datetime_given("--from", text)
 
 
 def _deliveries(subscriber: Subscriber, seconds: float | None) -> Iterator[Delivery]:

@@ -14,13 +14,14 @@ Example: the events of the last hour, in their order::
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from broker.client.manager import RuleManager
 from broker.errors import RefusedError
 from broker.store.ordered import Wanted
-from matcher.model import TIME_MIN
+from broker.store.recording import message_of
+from matcher.model import TIME_MIN, EventType
 from routing.messages import Code, LogEntry, LogPart
 
 AT_ONCE = 1_024
@@ -66,6 +67,10 @@ class BrokerLog:
             yield from part.entries
             asked, left = left[:AT_ONCE], left[AT_ONCE:]
             left = [one for one in asked if one > part.read] + left
+
+    def outlined(self, position: int) -> LogPart:
+        """The entries behind a position, as many as come at once, without their events."""
+        return self._ask(after=position, outlined=True)
 
     def behind(self, position: int) -> LogPart:
         """The entries behind a position, as many as come at once."""
@@ -124,3 +129,17 @@ class NetworkLogs:
                 found[name] = min(mark, found.get(name, mark))
         unknown = () if self.wanted.types is None else self.wanted.types - published
         return {**found, **dict.fromkeys(unknown, TIME_MIN)}
+
+
+def logged_types(manager: RuleManager, names: Iterable[str]) -> Mapping[str, EventType]:
+    """The types of these names that are in the logs, each as it was first there."""
+    found: dict[str, EventType] = {}
+    for name in names:
+        for log in NetworkLogs(manager, Wanted(frozenset((name,)))).all:
+            first = next(iter(log.outlines()), None)
+            if first is not None:
+                (entry,) = log.at([first.position])
+                batches = message_of(entry).batches
+                found[name] = next(one.type for one in batches if one.type.name == name)
+                break
+    return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 import random
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from broker.client.address import Address, address_of
 from broker.client.connection import Connection
@@ -16,9 +17,11 @@ from broker.client.scope import AsyncScoped, Scoped
 from broker.client.threaded import Threaded
 from broker.errors import RefusedError
 from broker.transport import CONNECTED_MISSED_MAX
+from matcher.times import time_of
 from routing.config import SessionConfig
 from routing.messages import LogPart
 
+Since: TypeAlias = str | int | float | datetime
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 
@@ -63,12 +66,17 @@ class RuleManager(Scoped):
         self._driver = Threaded(connection)
         self._driver.open(connect_timeout_s)
 
-    def add(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+    def add(
+        self, text: str, *, file: str = "<rules>", since: Since | None = None
+    ) -> Mapping[str, Any]:
         """Deploy the rules of ``text``, all or none; gives their names, ``since`` and version.
 
-        ``file`` is the name that errors point at.
+        ``file`` is the name that errors point at. ``since``, a time (RFC 3339, seconds since the
+        epoch, a datetime): they hold from then on, and find in the brokers' logs what they would
+        have found; RefusedError where a log does not go back so far.
         """
-        return self._take(deploying(self._session, text, False, file))
+        begin = None if since is None else time_of(since)
+        return self._take(deploying(self._session, text, False, file, begin))
 
     def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
         """Deploy rules in the place of those of the same names; others are added."""
@@ -178,9 +186,12 @@ class AsyncRuleManager(AsyncScoped):
         await self._driver.open(self._connect_timeout_s)
         return self
 
-    async def add(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+    async def add(
+        self, text: str, *, file: str = "<rules>", since: Since | None = None
+    ) -> Mapping[str, Any]:
         """See ``RuleManager.add``."""
-        return await self._take(deploying(self._session, text, False, file))
+        begin = None if since is None else time_of(since)
+        return await self._take(deploying(self._session, text, False, file, begin))
 
     async def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
         """See ``RuleManager.replace``."""

@@ -89,9 +89,8 @@ class Past:
         sink = self._sinks.find(HERE)
         assert sink is not None, "somebody asks for something"
         self._sink = sink
-        self._sink.grant(HERE, CREDIT, CREDIT)
         self._sinks.index()
-        self._engine = Intervals(make("cdp"))
+        self._engine = Intervals(make("cdp" if rules else "naive"))
         install(self._engine, rules, self._schemas)
         self._due = {one.rule.name: start for one in rules}
         self._fronts: dict[str, int] = {}
@@ -117,6 +116,7 @@ class Past:
         if asked:
             self._sinks.offer(tuple(asked), order_of(asked))
         self._advance(step.complete, marks)
+        self._sink.grant(HERE, CREDIT, CREDIT)
         while (delivery := self._sink.take(DELIVERY_EVENTS)) is not None:
             yield delivery
 

@@ -7,15 +7,17 @@ asked for Temp, the first extract is empty and says that 4 MB of them have been 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
 from broker.errors import BeyondRetention
 from broker.store.recording import message_of, pack
 from broker.store.values import Entry
+from matcher.model import TIME_MAX, TIME_MIN
 from routing.errors import Refusal
 from routing.messages import Code, LogEntry, Publish, ReadLog
+from routing.storage import Entry as StoredEntry
 from routing.storage import LogExtract
 from routing.wire import encode
 
@@ -29,6 +31,11 @@ class Log(Protocol):
     @property
     def last_position(self) -> int:
         """The position of the last entry that is stored."""
+        ...
+
+    @property
+    def first_position(self) -> int:
+        """The position of the first entry that is kept, or would be."""
         ...
 
     def entries(
@@ -63,6 +70,21 @@ class Extracts:
         except BeyondRetention as error:
             raise Refusal(Code.TRIMMED, str(error)) from None
 
+    @property
+    def whole_from(self) -> int:
+        """See ReadableLog. Entries are let go in the order of their positions, so this is the least
+        time in the first that is kept, as far as they came in order.
+        """
+        first = self._log.first_position
+        if first == 1:
+            return TIME_MIN
+        return next((one.first_time for one in self._log.outlines(first - 1)), TIME_MAX)
+
+    def events(self, since: int) -> Iterator[StoredEntry]:
+        """See ReadableLog."""
+        for entry in self._log.entries(since_time=since):
+            yield entry.position, message_of(entry).batches
+
     def _outlined(self, request: ReadLog, after: int | None, last: int) -> LogExtract:
         found: list[LogEntry] = []
         read = request.after
@@ -70,7 +92,7 @@ class Extracts:
             read = entry.position
             if _is_wanted(entry, request):
                 found.append(_told(entry, b""))
-        return tuple(found), read, max(last, read)
+        return tuple(found), read, last
 
     def _whole(self, request: ReadLog, after: int | None, last: int, cut: bool) -> LogExtract:
         found: list[LogEntry] = []
@@ -90,7 +112,8 @@ class Extracts:
 
 
 def _told(entry: Entry, frames: bytes) -> LogEntry:
-    return LogEntry(entry.position, entry.first_time, entry.last_time, entry.types, frames)
+    times = entry.first_time, entry.last_time
+    return LogEntry(entry.position, *times, entry.types, entry.events, frames)
 
 
 def _is_wanted(entry: Entry, request: ReadLog) -> bool:

@@ -242,6 +242,10 @@ class Store:
         """The stored entries at some positions, as Reader.at gives them."""
         return self._reader.at(positions)
 
+    def time_before(self, position: int) -> int:
+        """The time behind the last event of the entries before a position; TIME_MIN for none."""
+        return self._reader.time_before(position)
+
     def items(self, kind: str) -> Iterator[tuple[str, bytes]]:
         """The stored keys of a kind and their values, in the order of the keys."""
         return self._reader.items(kind)

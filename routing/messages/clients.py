@@ -119,13 +119,15 @@ class Unsubscribe:
 class Deploy:
     """Deploy the rules of ``text``, whole or not at all; ``replace`` those of the same names.
 
-    ``file`` is the name that errors point at.
+    ``file`` is the name that errors point at. ``since``: the rules hold from a past instant on, and
+    find in the brokers' logs what they would have found.
     """
 
     request: Request
     text: Document
     replace: bool = False
     file: Name = "<rules>"
+    since: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,14 +232,15 @@ class ReadLog:
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """An entry of a log: its position, the least and the greatest time of its events, their types,
-    and themselves as the frames of a Publish, the first of these behind its length (four bytes,
-    least significant first).
+    how many they are, and themselves as the frames of a Publish, the first of these behind its
+    length (four bytes, least significant first).
     """
 
     position: Sequence
     first_time: Time
     last_time: Time
     types: tuple[Name, ...]
+    events: Number
     frames: bytes = b""
 
 

@@ -1,5 +1,6 @@
 """Subscriptions that begin in the past, over three live brokers with stores."""
 
+import asyncio
 import json
 import random
 import time
@@ -12,7 +13,7 @@ import command
 import pytest
 from live_hosts import Hosts
 
-from broker import Publisher, RefusedError, RuleManager, Subscriber
+from broker import AsyncSubscriber, Publisher, RefusedError, RuleManager, Subscriber
 from broker.network import Member
 from matcher import EventType
 from matcher.model import Event
@@ -36,12 +37,17 @@ WAIT_S = 60.0
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> Iterator[Hosts]:
+def strategy() -> str:
+    return "push-pull-mt"
+
+
+@pytest.fixture
+def network(tmp_path: Path, strategy: str) -> Iterator[Hosts]:
     class Stored(Hosts):
         def start(self, broker: str, **options: object) -> None:
             super().start(broker, data=str(tmp_path / "stores" / broker), **options)
 
-    hosts = Stored(tmp_path, LINE, strategy="push-pull-mt", engine="naive")
+    hosts = Stored(tmp_path, LINE, strategy=strategy, engine="naive")
     try:
         await_settled(hosts)
         yield hosts
@@ -95,6 +101,10 @@ class Sources:
 
 def told(event: Event) -> tuple[object, ...]:
     return event.type, event.time, event.source, event.id, str(event.data)
+
+
+def text_of(time: int) -> str:
+    return f"{EPOCH + timedelta(microseconds=time):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def taken(subscriber: Subscriber, quiet_s: float = 1.5) -> list[tuple[object, ...]]:
@@ -188,8 +198,124 @@ def test_the_logs_of_a_network_as_one_file(network: Hosts, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     done = command.run("detect", "--rules", str(rules), "--events", str(events))
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    times = [EPOCH + timedelta(microseconds=one[1]) for one in expected]
     assert len(found) > 50
     assert [(one["time"], str(one["data"])) for one in found] == [
-        (f"{time:%Y-%m-%dT%H:%M:%SZ}", one[4]) for time, one in zip(times, expected, strict=True)
+        (text_of(one[1]), one[4]) for one in expected
     ]
+
+
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-st", "push-pull-mt", "adaptive"])
+def test_a_rule_since_a_past_instant_finds_what_detect_finds_in_the_logs(
+    network: Hosts, tmp_path: Path
+) -> None:
+    rules, events = tmp_path / "fire.tesla", tmp_path / "events.jsonl"
+    rules.write_text(FIRE)
+    with (
+        closing(Sources(network, 6)) as sources,
+        RuleManager(network.address("b3")) as manager,
+        Subscriber(network.address("b2"), "Fire()") as subscriber,
+    ):
+        sources.publish(150)
+        since = sources._now
+        sources.publish(150)
+        taken(subscriber)
+        done = manager.add(FIRE, since=since)
+        assert done["rules"][0]["since"] == since * 1_000_000
+        found = taken(subscriber)
+        assert found, "what was found in the past"
+        sources.publish(100)
+        sources.close()
+        found += taken(subscriber)
+    begin = ("--from", text_of(since * 1_000_000))
+    broker = ("--broker", network.address("b1"), "--output", str(events), *begin)
+    assert command.run("log", "export", "--network", *broker).returncode == 0
+    done = command.run("detect", "--rules", str(rules), "--events", str(events))
+    expected = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(expected) > 50
+    assert [
+        (f"{EPOCH + timedelta(microseconds=one[1]):%Y-%m-%dT%H:%M:%SZ}", one[4]) for one in found
+    ] == [(one["time"], str(one["data"])) for one in expected]
+
+
+def test_a_rule_since_before_what_a_broker_keeps_is_refused(tmp_path: Path) -> None:
+    hosts = Hosts(tmp_path, LINE[:2], strategy="centralized", engine="naive")
+    try:
+        with closing(Publisher(hosts.address("b1"), name="s", types=TYPES)) as source:
+            source.publish("Smoke", room="hall")
+            source.wait(WAIT_S)
+            with (
+                RuleManager(hosts.address("b2")) as manager,
+                pytest.raises(RefusedError, match="broker 'b1' keeps no log") as refusal,
+            ):
+                manager.add(FIRE, since=1_700_000_000)
+            assert refusal.value.code == "no-store"
+    finally:
+        hosts.kill()
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[str]:
+    data = str(tmp_path / "store")
+    hosts = Hosts(tmp_path, LINE[:1], strategy="centralized", engine="naive", data=data)
+    try:
+        yield hosts.address("b1")
+    finally:
+        hosts.kill()
+
+
+def publish(endpoint: str, values: range) -> None:
+    with Publisher(endpoint, name="s", types=TYPES, increasing=True) as source:
+        for value in values:
+            source.publish("Temp", room="hall", value=float(value))
+        source.wait(WAIT_S)
+
+
+def values_of(events: list[Event]) -> list[float]:
+    return [event.data["value"] for event in events]
+
+
+def test_a_durable_subscription_is_given_the_past_until_something_behind_it_is_acknowledged(
+    alone: str,
+) -> None:
+    def billing() -> Subscriber:
+        options = {"name": "billing", "durable": True, "acks": "explicit", "start": "earliest"}
+        return Subscriber(alone, "Temp()", **options)
+
+    publish(alone, range(5))
+    with billing() as first:
+        assert values_of([first.receive(WAIT_S) for _ in range(3)]) == [0, 1, 2]
+    with billing() as second:  # the first died in the past
+        assert values_of([second.receive(WAIT_S) for _ in range(5)]) == [0, 1, 2, 3, 4]
+        with pytest.raises(TimeoutError):
+            second.receive(1)
+        publish(alone, range(5, 7))
+        assert values_of([second.receive(WAIT_S)]) == [5]
+        second.acknowledge()
+    with billing() as third:
+        assert values_of([third.receive(WAIT_S)]) == [6]
+
+
+def test_with_asyncio(alone: str) -> None:
+    publish(alone, range(5))
+
+    async def take() -> list[Event]:
+        async with AsyncSubscriber(alone, "Temp(value > 1)", start="earliest") as subscriber:
+            found = [await subscriber.receive(WAIT_S) for _ in range(3)]
+            with pytest.raises(TimeoutError):
+                await subscriber.receive(1)
+            await asyncio.to_thread(publish, alone, range(5, 7))
+            return found + [await subscriber.receive(WAIT_S) for _ in range(2)]
+
+    assert values_of(asyncio.run(take())) == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("start", ["soon", True])
+def test_what_is_no_time_is_said(alone: str, start: object) -> None:
+    with pytest.raises(ValueError, match="start is 'new', 'earliest' or a time"):
+        Subscriber(alone, "Temp()", start=start)  # type: ignore[arg-type]
+
+
+def test_a_filter_that_is_none_is_refused(alone: str) -> None:
+    with pytest.raises(RefusedError, match="expected") as refusal:
+        Subscriber(alone, "Temp(", start="earliest")
+    assert refusal.value.code == "bad-filter"

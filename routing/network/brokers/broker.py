@@ -131,7 +131,8 @@ class Broker(Node):
             journal,
         )
         self._journal = self._divided.keeper = journal
-        self._log_reading.log = stored.log
+        self._log_reading.log, self._divided.log = stored.reader, stored.log
+        self._divided.replay_buffer.let_go_before = stored.let_go
 
     def stored(self, number: int, now: float) -> None:
         """The store has kept all up to the Store of this number."""
