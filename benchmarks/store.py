@@ -171,7 +171,7 @@ NEEDED = (1_000_000, 100_000)
 
 
 def _restarts(count: int) -> Iterator[Row]:
-    """The time until a broker listens whose store has so many events, beside one without any."""
+    """The time until a broker answers whose store has so many events, beside one without any."""
     with TemporaryDirectory(prefix="rexmq-restart-") as name:
         folder = Path(name) / "b1"
         with _started(folder) as broker:
@@ -194,9 +194,13 @@ def _started(folder: Path) -> BrokerProcess:
 
 
 def _restart(folder: Path) -> tuple[float, float, int]:
-    """Seconds until a broker listens, its processor time by then, and its memory in MiB."""
+    """Seconds until a broker listens and answers, its processor time by then, and its memory in
+    MiB.
+    """
     begun = time.perf_counter()
     with _started(folder) as broker:
+        with RuleManager(broker.endpoint, connect_timeout_s=60.0, timeout_s=60.0) as manager:
+            manager.status()
         seconds = time.perf_counter() - begun
         child = Path(f"/proc/{broker.child.pid}")
         fields = (child / "stat").read_text().rpartition(")")[2].split()

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from matcher.model import EventBatch
 from routing.effects import Peer
 from routing.order import greatest_time
-
-LOOK_S, LOOK_MAX_S = 0.01, 1.0
-"""Seconds after which it is asked again, at first and in the end."""
+from routing.serving.deployment import Deployed, Deployments
 
 
 class Uncommitted(NamedTuple):
@@ -37,54 +36,50 @@ class Uncommitted(NamedTuple):
 class Committing:
     """Events that wait to be committed, by the link of their source."""
 
-    def __init__(self, settle: Callable[[], None]) -> None:
-        """``settle``: looks again, when it is time to."""
-        self._settle = settle
+    def __init__(self, deployments: Deployments, committed: Callable[[Deployed], int]) -> None:
+        """``committed``: gives up to where a rule's composite events have come."""
+        self._deployments = deployments
+        self._committed = committed
         self._waiting: dict[Peer, deque[Uncommitted]] = {}
-        self._after_s = LOOK_S
-        self.due_at: float | None = None
-        """In a network: when it is asked again how far all have come; None while nothing waits, or
-        nobody has asked."""
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
         return bool(self._waiting)
 
-    def must_ask(self, now: float) -> bool:
-        """Whether it is time to ask how far all have come; asking again is put off the longer, the
-        longer nothing is committed.
-        """
-        if not self._waiting:
-            self.due_at = None
-        elif self.due_at is None or self.due_at <= now:
-            self.due_at = now + self._after_s
-            self._after_s = min(2 * self._after_s, LOOK_MAX_S)
-            return True
-        return False
-
-    def handle_timer(self) -> None:
-        """It is time to ask."""
-        self._settle()
-
-    def add(self, peer: Peer, batches: Sequence[EventBatch], sequence: int, place: int) -> None:
+    def add(self, peer: Peer, batches: Sequence[EventBatch], sequence: int) -> None:
         """Events have come whose source waits until they are committed."""
         types = frozenset(batch.type.name for batch in batches)
-        one = Uncommitted(sequence, types, max(map(greatest_time, batches)), place)
+        one = Uncommitted(sequence, types, max(map(greatest_time, batches)), self.place)
         self._waiting.setdefault(peer, deque()).append(one)
-        self._after_s = LOOK_S
 
     def leave(self, peer: Peer) -> None:
         """The link has gone."""
         self._waiting.pop(peer, None)
 
-    def take(self, is_committed: Callable[[Uncommitted], bool]) -> Iterator[tuple[Peer, int]]:
+    @property
+    def place(self) -> int:
+        """How many events have come here, where that matters."""
+        return 0
+
+    def is_committed(self, one: Uncommitted) -> bool:
+        """Whether all that follows from events has come where it is going."""
+        following = chain.from_iterable(map(self._deployments.resting_on, one.types))
+        return all(begin > one.time or self._is_beyond(rule, one.time) for begin, rule in following)
+
+    def _is_beyond(self, rule: str, time: int) -> bool:
+        deployed = self._deployments.find(rule)
+        if deployed is None or deployed.end <= time:
+            return True
+        committed = self._committed(deployed)
+        return committed > time or committed >= deployed.end
+
+    def take(self) -> Iterator[tuple[Peer, int]]:
         """Give the links of which more is committed than before, and up to which number."""
         for peer, waiting in list(self._waiting.items()):
             number = None
-            while waiting and is_committed(waiting[0]):
+            while waiting and self.is_committed(waiting[0]):
                 number = waiting.popleft().sequence
             if not waiting:
                 del self._waiting[peer]
             if number is not None:
-                self._after_s = LOOK_S
                 yield peer, number

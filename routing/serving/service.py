@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from matcher.identity import plain_name
-from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType
+from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig, Ordering
 from routing.delivery.durables import Durables
@@ -58,7 +57,7 @@ from routing.serving.advertisements import Advertisements
 from routing.serving.ahead import Ahead, horizon_of
 from routing.serving.buckets import CREDIT_MAX, Buckets, credit_of
 from routing.serving.changes import Basis
-from routing.serving.committing import Committing, Uncommitted
+from routing.serving.committing import Committing
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.detection import Detection
@@ -139,7 +138,7 @@ class Service:
         """In words, which rules have ended, and why; the last of them."""
         self._unacknowledged: dict[Peer, Link] = {}
         """Links of which a Publish was taken in, while that is not yet said."""
-        self._committing = Committing(self._settle)
+        self._committing = Committing(self._deployments, self._detection.due_mark)
         self._gathers = False
         """Whether what follows from inputs is done later, for several (routing.node, Law 3)."""
         self._is_unsettled = False
@@ -269,12 +268,7 @@ class Service:
     def _await_commit(self, link: Link, source: Source, message: Publish) -> None:
         if self._config.ordering is Ordering.ARRIVAL:
             raise Refusal(Code.TERMS, "by arrival nothing is committed: there are no times for it")
-        self._committing.add(link.peer, message.batches, source.last_sequence, self._place)
-
-    @property
-    def _place(self) -> int:
-        """How many events have come here, where that matters to what is committed."""
-        return 0
+        self._committing.add(link.peer, message.batches, source.last_sequence)
 
     def _take_in(self, source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Intake:
         whole = source.whole
@@ -633,22 +627,8 @@ class Service:
                 self._send(peer, Acknowledged(link.source.last_sequence))
 
     def _answer_committed(self) -> None:
-        for peer, number in self._committing.take(self._is_committed):
+        for peer, number in self._committing.take():
             self._send(peer, Acknowledged(number))
-
-    def _is_committed(self, one: Uncommitted) -> bool:
-        """Whether all that follows from events has come where it is going (serving.committing)."""
-        following = chain.from_iterable(map(self._deployments.resting_on, one.types))
-        return all(
-            begin > one.time or self._committed_to(rule) > one.time for begin, rule in following
-        )
-
-    def _committed_to(self, rule: str) -> int:
-        """Up to where a rule's composite events have come where they are going; far beyond, where
-        nothing more comes of it.
-        """
-        deployed = self._deployments.find(rule)
-        return TIME_MAX if deployed is None else self._detection.due_mark(deployed)
 
     def _follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
+from routing.durability.commits import NetworkCommits
 from routing.durability.journal import PROMISES, Journal
 from routing.durability.log_reading import LogReading
 from routing.durability.restart import take_over
@@ -51,7 +52,6 @@ from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
-from routing.serving.committing import Uncommitted
 from routing.serving.deployment import Deployed
 from routing.serving.draining import close_overdue, stand_in_for
 from routing.serving.link import Link
@@ -100,7 +100,9 @@ class Broker(Node):
         self._trees = parts.trees
         self._surveying = parts.surveying
         self._inputs = parts.inputs
-        self._timed = (*parts.timed, self._committing)
+        known = self._deployments, self._divided, self._moment
+        self._committing = self._commits = NetworkCommits(*known, lambda: self._settle())
+        self._timed = (*parts.timed, self._commits)
         self._pulled_progress = parts.pulled_progress
         self.back_pressure = parts.back_pressure
         """The holds of what is full, here and elsewhere."""
@@ -447,19 +449,6 @@ class Broker(Node):
             reason = f"{most} events of sources at other brokers wait beyond the queue"
             self._expel(sink.peer, Code.QUEUE_FULL, reason)
 
-    @property
-    def _place(self) -> int:
-        return self._divided.replay_buffer.place
-
-    def _is_committed(self, one: Uncommitted) -> bool:
-        is_past = one.place <= self._divided.replay_buffer.passed
-        return is_past and super()._is_committed(one)
-
-    def _committed_to(self, rule: str) -> int:
-        deployed, committed = self._deployments.find(rule), self._divided.committed
-        due = committed.get(rule, TIME_MIN)
-        return TIME_MAX if deployed is None or due >= deployed.end else due
-
     # --- after every input ---
 
     def _settle(self) -> None:
@@ -483,8 +472,7 @@ class Broker(Node):
             if detection.publishers.leaving:
                 self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
-        if self._committing.must_ask(self._moment.now):
-            detection.replay_buffer.look_soon()
+        self._commits.ask()
         if is_at_work:
             self._surveying.look_at_replay_buffer()
         if self._committing:  # alone, or at the root, it may be done at once
