@@ -25,6 +25,7 @@ from broker.process import BrokerProcess
 from broker.store import Append, Put, Store, Sync
 from broker.store.recording import entry_of, message_of
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from routing.durability.records import times_record
 from routing.messages import Publish
 
 READING = EventType.of("Reading", area="string", value="float", floor="int")
@@ -220,7 +221,10 @@ def _fill(folder: Path, count: int) -> None:
 
 
 def _need(folder: Path, events: int) -> None:
-    """Have rules need so many events at the end of the log."""
+    """Have the rule need so many events at the end of the log, as after a survey."""
     with Store.open(folder, sync=Sync.NORMAL) as store:
-        store.trim(max(1, store.last_position - events // BATCH))
-        store.wait(store.write([Put("benchmark", "needed", b"%d" % events)]))
+        first = max(1, store.last_position - events // BATCH)
+        (entry,) = store.at([first])
+        hour_us = 3_600_000_000
+        store.trim(first)
+        store.wait(store.write([times_record("rules", {"warm": entry.first_time + hour_us})]))
