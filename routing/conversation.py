@@ -26,6 +26,7 @@ from routing.given import Given
 from routing.messages import (
     VERSION,
     Acknowledged,
+    Acks,
     Advertise,
     Code,
     Confirmed,
@@ -336,7 +337,7 @@ class Conversation:
         self._granted = 0
         self.paused.clear()
         self.results.append(message)
-        if acknowledged and self._config.acknowledged:
+        if acknowledged and self._config.acks is not Acks.NONE:
             self.results.append(Acknowledged(acknowledged))
         asked = self._requests.open
         if self._types:
@@ -344,7 +345,8 @@ class Conversation:
             self._ask(Advertise(self._requests.number(), types), again=True)
         for subscription in list(self._subscriptions.values()):
             self._ask(
-                replace(subscription, request=self._requests.number(), again=True), again=True
+                structs.replace(subscription, request=self._requests.number(), again=True),
+                again=True,
             )
         for request in asked:
             self._send(request)

@@ -83,6 +83,7 @@ PLAIN: tuple[Message, ...] = (
     Promise(2**63 - 1),
     Subscribe(3, 9, "Temp(value > 20)", WhenFull.DROP_OLDEST, 17),
     Subscribe(3, 9, "Temp()", again=True),
+    Subscribe(3, 9, "Temp()", durable="billing", limit_bytes=10**9, limit_age_s=86_400.0),
     Unsubscribe(4, 9),
     Deploy(5, "define ...", True, "fire.tesla"),
     Deploy(5, "define ...", since=-1),

@@ -10,7 +10,7 @@ from typing import Any, Self
 from broker.client import publisher as synchronous
 from broker.client.address import Address, address_of
 from broker.client.looped import Looped
-from broker.client.publisher import Acks, blocked, check_given_up, new_source
+from broker.client.publisher import AcksName, blocked, check_given_up, new_source
 from broker.client.scope import AsyncScoped
 from broker.client.source import OnRefusal
 from broker.errors import RefusedError
@@ -40,7 +40,7 @@ class AsyncPublisher(AsyncScoped):
         types: Sequence[EventType] = (),
         increasing: bool = False,
         disorder: timedelta | None = None,
-        acks: Acks = "broker",
+        acks: AcksName = "broker",
         batch_events: int = synchronous.BATCH_EVENTS,
         delay_s: float = synchronous.DELAY_S,
         unacknowledged_max: int = synchronous.UNACKNOWLEDGED_MAX,
