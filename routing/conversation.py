@@ -445,6 +445,8 @@ class Conversation:
     def _leave(self, code: Code, reason: str) -> None:
         if self._state not in (State.GREETING, State.READY):
             return
+        # A broker that is away is tried again and again: that is said once.
+        level = "warning" if self._state is State.READY else "debug"
         self._enter(State.OFF)
         self.timer_at = math.inf
         lost = f"the link was lost before the answer: {reason}"
@@ -452,7 +454,7 @@ class Conversation:
             Refused(request.request, Code.SILENT, lost) for request in self._requests.lose()
         ]
         self.results.append(Lost(code, reason, code not in NO_RETRY))
-        self.effects.append(Log("warning", "link lost", {"reason": reason}))
+        self.effects.append(Log(level, "link lost", {"reason": reason}))
 
     def _unsend(self) -> None:
         """Drop messages for a link that is gone: none may go out on the next one."""
