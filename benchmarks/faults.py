@@ -44,29 +44,44 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
 from benchmarks.faulty import FaultyNetwork
 from benchmarks.five import HOMES, SINK, WANTED
-from benchmarks.kill import QUIET_S, Source, detected
+from benchmarks.kill import Source, detected
 from benchmarks.processes import stop_children_on_sigterm
 from benchmarks.relay import Weather
 from broker import Subscriber
 from broker.keys import STRATEGIES
 
-CALM_S = (1.0, 4.0)
-"""Seconds from one fault to the next."""
-DEAD_S, AWAY_S, LONG_S, FULL_S = (0.0, 3.0), 12.0, (1.0, 9.0), (1.0, 5.0)
-"""Seconds that a broker is dead; that one stays away; that links, clocks and processes are not as
-they should be, longer than heartbeats may be missed or shorter; that a disk is full."""
 SET_S = (20.0, 240.0)
 """Seconds by which a clock is set."""
 SPARES = ("b2", "b4")
 """Brokers that others can do without: neither source nor sink is there."""
+QUIET_S, SURPLUS_S = 15.0, 2.0
+"""Seconds in which nothing comes: then what is missing is lost; then nothing comes twice."""
 GIVEN_UP_S = 90.0
 """Seconds after which detection counts as not going on."""
 NAME = "billing"
 SUBSCRIBER = "benchmarks.durable"
 SHOWN_MAX = 5
+
+
+Range: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds, least and most: from one fault to the next; that a broker is dead, and that one
+    stays away; that links, clocks and processes are not as they should be, longer than heartbeats
+    may be missed or shorter; that a disk is full.
+    """
+
+    calm: Range = (1.0, 4.0)
+    dead: Range = (0.0, 3.0)
+    away: Range = (8.0, 12.0)
+    spoilt: Range = (1.0, 9.0)
+    full: Range = (1.0, 5.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +103,8 @@ class Lines:
         self.path = path
         self._read = 0
         self._newest = 0.0
+        self.count = 0
+        """Lines that have been looked at."""
         path.touch()
 
     def newest(self) -> float:
@@ -97,6 +114,7 @@ class Lines:
             whole, end, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(end)
         for line in whole.splitlines():
+            self.count += 1
             if said := parsed(line):
                 self._newest = max(self._newest, moment(said["event"]))
         return self._newest
@@ -120,8 +138,16 @@ def moment(line: object) -> float:
 class Campaign:
     """Brokers, sources and a subscriber, and faults that befall them."""
 
-    def __init__(self, strategy: str, rate: float, seed: int, folder: Path) -> None:
-        self._network = FaultyNetwork(strategy, folder)
+    def __init__(
+        self,
+        network: FaultyNetwork,
+        folder: Path,
+        rate: float,
+        seed: int,
+        pace: Pace = Pace(),
+    ) -> None:
+        self._network = network
+        self._pace = pace
         self._random = random.Random(seed)
         self._rate, self._folder = rate, folder
         self._lines = Lines(folder / "sink.jsonl")
@@ -160,7 +186,7 @@ class Campaign:
                 for kind, home in HOMES.items()
             ]
             for number, kind in enumerate(self._drawn(faults, kinds), start=1):
-                time.sleep(self._random.uniform(*CALM_S))
+                time.sleep(self._between(self._pace.calm))
                 one = self._happen(kind)
                 self.happened.append(one)
                 print(
@@ -169,8 +195,11 @@ class Campaign:
                     flush=True,
                 )
             refused = sum(source.end() for source in sources)
-            self._await_quiet()
-        return self._judge(refused)
+            records = [self._folder / f"{kind}.jsonl" for kind in HOMES]
+            wanted = detected(records)
+            self._await(wanted.total())
+        published = [line for record in records for line in record.read_text().splitlines()]
+        return self._judge(published, refused, wanted)
 
     def _drawn(self, faults: int, kinds: Sequence[str]) -> Iterator[str]:
         """Kinds in random order, each as often as the others."""
@@ -197,24 +226,28 @@ class Campaign:
         words = [self._network.endpoint(SINK), NAME, str(self._lines.path), *WANTED]
         return subprocess.Popen([sys.executable, "-m", SUBSCRIBER, *words])
 
-    def _await_quiet(self) -> None:
-        size, until = -1, 0.0
-        while time.monotonic() < until or size < 0:
-            if (now := self._lines.path.stat().st_size) != size:
-                size, until = now, time.monotonic() + QUIET_S / 2
+    def _await(self, count: int) -> None:
+        """Wait for so many lines, and for more than that; or until nothing comes any more."""
+        self._lines.newest()
+        before, until = 0, time.monotonic() + QUIET_S
+        while time.monotonic() < until:
             time.sleep(0.1)
+            self._lines.newest()
+            if self._lines.count > before:
+                before = self._lines.count
+                until = time.monotonic() + (QUIET_S if before < count else SURPLUS_S)
 
     # --- faults; each gives whom it befell ---
 
     def _some(self, count: int) -> list[str]:
         return sorted(self._random.sample(self._network.names, count))
 
-    def _between(self, bounds: tuple[float, float]) -> float:
+    def _between(self, bounds: Range) -> float:
         return self._random.uniform(*bounds)
 
     def _kill(self, names: Sequence[str]) -> str:
         self._network.kill(names)
-        time.sleep(self._between(DEAD_S))
+        time.sleep(self._between(self._pace.dead))
         self._network.start(names)
         return " ".join(names)
 
@@ -227,19 +260,20 @@ class Campaign:
         spare = self._random.choice(SPARES)
         self._network.kill([spare])
         self._waited_s = self._until_more()
-        time.sleep(max(0.0, AWAY_S - self._waited_s))
+        seconds = self._between(self._pace.away)
+        time.sleep(max(0.0, seconds - self._waited_s))
         self._network.start([spare])
-        return f"{spare} for {AWAY_S:g} s"
+        return f"{spare} for {seconds:.1f} s"
 
     def _stop(self, name: str) -> str:
-        seconds = self._between(LONG_S)
+        seconds = self._between(self._pace.spoilt)
         self._network.pause(name, seconds)
         return f"{name} for {seconds:.1f} s"
 
     def _kill_subscriber(self) -> str:
         self._subscriber.kill()
         self._subscriber.wait()
-        time.sleep(self._between(DEAD_S))
+        time.sleep(self._between(self._pace.dead))
         self._subscriber = self._subscribe()
         return NAME
 
@@ -250,7 +284,7 @@ class Campaign:
             struck = [self._random.choice(links)]
         else:
             struck = [link for link in links if one in link]
-        seconds = self._between(LONG_S)
+        seconds = self._between(self._pace.spoilt)
         self._network.become(struck, weather)
         time.sleep(seconds)
         self._network.become(struck, Weather.FAIR)
@@ -258,7 +292,7 @@ class Campaign:
         return f"{where} for {seconds:.1f} s"
 
     def _fill_disk(self, name: str) -> str:
-        seconds = self._between(FULL_S)
+        seconds = self._between(self._pace.full)
         self._network.fill_disk(name, seconds)
         how = "disk" if name in self._network.small else "limit"
         return f"{name} ({how}) for {seconds:.1f} s"
@@ -272,7 +306,7 @@ class Campaign:
         return name
 
     def _set_clock(self, name: str, sign: int) -> str:
-        seconds, by = self._between(LONG_S), sign * self._between(SET_S)
+        seconds, by = self._between(self._pace.spoilt), sign * self._between(SET_S)
         self._network.set_clock(name, by)
         time.sleep(seconds)
         self._network.set_clock(name, 0.0)
@@ -280,10 +314,7 @@ class Campaign:
 
     # --- what came ---
 
-    def _judge(self, refused: int) -> bool:
-        records = [self._folder / f"{kind}.jsonl" for kind in HOMES]
-        published = [line for record in records for line in record.read_text().splitlines()]
-        wanted = detected(records)
+    def _judge(self, published: Sequence[str], refused: int, wanted: Counter[str]) -> bool:
         came: dict[object, object] = {}
         again = other = 0
         for line in self._lines.path.read_bytes().splitlines():
@@ -357,7 +388,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.pop("REXMQ_BROKER", None)
     folder = Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"{asked.strategy}, seed {asked.seed}, files in {folder}", flush=True)
-    campaign = Campaign(asked.strategy, asked.rate, asked.seed, folder)
+    network = FaultyNetwork(asked.strategy, folder)
+    campaign = Campaign(network, folder, asked.rate, asked.seed)
     kinds = asked.kinds.split(",") if asked.kinds else [*campaign.kinds]
     return not campaign.run(asked.faults, kinds)
 
