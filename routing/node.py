@@ -331,10 +331,19 @@ class Node(Service):
             return
         self._links.remove(link)
         self._leave(link.peer)
-        self.emit(Close(link.peer, message.reason or "goodbye"))
         self._log("info", "goodbye", client=link.name, peer=link.peer.hex())
         if link.source is not None:
             self._close_source(link.source)
+        self._when_kept(lambda: self._part(link.peer, message.reason or "goodbye"))
+
+    def _part(self, peer: Peer, reason: str) -> None:
+        """Answer a client that has said Goodbye, once that is kept."""
+        self._send(peer, Goodbye("", Code.CLOSING))
+        self.emit(Close(peer, reason))
+
+    def _when_kept(self, action: Callable[[], None]) -> None:
+        """Do this once the store, where there is one, has all that has changed."""
+        action()
 
     @property
     def _may_close_lost(self) -> bool:
