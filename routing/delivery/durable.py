@@ -135,7 +135,7 @@ class DurableSink(Sink):
         gone = self.attached.pop(peer)
         self._turn.remove(peer)
         again = [structs.replace(one, again=True) for one in gone.given]
-        self._queued += sum(one.events for one in again)
+        self.queued += sum(one.events for one in again)
         if again:
             self._queue = deque(sorted((*again, *self._queue), key=_first))
 
@@ -255,7 +255,7 @@ class DurableSink(Sink):
                 assert isinstance(rest, Numbered)
                 left.appendleft(rest)
         self._queue = deque(left)
-        self._queued = sum(one.events for one in left)
+        self.queued = sum(one.events for one in left)
         self.last = self.kept = last
         self.floor = floor
 

@@ -615,9 +615,11 @@ class Service:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
 
     def _send_due(self, sink: Sink) -> None:
-        before = sink.delivered
-        while (delivery := sink.take(self._config.delivery_events_max)) is not None:
+        before, most = sink.delivered, self._config.delivery_events_max
+        delivery = sink.take(most)
+        while delivery is not None:
             self._send(sink.to, delivery)
+            delivery = sink.take(most) if sink.queued else None
         self._rates.delivered += sink.delivered - before
 
     def _deliver(self, sink: Sink) -> None:
