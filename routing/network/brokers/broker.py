@@ -104,6 +104,7 @@ class Broker(Node):
         """The holds of what is full, here and elsewhere."""
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
+        self._log_reading = parts.reading
         self._journal: Journal | None = None
 
     def recall(self, stored: StoreContents, now: float) -> None:
@@ -128,6 +129,8 @@ class Broker(Node):
             journal,
         )
         self._journal = self._divided.keeper = journal
+        self._log_reading.log, self._divided.log = stored.reader, stored.log
+        self._divided.replay_buffer.let_go_before = stored.let_go
 
     def stored(self, number: int, now: float) -> None:
         """The store has kept all up to the Store of this number."""

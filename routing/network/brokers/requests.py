@@ -21,9 +21,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
+from routing.durability.log_reading import LogReading
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
@@ -36,6 +38,7 @@ from routing.messages import (
     Deploy,
     ListRules,
     Message,
+    ReadLog,
     Refused,
     Remove,
     ShowRule,
@@ -53,7 +56,7 @@ from routing.serving.status import begin_facts
 
 _CHANGING = (Advertise, Unadvertise, Deploy, Remove)
 """Requests that change what the division follows from."""
-_REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule)
+_REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule, ReadLog)
 """Requests that may be made twice."""
 
 
@@ -68,13 +71,18 @@ class Requests:
     """The requests of this broker's clients; at the root, of all."""
 
     def __init__(
-        self, context: BrokerContext, timer: UpdateTimer, registry: SourceRegistry
+        self,
+        context: BrokerContext,
+        timer: UpdateTimer,
+        registry: SourceRegistry,
+        reading: LogReading,
     ) -> None:
         self._context = context
         self._router = context.router
         self._detection = context.detection
         self._timer = timer
         self._registry = registry
+        self._reading = reading
         self._pending = PendingRequests()
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
@@ -96,8 +104,10 @@ class Requests:
     # --- from a client here ---
 
     def ask(self, link: Link, request: Asking) -> None:
-        """A client asks what the root has to answer (Law 1)."""
-        if not self._router.is_root:
+        """A client asks what the root has to answer (Law 1), or the broker that it names."""
+        if isinstance(request, ReadLog):
+            self._ask_log(link, request)
+        elif not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
             self._context.callbacks.serve(link, request)
@@ -110,6 +120,16 @@ class Requests:
                 self._context.advertisements.check(request.types, link.name)
             self._queued.append((link.peer, request))
             self._timer.tell_soon()
+
+    def _ask_log(self, link: Link, request: ReadLog) -> None:
+        if self._reading.is_own(request):
+            answer = partial(self._context.answer, link.peer)
+            self._reading.read(request, link.rights, answer)
+            return
+        self._pending.check_room()
+        way = self._reading.way_to(request.broker)
+        number = self._pending.send(link.peer, request)
+        self._context.send(way, Asked((self._context.name,), number, "", request, link.rights))
 
     def _ask_root(self, link: Link, request: Asking) -> None:
         context, father = self._context, self._router.father
@@ -152,6 +172,9 @@ class Requests:
         """A request has come, for the root."""
         if not asked.path or asked.path[-1] != neighbour:
             raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
+        if isinstance(asked.request, ReadLog):
+            self._reading.hear(neighbour, asked)
+            return
         if not self._router.is_root:
             if self._router.father is not None:
                 on = replace(asked, path=(*asked.path, self._context.name))
@@ -268,7 +291,7 @@ class Requests:
                 answer = self._carry_out(link, request, answer)
             elif isinstance(request, Advertise):
                 self._be_left(name, request)
-        elif link is not None:
+        elif isinstance(answer, Refused) and link is not None:
             context.callbacks.refuse(link, request.request, answer.code, answer.reason)
             return
         context.answer(peer, replace(answer, request=request.request))

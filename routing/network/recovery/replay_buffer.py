@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from matcher.model import TIME_MAX, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.order import greatest_time
 
 LEAST = 4_096
@@ -40,6 +40,10 @@ class ReplayBuffer:
         self.events_max = events_max
         self.given_up = 0
         """Events that gave way (Law 2) though they may be needed again."""
+        self.let_go: dict[str, int] = {}
+        """By type, the time behind the last event that is kept no more."""
+        self.let_go_before = TIME_MIN
+        """The same of all types, of a broker that has been started again."""
         self._entries: deque[BufferedMessage] = deque()
         self._place = 0
         self._kept = 0
@@ -87,7 +91,9 @@ class ReplayBuffer:
         self._place += events
         self._kept += events
         while self._kept > self.events_max and len(self._entries) > 1:
-            events = self._entries.popleft().events
+            first = self._entries.popleft()
+            self._note_gone(first.batches)
+            events = first.events
             self._kept -= events
             self.given_up += events
         self.is_full = self._kept >= self._full_at
@@ -103,14 +109,20 @@ class ReplayBuffer:
         next one is committed. A type without a horizon is used by no rule.
         """
         self._arrived, self._passed = self._passed, self._marked
-        kept = [
-            entry
-            for entry in self._entries
-            if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons)
-        ]
+        kept = []
+        for entry in self._entries:
+            if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons):
+                kept.append(entry)
+            else:
+                self._note_gone(entry.batches)
         self._entries = deque(kept)
         self._kept = sum(entry.events for entry in kept)
         self._full_at, self.is_full = max(LEAST, 2 * self._kept), False
+
+    def _note_gone(self, batches: Iterable[EventBatch]) -> None:
+        for one in batches:
+            name = one.type.name
+            self.let_go[name] = max(greatest_time(one) + 1, self.let_go.get(name, TIME_MIN))
 
     def drop(self, is_far: Callable[[str, int], bool]) -> None:
         """Drop events that nobody may be sent again: by type, from which time on."""
