@@ -16,9 +16,10 @@ from routing.wire.headers import BatchHeader
 class Received(EventBatch):
     """A batch with its ``header`` and ``body``, which have been checked."""
 
-    __slots__ = ("body", "header")
+    __slots__ = ("_times", "body", "header")
     header: BatchHeader
     body: memoryview
+    _times: tuple[int, int] | None
 
     def __init__(
         self,
@@ -31,8 +32,20 @@ class Received(EventBatch):
         causes: Causes | None,
     ) -> None:
         super().__init__(event_type, time, ids, columns, causes)
-        object.__setattr__(self, "header", header)
-        object.__setattr__(self, "body", body)
+        _set(self, "header", header)
+        _set(self, "body", body)
+        _set(self, "_times", None)
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """Its least and its greatest event time, which several ask for: found once."""
+        if self._times is None:
+            _set(self, "_times", (int(self.time.min()), int(self.time.max())))
+        assert self._times is not None
+        return self._times
 
     def __reduce__(self) -> tuple[Any, ...]:
         return EventBatch, (self.type, self.time, self.ids, self.columns, self.causes)
+
+
+_set = object.__setattr__
