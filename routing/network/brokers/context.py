@@ -13,7 +13,14 @@ from matcher.model import EventBatch
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.effects import Peer
-from routing.messages import Asking, Carried, Code, FromClient, Message
+from routing.messages import (
+    Asking,
+    Carried,
+    Code,
+    Confirmed,
+    FromClient,
+    Message,
+)
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.router import Router
@@ -24,6 +31,7 @@ from routing.serving.deployment import Deployments
 from routing.serving.intake import check_schema
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
+from routing.serving.published import PublishedIds
 from routing.serving.sources import Source, Sources
 
 
@@ -33,8 +41,8 @@ class NodeCallbacks:
 
     send: Callable[[Peer, Message], None]
     """Send to a client."""
-    serve: Callable[[Link, Asking], None]
-    """Do what a client asks, as a Node alone does; raises Refusal and ProtocolError."""
+    answer: Callable[[Link, Asking], Confirmed]
+    """Do what a client asks, as the root does; raises Refusal and ProtocolError."""
     receive: Callable[[Peer, FromClient, float], None]
     """Take in once more what a client has sent."""
     refuse: Callable[[Link, int | None, Code, str], None]
@@ -49,6 +57,8 @@ class NodeCallbacks:
     """A source has published everything."""
     check_interests: Callable[[], None]
     """Types have become known or were forgotten: check subscriptions again."""
+    note_overrun: Callable[[str, str, int], None]
+    """A rule has ended by itself: its id, the type that it defines, and up to when it holds."""
     follow: Callable[[], None]
     """Rules have changed: what is held back may be due."""
     settle: Callable[[], None]
@@ -73,6 +83,7 @@ class BrokerContext:
     detection: DividedDetection
     remote_sources: RemoteSources
     links: Links
+    published: PublishedIds
     sources: Sources
     sinks: Sinks
     advertisements: Advertisements

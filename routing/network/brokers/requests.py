@@ -37,7 +37,6 @@ from routing.messages import (
     Confirmed,
     Deploy,
     ListRules,
-    Message,
     ReadLog,
     Refused,
     Remove,
@@ -86,8 +85,6 @@ class Requests:
         self._pending = PendingRequests()
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
-        self._answers: list[Message] = []
-        """Messages to a client of another broker, whose request is being done."""
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
         self._behind_events: set[Peer] = set()
@@ -110,7 +107,8 @@ class Requests:
         elif not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
-            self._context.callbacks.serve(link, request)
+            context = self._context
+            context.callbacks.send(link.peer, context.callbacks.answer(link, request))
         else:
             if len(self._queued) >= PENDING_REQUESTS_MAX:
                 reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
@@ -193,20 +191,10 @@ class Requests:
     def _do(self, asked: Asked) -> Confirmed | Refused:
         """Do what a client of another broker asks, as if it were a client of this one."""
         request = asked.request
-        self._answers = []
         try:
-            self._context.callbacks.serve(self._registry.admit(asked), request)
-        except Refusal as refusal:
+            return self._context.callbacks.answer(self._registry.admit(asked), request)
+        except (Refusal, ProtocolError) as refusal:
             return Refused(request.request, refusal.code, str(refusal))
-        except ProtocolError as error:
-            return Refused(request.request, error.code, str(error))
-        (answer,) = self._answers
-        assert isinstance(answer, Confirmed | Refused)
-        return answer
-
-    def note_answer(self, message: Message) -> None:
-        """Note a message to a client of another broker, as if it were one of this one."""
-        self._answers.append(message)
 
     def tell_answered(self) -> None:
         """At the root: what the answers are true of has been told."""
@@ -256,12 +244,13 @@ class Requests:
         try:
             if isinstance(request, Advertise):
                 self._registry.check_name(link.name)
-            callbacks.serve(link, request)
+            answer = callbacks.answer(link, request)
         except Refusal as refusal:
             callbacks.refuse(link, request.request, refusal.code, str(refusal))
         except ProtocolError as error:
             callbacks.expel(peer, error.code, str(error))
         else:
+            self._context.answer(peer, answer)
             self._note_own(link, request)
             return True
         return False
