@@ -78,7 +78,8 @@ class Keeping:
 
     def _entries(self) -> Iterator[storage.Entry]:
         for entry in self._store.entries(max(self._store.reach, self._store.first_position) - 1):
-            yield entry.position, message_of(entry).batches
+            message = message_of(entry)
+            yield entry.position, message.batches, message.traces
 
     # --- what is to be kept ---
 
@@ -90,7 +91,7 @@ class Keeping:
 
     def _written(self, change: storage.StoreChange, number: int) -> Iterator[Change]:
         if isinstance(change, storage.Append):
-            message = Publish(tuple(change.batches))
+            message = Publish(tuple(change.batches), traces=tuple(change.traces))
             first = message.batches[0]
             yield Append(entry_of(first.ids.source.values[0], message))
         elif isinstance(change, storage.Trim):

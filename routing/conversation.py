@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import structs
 
 from matcher.model import EventType
+from matcher.traces import TraceContexts
 from routing import wire
 from routing.config import SessionConfig
 from routing.delivery.parcel import select
@@ -376,8 +377,19 @@ class Conversation:
                     message.batches, message.subscriptions, places[is_new], message.late
                 ).delivery
                 self._given.add(first, message.number)
-                number = {"number": message.number, "again": True, "dropped": message.dropped}
-                return structs.replace(left, **number) if len(left) else None
+                contexts = TraceContexts()
+                contexts.take(message.batches, message.traces)
+                return (
+                    structs.replace(
+                        left,
+                        number=message.number,
+                        again=True,
+                        dropped=message.dropped,
+                        traces=contexts.of(left.batches),
+                    )
+                    if len(left)
+                    else None
+                )
         self._given.add(first, message.number)
         return message
 

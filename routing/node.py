@@ -362,7 +362,11 @@ class Node(Service):
 
     def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
         check_right(link.rights, Act.COMMAND, "trace")
-        self._send(link.peer, Confirmed(message.request, self.traced(message.event)))
+        self._show_trace(link, message)
+
+    def _show_trace(self, link: Link, message: ShowTrace) -> None:
+        own = {"broker": self._config.name, **self.traced(message.event)}
+        self._send(link.peer, Confirmed(message.request, {"brokers": [own], "silent": []}))
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")

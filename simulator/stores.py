@@ -51,7 +51,9 @@ class SimulatedStore:
         if isinstance(change, Append):
             assert change.position == self._position + 1
             self._position = change.position
-            self._log[change.position] = wire.encode(Flow(tuple(change.batches)))
+            self._log[change.position] = wire.encode(
+                Flow(tuple(change.batches), traces=tuple(change.traces))
+            )
         elif isinstance(change, Trim):
             self._log = {at: one for at, one in self._log.items() if at >= change.position}
         elif isinstance(change, Put):
@@ -71,6 +73,6 @@ class SimulatedStore:
         for position, frames in sorted(self._log.items()):
             flow = wire.decode(frames)
             assert isinstance(flow, Flow)
-            entries.append((position, flow.batches))
+            entries.append((position, flow.batches, flow.traces))
         records = {kind: dict(kept) for kind, kept in self._records.items()}
         return StoreContents(records, entries, self._position)

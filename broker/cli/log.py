@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +15,9 @@ from broker.cli.lists import without_pandas
 
 if TYPE_CHECKING:
     from broker.store.checking import Report
+    from broker.store.ordered import Ordered
     from broker.store.values import Entry
     from matcher.formats.files import EventOutput
-    from matcher.model import EventType
 
 EXAMPLE = "rexmq log export --data /var/lib/rexmq/b1 --from 2026-11-27T08:00:00Z --output b1.jsonl"
 
@@ -150,7 +150,7 @@ def export(
     )
     with without_pandas(), Reader.open(data) as reader:
         ordered = Ordered(reader, wanted)
-        with writing(output), _output(form, output, list(ordered.types.values())) as target:
+        with writing(output), _output(form, output, ordered) as target:
             for batches, order in ordered.steps():
                 target.write(batches, order)
 
@@ -180,18 +180,18 @@ def _form(form: str | None, output: Path | None) -> str:
 
 
 @contextmanager
-def _output(form: str, output: Path | None, types: Sequence[EventType]) -> Iterator[EventOutput]:
+def _output(form: str, output: Path | None, ordered: Ordered) -> Iterator[EventOutput]:
     from matcher.formats.files import LinesOutput, output_to
     from matcher.formats.outputs import replaced
 
     if output is None:
-        yield LinesOutput(sys.stdout.buffer)
+        yield LinesOutput(sys.stdout.buffer, traces=ordered.traces)
     elif form == "table":
-        with output_to(output, types, composite=False) as tables:
+        with output_to(output, list(ordered.types.values()), composite=False) as tables:
             yield tables
     else:
         with replaced(output) as lines:
-            yield LinesOutput(lines)
+            yield LinesOutput(lines, traces=ordered.traces)
 
 
 def _time(flag: str, text: str | None) -> int | None:

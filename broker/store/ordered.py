@@ -20,6 +20,7 @@ from broker.errors import StoreError
 from broker.store.reading import Reader
 from broker.store.recording import message_of
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
+from matcher.traces import TraceContexts
 from rules.operators.batches import are_alike, concatenated
 
 HANDED_OUT = 65_536
@@ -82,6 +83,8 @@ class Ordered:
 
     def __init__(self, reader: Reader, wanted: Wanted) -> None:
         self._reader = reader
+        self.traces = TraceContexts()
+        """Trace contexts of the events that were read of late."""
         self._wanted = wanted
         self._positions, firsts = Positions.of(reader, wanted)
         self.types: dict[str, EventType] = {
@@ -116,7 +119,9 @@ class Ordered:
 
     def _read(self, begin: int, end: int) -> Iterator[EventBatch]:
         for entry in self._reader.at(self._positions.position[begin:end].tolist()):
-            for batch in message_of(entry).batches:
+            message = message_of(entry)
+            self.traces.take(message.batches, message.traces)
+            for batch in message.batches:
                 known = self.types.get(batch.type.name)
                 if known is not None and known != batch.type:
                     raise StoreError(

@@ -68,6 +68,7 @@ class Journal:
         emit: Callable[[Store], object],
     ) -> None:
         self._context = context
+        self._traces = context.overlay.traces
         self._agreed = agreed
         self._detection = context.detection
         self._deduplicator = deduplicator
@@ -197,7 +198,8 @@ class Journal:
         for part in parts:
             for batches in _by_source(part):
                 self._position += 1
-                yield Append(self._position, batches)
+                traces = self._traces.of(batches) if self._traces.has_any else ()
+                yield Append(self._position, batches, traces)
         self._ends.append((self._position, self._detection.replay_buffer.place))
 
     def _committed(self) -> Iterator[StoreChange]:
@@ -225,7 +227,7 @@ class Journal:
         for parcels in _alike(sink.take_new()):
             first, last = parcels[0].first, parcels[-1].last
             rows.append((first, last))
-            yield queue_record(sink.name, first, parcels)
+            yield queue_record(sink.name, first, parcels, self._traces)
         while rows and rows[0][1] <= sink.acknowledged:
             yield Delete(QUEUE, queue_key(sink.name, rows.popleft()[0]))
 

@@ -30,11 +30,13 @@ import msgspec
 from msgspec import Struct
 
 from matcher.model import EventType
+from matcher.traces import TraceContexts
 from routing.delivery.durable import DurableSink, Numbered
 from routing.delivery.parcel import Parcel, join
 from routing.messages import Catalog, Delivery, Rights, RuleFacts, WhenFull
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
+from routing.traced import with_traces
 from routing.wire import decode, encode
 from routing.wire.schemas import event_type_of, flat_schema
 
@@ -108,9 +110,12 @@ def durable_record(sink: DurableSink, complete: int) -> Put:
     return Put(DURABLE, sink.name, _pack(DurableRecord(*said)))
 
 
-def queue_record(name: str, first: int, parcels: Sequence[Numbered]) -> Put:
+def queue_record(
+    name: str, first: int, parcels: Sequence[Numbered], contexts: TraceContexts
+) -> Put:
     """The record of events that a durable sink was given together."""
-    return Put(QUEUE, queue_key(name, first), _pack(encode(join(parcels).delivery)))
+    delivery = with_traces(join(parcels).delivery, contexts)
+    return Put(QUEUE, queue_key(name, first), _pack(encode(delivery)))
 
 
 def queue_key(name: str, first: int) -> str:
@@ -224,13 +229,16 @@ def durables_in(records: Records) -> Mapping[str, DurableRecord]:
     return _decoded(records, DURABLE, DurableRecord)
 
 
-def queues_in(records: Records) -> Mapping[str, Sequence[Numbered]]:
-    """The events that durable sinks were given, by name, in the order of their numbers."""
+def queues_in(records: Records, contexts: TraceContexts) -> Mapping[str, Sequence[Numbered]]:
+    """The events that durable sinks were given, by name, in the order of their numbers; their trace
+    contexts are noted.
+    """
     found: dict[str, list[Numbered]] = {}
     for key, frames in sorted(_decoded(records, QUEUE, tuple[bytes, ...]).items()):
         name, _, first = key.rpartition("/")
         delivery = decode(frames)
         assert isinstance(delivery, Delivery)
+        contexts.take(delivery.batches, delivery.traces)
         parcel = Parcel(delivery, len(delivery))
         found.setdefault(name, []).append(Numbered.from_(parcel, int(first)))
     return found

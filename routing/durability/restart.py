@@ -88,7 +88,8 @@ def _recall_log(
     journal: Journal,
 ) -> None:
     wholes = {one.whole for one in context.sources if one.whole is not None}
-    for position, batches in stored.entries:
+    for position, batches, traces in stored.entries:
+        context.overlay.traces.take(batches, traces)
         catalog_sync.lend(batch.type for batch in batches)
         published.recall(batches, wholes)
         schemas = context.advertisements.schemas
@@ -103,7 +104,7 @@ def _recall_durables(
     """The durable sinks with their queues; the rules that they want are due from where these are
     complete.
     """
-    queues, schemas = queues_in(records), context.advertisements.schemas
+    queues, schemas = queues_in(records, context.overlay.traces), context.advertisements.schemas
     for name, record in durables_in(records).items():
         bounds = record.when_full, record.limit
         sink = journal.durables.recall(name, *bounds, record.filters, record.rights, schemas)

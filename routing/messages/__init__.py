@@ -70,6 +70,8 @@ from routing.messages.telling import (
     SubscriptionAck,
     SubscriptionUpdate,
     TableDelta,
+    TraceAnswer,
+    TraceQuery,
 )
 from routing.messages.values import (
     ENTRIES_MAX,
@@ -88,6 +90,7 @@ from routing.messages.values import (
     Text,
     Time,
     Trace,
+    Traces,
     WhenFull,
 )
 
@@ -182,6 +185,9 @@ __all__ = [
     "Text",
     "Time",
     "Trace",
+    "TraceAnswer",
+    "TraceQuery",
+    "Traces",
     "Unadvertise",
     "Unsubscribe",
     "Welcome",

@@ -16,6 +16,7 @@ from typing import Any
 from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
+from matcher.traces import TraceContexts
 from routing.config import Late, NodeConfig
 from routing.delivery.durable import Durables
 from routing.delivery.sinks import Sink, Sinks
@@ -75,6 +76,7 @@ from routing.serving.status import (
     ended_facts,
 )
 from routing.serving.users import UserRights
+from routing.traced import with_traces
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
 from rules.engine.overrun import Overrun
@@ -126,6 +128,8 @@ class Service:
         self._buckets = Buckets(config.heartbeat_s)
         self._overview = self._make_overview()
         self._rates = Rates(now)
+        self.traces = TraceContexts()
+        """Trace contexts of events that have come, and of composite events found of them."""
         self.traced: Callable[[str], Mapping[str, Any]] = lambda event: {"traced": 0, "events": []}
         """Gives what the host has kept of an event's path: nothing, unless it traces."""
         self.draining: Sequence[str] | None = None
@@ -241,6 +245,11 @@ class Service:
         self._detection.withdraw(source, list(dict.fromkeys(message.types)))
         self._send(link.peer, Confirmed(message.request))
 
+    def _note_traces(self, source: Source, message: Publish) -> None:
+        whole, batches = source.whole, message.batches
+        known = batches if whole is None else [as_known(whole, batch) for batch in batches]
+        self.traces.take(known, message.traces)
+
     def _receive_publish(self, link: Link, message: Publish) -> None:
         source = self._source_of(link)
         for batch in message.batches:
@@ -250,6 +259,8 @@ class Service:
         ahead = self._ahead(source, horizon)
         intake = self._take_in(source, message.batches, ahead)
         self._credit.spend(source, intake.events)
+        if message.traces:
+            self._note_traces(source, message)
         self._take_over(source, intake, horizon)
         for rejection in intake.rejections:
             self._send(link.peer, rejection)
@@ -581,6 +592,8 @@ class Service:
         detections = self._detection.advance(self._moment.now)
         if detections is not None:
             self._rates.detected += len(detections)
+            if self.traces.has_any:
+                self.traces.follow(detections.batches)
             if self._sinks.follow_rules:
                 self._sinks.offer_detected(detections, self._detection.due_mark)
             if (conflict := self._detection.take_conflict()) is not None:
@@ -617,6 +630,8 @@ class Service:
     def _send_due(self, sink: Sink) -> None:
         before = sink.delivered
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:
+            if self.traces.has_any:
+                delivery = with_traces(delivery, self.traces)
             self._send(sink.to, delivery)
         self._rates.delivered += sink.delivered - before
 

@@ -33,6 +33,7 @@ from routing.messages import (
     Message,
     Need,
     Needed,
+    ShowTrace,
     WhenFull,
 )
 from routing.messages.links import LinkHello
@@ -88,6 +89,9 @@ class Broker(Node):
         self._timer = UpdateTimer(self._moment, overlay.flood_s)
         self.context = self._make_context()
         """Its tables."""
+        self.overlay.traces = self.traces
+        self.overlay.trace_queries.find = lambda event: self.traced(event)
+        self.overlay.trace_queries.answer = self.context.answer
         parts = parts_of(self.context, self.agreed, self._timer)
         self._needs = parts.needs
         self._subscription_sync = parts.subscription_sync
@@ -284,19 +288,10 @@ class Broker(Node):
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, tell_at, links_at = (
-            super().next_timer(),
-            self._timer.tell_at,
-            self.overlay.next_timer(),
-        )
-        if tell_at is not None and (due is None or tell_at < due):
-            due = tell_at
-        if links_at is not None and (due is None or links_at < due):
-            due = links_at
-        for part in self._timed:
-            part_at = part.due_at
-            if part_at is not None and (due is None or part_at < due):
-                due = part_at
+        due, others = super().next_timer(), [part.due_at for part in self._timed]
+        for at in (self._timer.tell_at, self.overlay.next_timer(), *others):
+            if at is not None and (due is None or at < due):
+                due = at
         return due
 
     def drain(self, now: float) -> None:
@@ -421,6 +416,9 @@ class Broker(Node):
 
     def _serve(self, link: Link, request: Asking) -> None:
         Node.handlers[type(request)](self, link, request)
+
+    def _show_trace(self, link: Link, message: ShowTrace) -> None:
+        self.overlay.ask_traces(link.peer, message, self._moment.now)
 
     def _unseen(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         return self._passing.news(batches)  # another may have passed them on before it was lost
