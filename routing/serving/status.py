@@ -181,8 +181,11 @@ class Overview:
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
         """The facts of these rules, which are in force."""
-        reached = self._detection.reached
-        return [self.rule(one, reached(one.rule.name), now) for one in deployed]
+        reached, costs = self._detection.reached, self._detection.costs
+        return [
+            {**self.rule(one, reached(one.rule.name), now), "cost": costs.get(one.rule.name)}
+            for one in deployed
+        ]
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule: what it is, and whether it runs."""

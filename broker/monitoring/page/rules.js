@@ -26,6 +26,7 @@ export class Rules {
       ["name", (row) => el("button", { class: "plain", type: "button", "data-key": `rule ${row.name}`, onclick: () => this.choose(row.name) }, row.name)],
       ["state", (row) => el("span", { class: tone(row.state) }, row.state)],
       ["at", (row) => row.place ?? "–"],
+      ["cost", (row) => (row["cost_%"] === null ? "–" : `${number(state.rated ? row["cost_%"] : null)} %`), true],
       ["behind", (row) => seconds(row.behind_s), true],
       ["found/s", (row) => (row["events/s"] === null ? "–" : number(state.rated ? row["events/s"] : null)), true],
       ["makes", (row) => row.type],
