@@ -83,7 +83,7 @@ function signIn(error) {
       wrong.textContent = refusal.message;
       token.select();
     }
-  } }, el("h1", {}, "Sign in"), el("label", { for: "token" }, "Token of this broker"), token, wrong,
+  } }, el("h1", {}, "Sign in"), el("label", { for: "token" }, "Token"), token, wrong,
   el("button", { class: "main", type: "submit" }, "Sign in"));
   document.querySelector("nav").hidden = true;
   content.replaceChildren(form);
@@ -102,6 +102,7 @@ async function begin() {
   if (!found.signed_in) return found.asks ? signIn("") : showTrouble(found.error);
   const out = document.getElementById("sign-out");
   out.hidden = !found.asks;
+  if (found.user) out.textContent = `Sign out ${found.user}`;
   out.addEventListener("click", () => ask("sign-out").finally(() => location.reload()));
   addEventListener("hashchange", () => { show(); content.focus({ preventScroll: true }); say(document.querySelector("nav [aria-current]").textContent); });
   show();

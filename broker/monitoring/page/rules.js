@@ -62,6 +62,7 @@ export class Rules {
       ["State", rule.says], ["Evaluated at", rule.place ?? "no broker"],
       ["Watermark", rule.mark === null ? "none" : `${time(rule.mark)} (${seconds(rule.behind_s)} behind)`],
       ["Since", rule.since === null ? `the beginning, version ${rule.version}` : `${time(rule.since)}, version ${rule.version}`],
+      ["Owner", rule.owner],
       ["Evaluated on", rule.evaluated_on ? `${rule.evaluated_on}${rule.evaluated_why ? `: ${rule.evaluated_why}` : ""}` : null],
       ["Without", rule.without.join(", ") || null],
     ];
