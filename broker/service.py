@@ -304,8 +304,9 @@ def make_monitor(configuration: Configuration, gate: Gate | None = None) -> Moni
         return None
     file = configuration.http_token
     token = None if file is None else load_token(file)
-    others = configuration.http_others
-    monitor = Monitor(configuration.http, configuration.log_format, token, others)
+    others, data = configuration.http_others, configuration.values["data"]
+    folder = None if data is None else os.path.abspath(data)
+    monitor = Monitor(configuration.http, configuration.log_format, token, others, folder)
     if gate is not None:
         monitor.know(page_users(gate))
     return monitor

@@ -72,13 +72,16 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Experiment(msgspec.Struct, forbid_unknown_fields=True):
-    """Rules over a file's ``content``, or without one over the events that are kept (``tap``)."""
+    """Rules over a file's ``content``, over the last ``log_s`` seconds of the broker's log, or over
+    the events that are kept (``tap``).
+    """
 
     do: str
     text: str = ""
     content: str = ""
     form: str = "jsonl"
     type_name: str | None = None
+    log_s: float = 0.0
     rule: str = ""
     event: str = ""
 
@@ -136,7 +139,8 @@ class Api:
         except NoEntry as refusal:
             known = {"signed_in": False, "asks": self._entry.asks, "error": str(refusal)}
             return answered(known)
-        return answered({"signed_in": True, "asks": self._entry.asks, "user": seat.user})
+        own = {"user": seat.user, "log": bool(seat.log)}
+        return answered({"signed_in": True, "asks": self._entry.asks, **own})
 
     async def _sign_in(self, request: Request) -> Response:
         try:
@@ -281,11 +285,16 @@ class Api:
             rule=body.rule,
             event=body.event,
         )
+        if body.log_s > 0 and not seat.log:
+            return {"error": "there is no log here, or not for you"}
         if not body.content:
             schemas = await self._schemas(seat)
             more, since = await seat.changes.texts(but=checked(body.text, schemas)["rules"])
-            batches = tuple(seat.tap.batches)
-            trial = replace(trial, more=more, since=since, schemas=schemas, batches=batches)
+            trial = replace(trial, more=more, since=since, schemas=schemas)
+            if body.log_s > 0:
+                trial = replace(trial, log=seat.log, log_s=body.log_s)
+            else:
+                trial = replace(trial, batches=tuple(seat.tap.batches))
         return await self._bench.run(trial)
 
     async def _schemas(self, seat: Seat) -> tuple[str, ...]:

@@ -35,7 +35,8 @@ Address: TypeAlias = tuple[str, int]
 class Monitor:
     """Serves the pages of a broker at ``address``, from ``begin`` until ``end``. ``log_format``: of
     the lines that the process writes, a key of ``broker.log.FORMS``. ``token``: what is asked of
-    who looks; ``others``: addresses of the pages of other brokers.
+    who looks; ``others``: addresses of the pages of other brokers; ``data``: the folder of the
+    broker's store.
 
     Raises ConfigurationError where the packages for it are missing, or for an address that is not
     this machine's, and AddressTaken.
@@ -47,6 +48,7 @@ class Monitor:
         log_format: str = "text",
         token: str | None = None,
         others: tuple[str, ...] = (),
+        data: str | None = None,
     ) -> None:
         missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
         if missing:
@@ -54,7 +56,7 @@ class Monitor:
                 f"http: {', '.join(missing)} not installed; pip install 'rexmq[http]'"
             )
         self._socket = _bound(address)
-        self._settings = Settings("", log_format, (), token, others)
+        self._settings = Settings("", log_format, (), token, others, (), data)
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = threading.Event()
         self._renews = False

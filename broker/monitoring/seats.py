@@ -28,6 +28,8 @@ class Seat:
     board: Board
     tap: Tap
     changes: Changes
+    log: str = ""
+    """The folder of the broker's store, for who may read all of its log; "" for others."""
 
 
 class Seats:
@@ -51,7 +53,8 @@ class Seats:
         # The token of the pages is that of all brokers; nobody else's is known there.
         others = settings.others if user == OPERATOR else ()
         board = Board(looks, others, settings.token)
-        return Seat(user, looks, board, Tap(address, user), Changes(address))
+        log = settings.data or "" if user == OPERATOR else ""
+        return Seat(user, looks, board, Tap(address, user), Changes(address), log)
 
     async def close(self) -> None:
         """Hang up."""

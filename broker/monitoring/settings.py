@@ -28,6 +28,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``endpoint``: where the broker is reached. ``keys``: the public and secret one of the process
     that serves, and the broker's public one; none where the broker has none. ``others``: addresses
     of the pages of other brokers of the network. ``users``: those who sign in by a token of theirs.
+    ``data``: the folder of the broker's store, where it has one.
     """
 
     endpoint: str
@@ -36,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str | None = None
     others: tuple[str, ...] = ()
     users: tuple[User, ...] = ()
+    data: str | None = None
 
     @property
     def address(self) -> Address:

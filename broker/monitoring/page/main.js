@@ -14,7 +14,7 @@ const content = document.getElementById("content");
 const trouble = document.getElementById("trouble");
 
 /** What views share: the last state, and what one hands to another. */
-const page = { state: null, draft: null, listen, go };
+const page = { state: null, draft: null, log: false, listen, go };
 const made = {};
 let view = null, streaming = null, query = null;
 
@@ -100,6 +100,7 @@ async function begin() {
     return;
   }
   if (!found.signed_in) return found.asks ? signIn("") : showTrouble(found.error);
+  page.log = found.log;
   const out = document.getElementById("sign-out");
   out.hidden = !found.asks;
   if (found.user) out.textContent = `Sign out ${found.user}`;
