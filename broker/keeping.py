@@ -16,6 +16,7 @@ from pathlib import Path
 
 from broker.errors import StoreError
 from broker.store import Append, Change, Store, Sync
+from broker.store.extracting import Extracts
 from broker.store.recording import entry_of, message_of
 from routing import effects, storage
 from routing.durability.records import KINDS
@@ -71,13 +72,23 @@ class Keeping:
     def read(self) -> storage.StoreContents:
         """All that the store has of the broker; the log is read as it is iterated."""
         records = {kind: dict(self._store.items(kind)) for kind in KINDS}
-        is_new = not any(records.values())
+        is_new, extracts = not any(records.values()), Extracts(self._store)
         return storage.StoreContents(
-            {} if is_new else records, self._entries(), self._store.last_position
+            {} if is_new else records,
+            self._entries(),
+            self._store.last_position,
+            extracts,
+            extracts,
+            self._store.time_before(self._first),
         )
 
+    @property
+    def _first(self) -> int:
+        """The position of the first entry that rules need."""
+        return max(self._store.reach, self._store.first_position)
+
     def _entries(self) -> Iterator[storage.Entry]:
-        for entry in self._store.entries(max(self._store.reach, self._store.first_position) - 1):
+        for entry in self._store.entries(self._first - 1):
             message = message_of(entry)
             yield entry.position, message.batches, message.traces
 

@@ -37,6 +37,7 @@ from routing.messages import (
     Goodbye,
     Heartbeat,
     Hello,
+    LogPart,
     Refused,
     Rejected,
     Subscribe,
@@ -106,7 +107,9 @@ class Lost:
     retry: bool
 
 
-Result: TypeAlias = Welcome | Confirmed | Refused | Acknowledged | Rejected | Delivery | Lost
+Result: TypeAlias = (
+    Welcome | Confirmed | LogPart | Refused | Acknowledged | Rejected | Delivery | Lost
+)
 
 
 class Conversation:
@@ -291,6 +294,13 @@ class Conversation:
             message = replace(message, request=None)
         self.results.append(message)
         self._publish()
+
+    def _receive_log_part(self, message: LogPart) -> None:
+        if self._requests.answer(message.request) is None:
+            reason = f"an answer to request {message.request}, which is not open"
+            self._end(Code.PROTOCOL, reason)
+        else:
+            self.results.append(message)
 
     def _nothing(self, request: Any) -> None:
         """Most requests leave nothing to remember."""
@@ -507,6 +517,7 @@ _HANDLERS_GREETING: Mapping[type, Callable[[Conversation, Any], None]] = {
 
 _HANDLERS_READY: Mapping[type, Callable[[Conversation, Any], None]] = {
     Confirmed: Conversation._receive_confirmed,
+    LogPart: Conversation._receive_log_part,
     Acknowledged: Conversation._receive_acknowledged,
     Rejected: Conversation._receive_rejected,
     Delivery: Conversation._receive_delivery,

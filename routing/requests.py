@@ -15,6 +15,7 @@ from routing.messages import (
     Deploy,
     Drain,
     ListRules,
+    ReadLog,
     Remove,
     RemoveDurable,
     ShowRule,
@@ -41,6 +42,7 @@ ClientRequest: TypeAlias = (
     | ShowRule
     | StatusRequest
     | RemoveDurable
+    | ReadLog
     | Drain
     | ShowTrace
 )

@@ -20,6 +20,7 @@ from routing.messages import (
     Deploy,
     Drain,
     ListRules,
+    ReadLog,
     Remove,
     RemoveDurable,
     ShowRule,
@@ -151,14 +152,21 @@ class Session(Conversation):
 
     # --- a rule manager ---
 
-    def deploy(self, text: str, replace: bool = False, file: str = "<rules>") -> int:
+    def deploy(
+        self,
+        text: str,
+        replace: bool = False,
+        file: str = "<rules>",
+        since: int | None = None,
+    ) -> int:
         """Deploy rules; ``Confirmed.detail["rules"]`` has each one's ``since`` and ``version``.
 
-        Of a long file name the end is told. Raises SessionError for a text that is longer than
-        messages may bear.
+        ``since``: a past instant (microseconds) from which they hold. Of a long file name the end
+        is told. Raises SessionError for a text that is longer than messages may bear.
         """
         _check_length("a text of rules", text, DOCUMENT_MAX)
-        return self._ask(Deploy(self._requests.number(), text, replace, file[-NAME_MAX:]))
+        asked = text, replace, file[-NAME_MAX:], since
+        return self._ask(Deploy(self._requests.number(), *asked))
 
     def remove(self, name: str) -> int:
         """Remove a rule. Raises SessionError for what can be no rule's name."""
@@ -186,6 +194,20 @@ class Session(Conversation):
     def note_trace(self, own_id: str, contexts: Contexts) -> None:
         """The event that leaves with this id belongs to these traces."""
         self._outgoing.traces.note(self._config.name, own_id, contexts)
+
+    def read_log(
+        self,
+        broker: str = "",
+        after: int = 0,
+        *,
+        since: int | None = None,
+        types: Sequence[str] = (),
+        outlined: bool = False,
+        at: Sequence[int] = (),
+    ) -> int:
+        """Ask for a part of a broker's log (messages.ReadLog)."""
+        asked = broker, after, since, tuple(types), outlined, tuple(at)
+        return self._ask(ReadLog(self._requests.number(), *asked))
 
     def drain(self) -> int:
         """Ask the broker to send its clients to others, and to leave when it may."""

@@ -10,14 +10,15 @@ with the number of the last of them go into one Store; it is acknowledged once t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from matcher.model import EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from matcher.traces import Traces
+from routing.messages import LogEntry, ReadLog
 
 
 class Append(Struct, frozen=True, eq=False, gc=False):
@@ -58,6 +59,34 @@ Records: TypeAlias = Mapping[str, Mapping[str, bytes]]
 """By kind and key."""
 
 
+LogExtract: TypeAlias = tuple[tuple[LogEntry, ...], int, int]
+"""Entries of a log, the position up to which they go, and that of the last entry there is."""
+
+
+class KeptLog(Protocol):
+    """A log that goes further back than what rules need now."""
+
+    @property
+    def whole_from(self) -> int:
+        """The time from which on all events are kept, TIME_MIN where none was let go."""
+        ...
+
+    def events(self, since: int) -> Iterator[Entry]:
+        """The entries that may hold events from a time on."""
+        ...
+
+
+class ReadableLog(Protocol):
+    """A log, which may be read while more is appended."""
+
+    def read(self, request: ReadLog, *, cut: bool) -> LogExtract:
+        """Entries behind a position, as many as a message bears, or the outlines of more. ``cut``:
+        with the events of the types alone that are asked for. Refusal (trimmed) where some are kept
+        no more.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class StoreContents:
     """All that a store has kept of a broker; nothing for one that starts for the first time."""
@@ -67,3 +96,7 @@ class StoreContents:
     """In order, from the last Trim on."""
     position: int = 0
     """Of the last entry that there has ever been."""
+    log: KeptLog | None = None
+    reader: ReadableLog | None = None
+    let_go: int = TIME_MIN
+    """The time behind the last event that is in the log before ``entries``."""

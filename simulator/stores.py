@@ -8,12 +8,14 @@ came. Events go through their frames, as in a store that is a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from matcher.model import TIME_MIN
 from routing import wire
 from routing.effects import Store
 from routing.messages import Flow
-from routing.storage import Append, Delete, Put, StoreChange, StoreContents, Trim
+from routing.order import greatest_time
+from routing.storage import Append, Delete, Entry, Put, StoreChange, StoreContents, Trim
 from simulator.due import Due
 from simulator.simulation import Simulation
 
@@ -26,7 +28,7 @@ class SimulatedStore:
         self._sync_s = sync_s
         self._records: dict[str, dict[str, bytes]] = {}
         self._log: dict[int, list[bytes]] = {}
-        self._position = 0
+        self._position = self._reach = 0
         self._asked: list[Store] = []
         self._lives = 0
         self.when_kept: Callable[[int], None] = lambda number: None
@@ -55,7 +57,7 @@ class SimulatedStore:
                 Flow(tuple(change.batches), traces=tuple(change.traces))
             )
         elif isinstance(change, Trim):
-            self._log = {at: one for at, one in self._log.items() if at >= change.position}
+            self._reach = change.position
         elif isinstance(change, Put):
             self._records.setdefault(change.kind, {})[change.key] = change.value
         else:
@@ -68,11 +70,23 @@ class SimulatedStore:
         self._lives += 1
 
     def read(self) -> StoreContents:
-        """All that is kept."""
-        entries = []
-        for position, frames in sorted(self._log.items()):
+        """All that is kept; of the log, what rules need."""
+        entries = [one for one in self.events(TIME_MIN) if one[0] >= self._reach]
+        before = [one for one in self.events(TIME_MIN) if one[0] < self._reach]
+        let_go = [greatest_time(batch) + 1 for _, batches, _ in before for batch in batches]
+        records = {kind: dict(kept) for kind, kept in self._records.items()}
+        let_go_before = max(let_go, default=TIME_MIN)
+        return StoreContents(records, entries, self._position, self, let_go=let_go_before)
+
+    @property
+    def whole_from(self) -> int:
+        """The beginning: all that was ever kept still is."""
+        return TIME_MIN
+
+    def events(self, since: int) -> Iterator[Entry]:
+        """The entries that may hold events from a time on."""
+        for position, frames in self._log.items():
             flow = wire.decode(frames)
             assert isinstance(flow, Flow)
-            entries.append((position, flow.batches, flow.traces))
-        records = {kind: dict(kept) for kind, kept in self._records.items()}
-        return StoreContents(records, entries, self._position)
+            if any(greatest_time(batch) >= since for batch in flow.batches):
+                yield position, flow.batches, flow.traces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from broker.cli.lists import without_pandas
+from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
 
 if TYPE_CHECKING:
+    from broker.client.address import Address
     from broker.store.checking import Report
-    from broker.store.ordered import Ordered
+    from broker.store.ordered import Log, Ordered, Wanted
     from broker.store.values import Entry
     from matcher.formats.files import EventOutput
 
@@ -114,8 +116,14 @@ def _print_found(report: Report) -> None:
         print(f"{'sound' if report.is_sound else 'damaged; sound are'}: {sound}")
 
 
+@takes_broker
 def export(
-    data: Data,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="The folder of the store.")
+    ] = None,
+    network: Annotated[
+        bool, typer.Option("--network", help="The logs of all brokers, read through one of them.")
+    ] = False,
     form: Annotated[
         str | None,
         typer.Option("--format", metavar="|".join(FORMATS), help="What is written, and how."),
@@ -132,27 +140,51 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Where it is written to.")
     ] = None,
+    *,
+    broker: Address,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
     """Write the events of the log, in the order of their times, as `rexmq detect` reads them.
 
-    Without --format the ending of --output decides, and without both JSON lines are printed. A
-    table holds one type: where there are several, each has a file of its own.
+    Of a store (--data), or of all stores of a network (--network): a broker that cannot be reached,
+    or has no store, is an error that names it. Without --format the ending of --output decides, and
+    without both JSON lines are printed. A table holds one type: where there are several, each has a
+    file of its own.
     """
-    from broker.cli.outcome import writing
-    from broker.store import Reader
+    from broker.cli.outcome import UsageError, writing
     from broker.store.ordered import Ordered, Wanted
 
+    if network == (data is not None):
+        raise UsageError("either --data DIR or --network")
     form = _form(form, output)
     wanted = Wanted(
         frozenset(types) if types else None,
         _time("--from", from_time),
         _time("--to", to_time),
     )
-    with without_pandas(), Reader.open(data) as reader:
-        ordered = Ordered(reader, wanted)
+    place = _of_network(broker, connect_timeout_s, wanted) if data is None else _of_store(data)
+    with without_pandas(), place as logs:
+        ordered = Ordered(logs, wanted)
         with writing(output), _output(form, output, ordered) as target:
-            for batches, order in ordered.steps():
-                target.write(batches, order)
+            for step in ordered.steps():
+                target.write(step.batches, step.order)
+
+
+@contextmanager
+def _of_store(data: Path) -> Iterator[Sequence[Log]]:
+    from broker.store import Reader
+
+    with Reader.open(data) as reader:
+        yield [reader]
+
+
+@contextmanager
+def _of_network(broker: Address, timeout_s: float, wanted: Wanted) -> Iterator[Sequence[Log]]:
+    from broker import RuleManager
+    from broker.client.logs import NetworkLogs
+
+    with RuleManager(broker, connect_timeout_s=timeout_s) as manager:
+        yield NetworkLogs(manager, wanted).all
 
 
 def _form(form: str | None, output: Path | None) -> str:

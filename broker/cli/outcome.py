@@ -17,6 +17,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from matcher.formats.timeform import TimeForm
 
 DONE = 0
@@ -105,6 +107,16 @@ def time_given(flag: str, text: str, times: TimeForm) -> int:
         raise UsageError(f"{flag}: {error}") from None
     report_zones([flag] if lacks_zone else [])
     return time
+
+
+def datetime_given(flag: str, text: str) -> datetime:
+    """The same as a datetime, of RFC 3339 or seconds since the epoch."""
+    from datetime import timedelta
+
+    from matcher.formats.timeform import TimeForm
+    from matcher.times import EPOCH
+
+    return EPOCH + timedelta(microseconds=time_given(flag, text, TimeForm()))
 
 
 def strategy_of(flag: str, name: str) -> None:

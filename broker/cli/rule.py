@@ -24,19 +24,34 @@ def add(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace rules of the same names.")
     ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="They hold from then on: see the logs."),
+    ] = None,
     *,
     broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
-    """Deploy the rules of a file: all of them, or none."""
+    """Deploy the rules of a file: all of them, or none.
+
+    With --since they hold from a past instant on, and find in the brokers' logs what they would
+    have found had they been there.
+    """
     from broker import RuleManager
+    from broker.cli.outcome import UsageError, datetime_given
     from broker.cli.reading import text_of
     from matcher.formats.inputs import name_of
 
+    if replace and since is not None:
+        raise UsageError("--since and --replace: what replaces a rule holds from its end on")
+    begin = None if since is None else datetime_given("--since", since)
     text = text_of(file)
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        deploy = manager.replace if replace else manager.add
-        for rule in deploy(text, file=name_of(file))["rules"]:
+        if replace:
+            deployed = manager.replace(text, file=name_of(file))
+        else:
+            deployed = manager.add(text, file=name_of(file), since=begin)
+        for rule in deployed["rules"]:
             print(rule["name"])
 
 

@@ -11,6 +11,8 @@ import typer
 from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from broker import Subscriber
     from broker.client.address import Address
     from routing.messages import Delivery
@@ -54,6 +56,12 @@ def command(
             "--durable", metavar="NAME", help="Go on where the last of that name had come to."
         ),
     ] = None,
+    from_time: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Begin then, from the brokers' logs; or: earliest."
+        ),
+    ] = None,
     *,
     broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
@@ -63,7 +71,8 @@ def command(
     Until it is interrupted, N have come, the time is over, or its reader has gone. '*' is all
     events of all types. When the broker's queue for this command is full, sources wait (block), the
     oldest events are dropped and counted on standard error (drop-oldest), or it is sent away
-    (disconnect). With --durable the broker, which needs a store, keeps what comes while this
+    (disconnect). With --from events of the past come first, read from the logs of all brokers of
+    the network. With --durable the broker, which needs a store, keeps what comes while this
     command does not run, and what it has not printed.
     """
     from broker import Subscriber
@@ -88,6 +97,7 @@ def command(
             name=durable or "",
             durable=durable is not None,
             acks="explicit",
+            start=_start(from_time),
             connect_timeout_s=connect_timeout_s,
         ) as subscriber,
         closing_with_reader(subscriber.close),
@@ -116,6 +126,14 @@ def command(
                 print(f"rexmq: {counted(dropped, 'event')} dropped so far", file=sys.stderr)
             if wanted == 0:
                 return
+
+
+def _start(text: str | None) -> str | datetime:
+    from broker.cli.outcome import datetime_given
+
+    if text in (None, "earliest"):
+        return text or "new"
+    return datetime_given("--from", text)
 
 
 def _deliveries(subscriber: Subscriber, seconds: float | None) -> Iterator[Delivery]:

@@ -29,7 +29,7 @@ from broker.log import log
 from routing import wire
 from routing.config import SessionConfig
 from routing.effects import Close, Log, Send
-from routing.messages import Code, Confirmed, Refused, Welcome
+from routing.messages import Code, Confirmed, LogPart, Refused, Welcome
 from routing.session import Lost, Result, Session
 
 PAUSE_MIN_S, PAUSE_MAX_S = 0.05, 1.0
@@ -37,7 +37,8 @@ PAUSE_MIN_S, PAUSE_MAX_S = 0.05, 1.0
 GOODBYE_S = 2.0
 """How long, in seconds, a closing client's last messages have to leave."""
 
-Answer = Future[Mapping[str, Any]]
+Answer = Future[Any]
+"""The detail of a Confirmed, or a LogPart."""
 
 
 def _never() -> bool:
@@ -237,6 +238,11 @@ class Connection:
         if future is not None and not future.done():  # whoever asked may have given up
             future.set_result(result.detail)
 
+    def _read(self, result: LogPart) -> None:
+        future = self._answers.pop(result.request, None)
+        if future is not None and not future.done():
+            future.set_result(result)
+
     def _refused(self, result: Refused) -> None:
         refusal = RefusedError(result.reason, result.code.value)
         future = None if result.request is None else self._answers.pop(result.request, None)
@@ -278,6 +284,7 @@ class Connection:
 _DISPATCHED: Mapping[type, Callable[[Connection, Any], None]] = {
     Welcome: Connection._welcomed,
     Confirmed: Connection._confirmed,
+    LogPart: Connection._read,
     Refused: Connection._refused,
     Lost: Connection._lost,
 }

@@ -21,12 +21,14 @@ Steps: TypeAlias = Generator[Callable[[], int], Answer, Answer]
 """Yields requests, takes their answers or has their refusals thrown at it, and gives an answer."""
 
 
-def deploying(session: Session, text: str, replace: bool, file: str) -> Steps:
+def deploying(
+    session: Session, text: str, replace: bool, file: str, since: int | None = None
+) -> Steps:
     """Deploy rules. RefusedError where they are refused, or where it stays unknown whether they
     are deployed and the list does not have them.
     """
     try:
-        return (yield lambda: session.deploy(text, replace, file))
+        return (yield lambda: session.deploy(text, replace, file, since))
     except RefusedError as refusal:
         if refusal.code != Code.SILENT.value:
             raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -74,7 +74,7 @@ class Looped:
             self._connection.check()
         return holds()
 
-    async def ask(self, request: Callable[[], int], timeout_s: float) -> Mapping[str, Any]:
+    async def ask(self, request: Callable[[], int], timeout_s: float) -> Any:
         """Make a request of the session and wait for its answer. Raises RefusedError."""
         with self as connection:
             connection.check()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from broker.client.address import Address, address_of
 from broker.client.connection import Connection
@@ -16,8 +17,11 @@ from broker.client.scope import AsyncScoped, Scoped
 from broker.client.threaded import Threaded
 from broker.errors import RefusedError
 from broker.transport import CONNECTED_MISSED_MAX
+from matcher.times import time_of
 from routing.config import SessionConfig
+from routing.messages import LogPart
 
+Since: TypeAlias = str | int | float | datetime
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 
@@ -62,12 +66,17 @@ class RuleManager(Scoped):
         self._driver = Threaded(connection)
         self._driver.open(connect_timeout_s)
 
-    def add(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+    def add(
+        self, text: str, *, file: str = "<rules>", since: Since | None = None
+    ) -> Mapping[str, Any]:
         """Deploy the rules of ``text``, all or none; gives their names, ``since`` and version.
 
-        ``file`` is the name that errors point at.
+        ``file`` is the name that errors point at. ``since``, a time (RFC 3339, seconds since the
+        epoch, a datetime): they hold from then on, and find in the brokers' logs what they would
+        have found; RefusedError where a log does not go back so far.
         """
-        return self._take(deploying(self._session, text, False, file))
+        begin = None if since is None else time_of(since)
+        return self._take(deploying(self._session, text, False, file, begin))
 
     def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
         """Deploy rules in the place of those of the same names; others are added."""
@@ -103,6 +112,25 @@ class RuleManager(Scoped):
         """The path of an event, ``source#id`` or an id, through this broker, if it is kept."""
         return self._ask(lambda: self._session.show_trace(event))
 
+    def read_log(
+        self,
+        broker: str = "",
+        after: int = 0,
+        *,
+        since: int | None = None,
+        types: Sequence[str] = (),
+        outlined: bool = False,
+        at: Sequence[int] = (),
+    ) -> LogPart:
+        """A part of the log of a broker of the network ("": this one), from behind a position on:
+        see ``broker.client.logs``, which reads all of one.
+        """
+        asked: dict[str, Any] = {"since": since, "types": types, "outlined": outlined, "at": at}
+        part: LogPart = self._driver.ask(
+            lambda: self._session.read_log(broker, after, **asked), self._timeout_s
+        )
+        return part
+
     def drain(self) -> Mapping[str, Any]:
         """Have the broker send its clients to others and leave; ``status`` says how far it is."""
         return self._ask(self._session.drain)
@@ -122,7 +150,8 @@ class RuleManager(Scoped):
             return found
 
     def _ask(self, request: Any) -> Mapping[str, Any]:
-        return self._driver.ask(request, self._timeout_s)
+        detail: Mapping[str, Any] = self._driver.ask(request, self._timeout_s)
+        return detail
 
 
 class AsyncRuleManager(AsyncScoped):
@@ -156,9 +185,12 @@ class AsyncRuleManager(AsyncScoped):
         await self._driver.open(self._connect_timeout_s)
         return self
 
-    async def add(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+    async def add(
+        self, text: str, *, file: str = "<rules>", since: Since | None = None
+    ) -> Mapping[str, Any]:
         """See ``RuleManager.add``."""
-        return await self._take(deploying(self._session, text, False, file))
+        begin = None if since is None else time_of(since)
+        return await self._take(deploying(self._session, text, False, file, begin))
 
     async def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
         """See ``RuleManager.replace``."""
@@ -192,6 +224,23 @@ class AsyncRuleManager(AsyncScoped):
         """See ``RuleManager.trace``."""
         return await self._ask(lambda: self._session.show_trace(event))
 
+    async def read_log(
+        self,
+        broker: str = "",
+        after: int = 0,
+        *,
+        since: int | None = None,
+        types: Sequence[str] = (),
+        outlined: bool = False,
+        at: Sequence[int] = (),
+    ) -> LogPart:
+        """See ``RuleManager.read_log``."""
+        asked: dict[str, Any] = {"since": since, "types": types, "outlined": outlined, "at": at}
+        part: LogPart = await self._driver.ask(
+            lambda: self._session.read_log(broker, after, **asked), self._timeout_s
+        )
+        return part
+
     async def drain(self) -> Mapping[str, Any]:
         """See ``RuleManager.drain``."""
         return await self._ask(self._session.drain)
@@ -211,4 +260,5 @@ class AsyncRuleManager(AsyncScoped):
             return found
 
     async def _ask(self, request: Any) -> Mapping[str, Any]:
-        return await self._driver.ask(request, self._timeout_s)
+        detail: Mapping[str, Any] = await self._driver.ask(request, self._timeout_s)
+        return detail

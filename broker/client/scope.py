@@ -21,6 +21,9 @@ class Scoped:
 
     def close(self) -> None:
         """Leave. Events not yet taken are given up; rules stay."""
+        self._leave()
+
+    def _leave(self) -> None:
         self._driver.close()
 
     def __enter__(self) -> Self:
@@ -35,7 +38,7 @@ class Scoped:
         if kind is None:
             self.close()
         else:
-            self._driver.close()
+            self._leave()
 
 
 class AsyncScoped:
@@ -49,6 +52,9 @@ class AsyncScoped:
 
     async def close(self) -> None:
         """See ``Scoped.close``."""
+        self._leave()
+
+    def _leave(self) -> None:
         self._driver.close()
 
     async def __aenter__(self) -> Self:
@@ -63,7 +69,7 @@ class AsyncScoped:
         if kind is None:
             await self.close()
         else:
-            self._driver.close()
+            self._leave()
 
 
 def until_closed(receive: Callable[[], Thing]) -> Iterator[Thing]:

@@ -109,11 +109,10 @@ class Sink:
             self.position += 1
         return event
 
-    def open_delivery(self) -> None:
-        """Take the next delivery and let ``next_event`` give its events."""
-        delivery = self.take_delivery()
+    def open(self, delivery: Delivery) -> None:
+        """Let ``next_event`` give the events of a delivery that was taken."""
         self._rows = rows(delivery)
-        self.position -= len(delivery)
+        self.position = delivery.number - len(delivery)
 
     def acknowledge_given(self) -> None:
         """Acknowledge what was given before, unless the application says so itself."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from broker.client.address import Address, address_of
 from broker.client.looped import Looped
+from broker.client.manager import RuleManager
 from broker.client.scope import AsyncScoped, Scoped, until_closed, until_closed_async
 from broker.client.sink import DurableAcks, Sink, WhenFullName
+from broker.client.start import Start, start_time
 from broker.client.threaded import Threaded
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.model import Event
 from routing.config import SessionConfig
 from routing.messages import Delivery
+
+if TYPE_CHECKING:
+    from broker.client.history import History
 
 QUEUE_EVENTS = 65_536
 CREDIT_EVENTS = 16_384
@@ -43,6 +49,26 @@ def _sink(
     return Sink(address, config, when_full, queue, name if durable else "", acks)
 
 
+def _history(
+    address: Address,
+    filters: Sequence[str],
+    start: Start,
+    durable: str,
+    timeout_s: float,
+    connect_timeout_s: float,
+) -> History | None:
+    from broker.client.history import history_of  # with it come the engines
+
+    manager = RuleManager(address, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s)
+    found = None
+    try:
+        found = history_of(manager, filters, start, durable)
+    finally:
+        if found is None:
+            manager.close()
+    return found
+
+
 class Subscriber(Scoped):
     """A sink of events: what matches any of its ``filters``, as rows or in columns.
 
@@ -58,6 +84,12 @@ class Subscriber(Scoped):
     acknowledged, over restarts of both (docs/durability.md); subscribers of one name share the
     events. With ``acks="auto"`` an event counts as dealt with when the next one (or delivery) is
     asked for, or the subscriber is closed; with ``"explicit"`` when ``acknowledge`` says so.
+
+    ``start`` is a time (RFC 3339, seconds since the epoch, a datetime) or ``"earliest"``: events
+    from then on, from the logs of all brokers of the network, which need stores; then it goes on
+    live, without a gap and without anything twice. What rules define is found by the rules that are
+    in force, each since it holds. Of a durable subscription this is given until an event behind it
+    was acknowledged.
 
     ``key`` and ``server_key`` are those of ``Publisher``.
 
@@ -81,6 +113,7 @@ class Subscriber(Scoped):
         credit: int = CREDIT_EVENTS,
         durable: bool = False,
         acks: DurableAcks = "auto",
+        start: Start = "new",
         key: str | Path | None = None,
         server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
@@ -91,12 +124,31 @@ class Subscriber(Scoped):
         self._timeout_s = timeout_s
         self._driver = Threaded(self._sink.connection)
         self._driver.open(connect_timeout_s)
+        self._filters = filters
+        self._history: History | None = None
+        self._past: Iterator[Delivery] = iter(())
         try:
-            for text in filters:
-                self.subscribe(text)
+            if start_time(start) is not None:
+                durable_name = name if durable else ""
+                self._history = _history(
+                    address, filters, start, durable_name, timeout_s, connect_timeout_s
+                )
+            if self._history is None:
+                self._subscribe_all()
+            else:
+                self._past = self._replay(self._history)
         except BaseException:
-            self._driver.close()
+            self._leave()
             raise
+
+    def _subscribe_all(self) -> None:
+        for text in self._filters:
+            self.subscribe(text)
+
+    def _replay(self, history: History) -> Iterator[Delivery]:
+        yield from history.before()
+        self._subscribe_all()
+        yield from history.rest()
 
     def subscribe(self, text: str) -> int:
         """Ask for further events; gives the number that ``unsubscribe`` takes."""
@@ -117,9 +169,7 @@ class Subscriber(Scoped):
         """The next event. Raises TimeoutError when none comes within ``timeout_s`` seconds."""
         event = self._sink.next_event()
         while event is None:
-            with self._driver:
-                self._await_delivery(timeout_s)
-                self._sink.open_delivery()
+            self._sink.open(self._next(timeout_s))
             event = self._sink.next_event()
         return event
 
@@ -128,9 +178,16 @@ class Subscriber(Scoped):
 
         Events that ``receive`` has begun to give one by one are not given again.
         """
-        with self._driver:
-            self._await_delivery(timeout_s)
-            return self._sink.take_delivery()
+        return self._next(timeout_s)
+
+    def _next(self, timeout_s: float | None) -> Delivery:
+        delivery = next(self._past, None)
+        while delivery is None:
+            with self._driver:
+                self._await_delivery(timeout_s)
+                taken = self._sink.take_delivery()
+            delivery = taken if self._history is None else self._history.news(taken)
+        return delivery
 
     def acknowledge(self, position: int | None = None) -> None:
         """Say that all events of a durable subscription up to a ``position`` are dealt with; None:
@@ -148,7 +205,12 @@ class Subscriber(Scoped):
         """End it; a durable subscription goes on at the broker."""
         with self._driver:
             self._sink.acknowledge_given()
-        super().close()
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._history is not None:
+            self._history.close()
+        super()._leave()
 
     @property
     def dropped(self) -> int:
@@ -213,6 +275,7 @@ class AsyncSubscriber(AsyncScoped):
         credit: int = CREDIT_EVENTS,
         durable: bool = False,
         acks: DurableAcks = "auto",
+        start: Start = "new",
         key: str | Path | None = None,
         server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
@@ -221,6 +284,11 @@ class AsyncSubscriber(AsyncScoped):
         address = address_of(endpoint, key, server_key)
         self._sink = _sink(address, name, when_full, queue, credit, durable, acks)
         self._filters = filters
+        self._start = start
+        self._durable = name if durable else ""
+        self._address = address
+        self._history: History | None = None
+        self._past: AsyncIterator[Delivery] | None = None
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._driver = Looped(self._sink.connection)
@@ -229,12 +297,36 @@ class AsyncSubscriber(AsyncScoped):
         """Connect and subscribe."""
         await self._driver.open(self._connect_timeout_s)
         try:
-            for text in self._filters:
-                await self.subscribe(text)
+            if start_time(self._start) is not None:
+                self._history = await asyncio.to_thread(
+                    _history,
+                    self._address,
+                    self._filters,
+                    self._start,
+                    self._durable,
+                    self._timeout_s,
+                    self._connect_timeout_s,
+                )
+            if self._history is None:
+                await self._subscribe_all()
+            else:
+                self._past = self._replay(self._history)
         except BaseException:
-            self._driver.close()
+            self._leave()
             raise
         return self
+
+    async def _subscribe_all(self) -> None:
+        for text in self._filters:
+            await self.subscribe(text)
+
+    async def _replay(self, history: History) -> AsyncIterator[Delivery]:
+        before, rest = history.before(), history.rest()
+        while (delivery := await asyncio.to_thread(next, before, None)) is not None:
+            yield delivery
+        await self._subscribe_all()
+        while (delivery := await asyncio.to_thread(next, rest, None)) is not None:
+            yield delivery
 
     async def subscribe(self, text: str) -> int:
         """See ``Subscriber.subscribe``."""
@@ -255,17 +347,23 @@ class AsyncSubscriber(AsyncScoped):
         """See ``Subscriber.receive``."""
         event = self._sink.next_event()
         while event is None:
-            await self._await_delivery(timeout_s)
-            with self._driver:
-                self._sink.open_delivery()
+            self._sink.open(await self._next(timeout_s))
             event = self._sink.next_event()
         return event
 
     async def receive_delivery(self, timeout_s: float | None = None) -> Delivery:
         """See ``Subscriber.receive_delivery``."""
-        await self._await_delivery(timeout_s)
-        with self._driver:
-            return self._sink.take_delivery()
+        return await self._next(timeout_s)
+
+    async def _next(self, timeout_s: float | None) -> Delivery:
+        delivery = None if self._past is None else await anext(self._past, None)
+        while delivery is None:
+            self._past = None
+            await self._await_delivery(timeout_s)
+            with self._driver:
+                taken = self._sink.take_delivery()
+            delivery = taken if self._history is None else self._history.news(taken)
+        return delivery
 
     def acknowledge(self, position: int | None = None) -> None:
         """See ``Subscriber.acknowledge``."""
@@ -276,7 +374,12 @@ class AsyncSubscriber(AsyncScoped):
         """See ``Subscriber.close``."""
         with self._driver:
             self._sink.acknowledge_given()
-        await super().close()
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._history is not None:
+            self._history.close()
+        super()._leave()
 
     @property
     def position(self) -> int:

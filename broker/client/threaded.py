@@ -24,7 +24,7 @@ import math
 import select
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -119,7 +119,7 @@ class Threaded:
         connection.check()
         return False
 
-    def ask(self, request: Callable[[], int], timeout_s: float) -> Mapping[str, Any]:
+    def ask(self, request: Callable[[], int], timeout_s: float) -> Any:
         """Make a request of the session and wait for its answer. Raises RefusedError."""
         with self.lock:
             connection = self._connection

@@ -187,9 +187,9 @@ def _logged(request: Request) -> list[EventBatch]:
         end = max((one.last_time for one in reader.outlines()), default=0)
         since = max(TIME_MIN, end - round(request.log_s * MICROSECONDS))
         batches, count = list[EventBatch](), 0
-        for some, _ in Ordered(reader, Wanted(None, since)).steps():
-            batches += some
-            count += sum(map(len, some))
+        for step in Ordered([reader], Wanted(None, since)).steps():
+            batches += step.batches
+            count += sum(map(len, step.batches))
             if count > LOG_EVENTS_MAX:
                 raise StoreError(
                     f"the log has more than {LOG_EVENTS_MAX:,} events of that time: choose a "

@@ -13,6 +13,7 @@ from typing import Any
 
 from broker.client.address import Address, address_of
 from broker.client.endpoint import endpoint_or_default
+from broker.client.start import start_time
 from matcher.formats.layout import PLAIN, Layout, columns_of
 from matcher.formats.timeform import TimeForm
 from matcher.identity import hash_128, printed
@@ -49,7 +50,9 @@ TABLE: Mapping[str, tuple[str, str]] = {
     ),
     "timeout": ("30 s", "how long without a broker until the next is tried"),
     "subscribe": ("", "filters such as Fire(value > 45), separated by ;. Needed to read"),
-    "for": ("", "how long to collect events; needed to read"),
+    "for": ("", "how long to collect events; needed to read, but for a stream"),
+    "start": ("earliest", "streams: where a query begins, earliest, new or a time"),
+    "maxeventspertrigger": ("", "streams: how many events a micro-batch has, by and large"),
     "form": ("", "for publish() alone"),
     "origin": ("", "for publish() alone"),
 }
@@ -165,13 +168,12 @@ class ReadOptions:
     def of(cls, options: Mapping[str, Any]) -> ReadOptions:
         """From Spark's; ValueError names the option that makes no sense."""
         given = _checked(options)
-        for name in ("subscribe", "for"):
-            if not given[name].strip("; "):
-                raise ValueError(f"option {name} is missing: {TABLE[name][1]}")
-        filters = [one.strip() for one in _FILTER.findall(given["subscribe"])]
+        filters = _filters(given["subscribe"])
+        if not given["for"].strip():
+            raise ValueError(f"option for is missing: {TABLE['for'][1]}")
         return cls(
             _brokers(given["broker"]),
-            tuple(one for one in filters if one),
+            filters,
             seconds("for", given["for"]),
             seconds("timeout", given["timeout"]),
             _keys(given),
@@ -180,7 +182,57 @@ class ReadOptions:
     @property
     def types(self) -> tuple[str, ...]:
         """The types that the filters name, each once."""
-        return tuple(dict.fromkeys(one.split("(")[0].strip() for one in self.filters))
+        return _types_in(self.filters)
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """Options of a stream from the logs of a network: ``filters`` as in ReadOptions, ``start`` as
+    ``Subscriber`` has it, and the events of a micro-batch (None: all there are).
+    """
+
+    brokers: tuple[str, ...]
+    filters: tuple[str, ...]
+    start: str
+    events_max: int | None
+    timeout_s: float
+    keys: Keys = NO_KEYS
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> StreamOptions:
+        """From Spark's; ValueError names the option that makes no sense."""
+        given = _checked(options)
+        if given["for"]:
+            raise ValueError("option for belongs to spark.read: a stream ends when it is stopped")
+        start_time(given["start"])
+        most = given["maxeventspertrigger"]
+        if most and not (most.isdecimal() and int(most)):
+            raise ValueError(f"option maxEventsPerTrigger is a number of events, not {most!r}")
+        return cls(
+            _brokers(given["broker"]),
+            _filters(given["subscribe"]),
+            given["start"],
+            int(most) if most else None,
+            seconds("timeout", given["timeout"]),
+            _keys(given),
+        )
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types that the filters name, each once."""
+        return _types_in(self.filters)
+
+
+def _filters(text: str) -> tuple[str, ...]:
+    """The filters of option subscribe; ValueError for none."""
+    filters = tuple(one.strip() for one in _FILTER.findall(text) if one.strip())
+    if not filters:
+        raise ValueError(f"option subscribe is missing: {TABLE['subscribe'][1]}")
+    return filters
+
+
+def _types_in(filters: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.split("(")[0].strip() for one in filters))
 
 
 def default_source(types: Iterable[str]) -> str:

@@ -2,15 +2,12 @@
 
 Events of one type come with its attributes as columns; those of several, with a struct for each
 type (``composites``), so that one subscriber, in one task, can have them all.
-
-A stream that can be read again needs subscriptions that outlast their clients, which brokers do
-not have yet; this is where its reader will stand.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -37,13 +34,18 @@ def types_of(options: ReadOptions) -> tuple[EventType, ...]:
     """The types that are subscribed to, as the broker knows them; SchemaError for another."""
     known = known_types(options.brokers, options.timeout_s, options.keys)
     for name in options.types:
-        if name not in known:
-            names = ", ".join(sorted(known)) or "none"
-            raise SchemaError(
-                f"no source or rule of the broker has made event {name} known, so its columns "
-                f"are not; known are: {names}"
-            )
+        check_known(name, known)
     return tuple(known[name] for name in options.types)
+
+
+def check_known(name: str, known: Mapping[str, EventType]) -> None:
+    """SchemaError for a type that is not among those that are known."""
+    if name not in known:
+        names = ", ".join(sorted(known)) or "none"
+        raise SchemaError(
+            f"no source or rule of the broker has made event {name} known, so its columns are not; "
+            f"known are: {names}"
+        )
 
 
 def schema_of(types: Sequence[EventType]) -> spark.StructType:
@@ -55,6 +57,21 @@ def schema_of(types: Sequence[EventType]) -> spark.StructType:
     for attribute in types[0].declared:
         schema.add(attribute.name, SPARK_TYPES[attribute.kind])
     return schema.add(causes)
+
+
+def rows_of(batch: EventBatch, types: Sequence[EventType]) -> pa.RecordBatch:
+    """Events of one of these types, in the columns of ``schema_of``."""
+    if len(types) > 1:
+        return rows(batch, types, full_cause=False)
+    table = to_arrow(batch, dictionaries=False)
+    own = (attribute.name for attribute in batch.type.declared)
+    columns = {name: table.column(name) for name in (*_COMMON, *own)}
+    columns["cause"] = (
+        table.column("cause")
+        if "cause" in table.schema.names
+        else pa.array([[]] * len(batch), pa.list_(pa.string()))
+    )
+    return pa.record_batch(columns)
 
 
 @dataclass
@@ -82,25 +99,12 @@ class Reader(DataSourceReader):
                 except TimeoutError:
                     continue
                 for batch in delivery.batches:
-                    yield self._rows(batch)
+                    yield rows_of(batch, self.types)
             if subscriber.losses:
                 raise BrokerUnreachable(
                     "the broker was lost while events were collected, and some may be missing: "
                     "collect them again"
                 )
-
-    def _rows(self, batch: EventBatch) -> pa.RecordBatch:
-        if len(self.types) > 1:
-            return rows(batch, self.types, full_cause=False)
-        table = to_arrow(batch, dictionaries=False)
-        own = (attribute.name for attribute in batch.type.declared)
-        columns = {name: table.column(name) for name in (*_COMMON, *own)}
-        columns["cause"] = (
-            table.column("cause")
-            if "cause" in table.schema.names
-            else pa.array([[]] * len(batch), pa.list_(pa.string()))
-        )
-        return pa.record_batch(columns)
 
     def _subscriber(self) -> Subscriber:
         told = []

@@ -17,7 +17,8 @@ from pyspark.sql.datasource import (
 )
 
 from broker.spark.environment import verify_workers
-from broker.spark.options import ReadOptions, WriteOptions
+from broker.spark.log_stream import LogStream
+from broker.spark.options import ReadOptions, StreamOptions, WriteOptions
 from broker.spark.reading import Reader, schema_of, types_of
 from broker.spark.target import Target
 from broker.spark.telling import in_a_sentence
@@ -39,7 +40,9 @@ class RexmqDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns of what is read."""
         with in_a_sentence(ValueError):
-            return schema_of(types_of(ReadOptions.of(self.options)))
+            if self.options.get("for"):
+                return schema_of(types_of(ReadOptions.of(self.options)))
+            return LogStream(StreamOptions.of(self.options)).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
@@ -48,12 +51,9 @@ class RexmqDataSource(DataSource):
             return Reader(options, types_of(options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """For ``spark.readStream``: not yet."""
-        with in_a_sentence(NotImplementedError):
-            raise NotImplementedError(
-                "a stream from a broker needs durable subscriptions, which brokers do not have "
-                "yet; spark.read with option for collects for some time"
-            )
+        """For ``spark.readStream``."""
+        with in_a_sentence(ValueError):
+            return LogStream(StreamOptions.of(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """For ``df.write``."""

@@ -40,6 +40,7 @@ raises StoreDamaged.
 `store`               all of this for a broker
 `checking`            what is damaged, and keeping what is sound
 `recording`           events as entries of a log, and back
+`extracting`          parts of the log for who reads it over a link
 `ordered`             the events of a log in the order of their times
 `trimming`            letting entries go by hand
 ====================  ============================================================

@@ -1,4 +1,4 @@
-"""The events of a log in the order of their times, and of E4 at one instant.
+"""The events of one or several logs in the order of their times, and of E4 at one instant.
 
 Entries stand in the order in which they came; sources that run apart, or bring events late, mix
 times. Entries are read by their first times, so an event can be handed out once all entries that
@@ -11,13 +11,12 @@ read, with the events of the first up to 4 s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from broker.errors import StoreError
-from broker.store.reading import Reader
 from broker.store.recording import message_of
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from matcher.traces import TraceContexts
@@ -52,57 +51,112 @@ class Wanted(NamedTuple):
         return batch.take(places) if places.any() else None
 
 
+class Outline(Protocol):
+    """An entry of a log, which may be without its frames."""
+
+    @property
+    def position(self) -> int:
+        """Its position in its log."""
+        ...
+
+    @property
+    def first_time(self) -> int:
+        """The least time of its events."""
+        ...
+
+    @property
+    def last_time(self) -> int:
+        """The greatest time of its events."""
+        ...
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of its events."""
+        ...
+
+    @property
+    def frames(self) -> bytes:
+        """Its events (broker.store.recording)."""
+        ...
+
+
+class Log(Protocol):
+    """A log: of a store, or of a broker that reads it for somebody."""
+
+    def outlines(self) -> Iterable[Outline]:
+        """All entries that are to be read."""
+        ...
+
+    def at(self, positions: Sequence[int]) -> Iterable[Outline]:
+        """The entries at some positions, with their frames."""
+        ...
+
+
+class Step(NamedTuple):
+    """Events in their order: batches, one a type and a kind of ids, the order as in Delivery, and
+    the time before which all events have been given with this step.
+    """
+
+    batches: Sequence[EventBatch]
+    order: Int64s
+    complete: int
+
+
 class Positions(NamedTuple):
     """The entries that may hold what is wanted, by their first times: int64[n] each."""
 
+    log: Int64s
     position: Int64s
     first_time: Int64s
 
     @classmethod
-    def of(cls, reader: Reader, wanted: Wanted) -> tuple[Positions, dict[str, int]]:
-        """The entries of a log, and the first position of each type in them."""
-        positions, times, types = [], [], dict[str, int]()
-        for one in reader.outlines():
+    def of(
+        cls, logs: Sequence[Log], wanted: Wanted
+    ) -> tuple[Positions, dict[str, tuple[int, int]]]:
+        """The entries of logs, and where each type is first found in them: log and position."""
+        rows: list[tuple[int, int, int]] = []
+        types = dict[str, tuple[int, int]]()
+        for log, one in ((number, one) for number, of in enumerate(logs) for one in of.outlines()):
             if wanted.since is not None and one.last_time < wanted.since:
                 continue
             if wanted.before is not None and one.first_time >= wanted.before:
                 continue
             names = [n for n in one.types if wanted.types is None or n in wanted.types]
             for name in names:
-                types.setdefault(name, one.position)
+                types.setdefault(name, (log, one.position))
             if names:
-                positions.append(one.position)
-                times.append(one.first_time)
-        position, time = np.array(positions, np.int64), np.array(times, np.int64)
-        order = np.argsort(time, kind="stable")
-        return cls(position[order], time[order]), types
+                rows.append((log, one.position, one.first_time))
+        table = np.array(rows, np.int64).reshape(-1, 3)
+        table = table[np.argsort(table[:, 2], kind="stable")]
+        return cls(table[:, 0], table[:, 1], table[:, 2]), types
 
 
 class Ordered:
-    """The wanted events of a log; ``types`` are theirs, by the first entry that has each."""
+    """The wanted events of logs; ``types`` are theirs, by the first entry that has each."""
 
-    def __init__(self, reader: Reader, wanted: Wanted) -> None:
-        self._reader = reader
+    def __init__(self, logs: Sequence[Log], wanted: Wanted) -> None:
+        self._logs = logs
         self.traces = TraceContexts()
         """Trace contexts of the events that were read of late."""
         self._wanted = wanted
-        self._positions, firsts = Positions.of(reader, wanted)
+        self._positions, firsts = Positions.of(logs, wanted)
         self.types: dict[str, EventType] = {
-            name: self._type_at(position, name) for name, position in firsts.items()
+            name: self._type_at(*place, name) for name, place in firsts.items()
         }
 
-    def _type_at(self, position: int, name: str) -> EventType:
-        (entry,) = self._reader.at([position])
+    def __len__(self) -> int:
+        """How many entries there are to read."""
+        return len(self._positions.position)
+
+    def _type_at(self, log: int, position: int, name: str) -> EventType:
+        (entry,) = self._logs[log].at([position])
         return next(one.type for one in message_of(entry).batches if one.type.name == name)
 
-    def steps(self) -> Iterator[tuple[Sequence[EventBatch], Int64s]]:
-        """Batches, one a type and a kind of ids, and the order of their events, as in Delivery.
-
-        StoreError where a type has had two schemas.
-        """
+    def steps(self) -> Iterator[Step]:
+        """All events. StoreError where a type has had two schemas."""
         waiting: list[EventBatch] = []
         count, enough = 0, HANDED_OUT
-        total = len(self._positions.position)
+        total = len(self)
         for begin in range(0, total, READ_AT_ONCE):
             end = begin + READ_AT_ONCE
             some = [self._wanted.of(one) for one in self._read(begin, end)]
@@ -113,23 +167,28 @@ class Ordered:
             bound = int(self._positions.first_time[end]) if end < total else TIME_MAX + 1
             ready, waiting = _parted(_joined(waiting), bound)
             if ready:
-                yield ready, _order(ready)
+                yield Step(ready, order_of(ready), bound)
             count = sum(map(len, waiting))
             enough = max(HANDED_OUT, 2 * count)
 
     def _read(self, begin: int, end: int) -> Iterator[EventBatch]:
-        for entry in self._reader.at(self._positions.position[begin:end].tolist()):
-            message = message_of(entry)
-            self.traces.take(message.batches, message.traces)
-            for batch in message.batches:
-                known = self.types.get(batch.type.name)
-                if known is not None and known != batch.type:
-                    raise StoreError(
-                        f"{batch.type.name} had another schema from entry {entry.position} of the "
-                        f"log on: {batch.type}, before that {known}; ask for a stretch of time in "
-                        f"which it has one"
-                    )
-                yield batch
+        logs, positions = self._positions.log[begin:end], self._positions.position[begin:end]
+        for number in np.unique(logs).tolist():
+            for entry in self._logs[number].at(np.sort(positions[logs == number]).tolist()):
+                yield from self._checked(entry)
+
+    def _checked(self, entry: Outline) -> Iterator[EventBatch]:
+        message = message_of(entry)
+        self.traces.take(message.batches, message.traces)
+        for batch in message.batches:
+            known = self.types.get(batch.type.name)
+            if known is not None and known != batch.type:
+                raise StoreError(
+                    f"{batch.type.name} had another schema from entry {entry.position} of the "
+                    f"log on: {batch.type}, before that {known}; ask for a stretch of time in "
+                    f"which it has one"
+                )
+            yield batch
 
 
 def _joined(batches: Sequence[EventBatch]) -> list[EventBatch]:
@@ -157,7 +216,7 @@ def _parted(batches: Sequence[EventBatch], bound: int) -> tuple[list[EventBatch]
     return ready, later
 
 
-def _order(batches: Sequence[EventBatch]) -> Int64s:
+def order_of(batches: Sequence[EventBatch]) -> Int64s:
     """The order by time, source and number (E4)."""
     names = sorted({name for one in batches for name in one.ids.source.values})
     places = {name: place for place, name in enumerate(names)}

@@ -18,6 +18,7 @@ from broker.errors import BeyondRetention, StoreDamaged, StoreError
 from broker.store import schema
 from broker.store.folder import damaged, existing
 from broker.store.values import Entry, Summary, entry_checksum, value_checksum
+from matcher.model import TIME_MIN
 
 READ_BYTES = 4 << 20
 """About how many bytes of frames are read at a time."""
@@ -165,6 +166,11 @@ class Reader:
                 self._verify_next(position + 1, position)
             else:
                 yield self.verified(rows[position])
+
+    def time_before(self, position: int) -> int:
+        """The time behind the last event of the entries before a position; TIME_MIN for none."""
+        row = self._one("SELECT max(last_time) FROM entries WHERE position < ?", position)
+        return TIME_MIN if row is None or row[0] is None else int(row[0]) + 1
 
     def _begin(self, after: int | None) -> int:
         """The first position to read."""

@@ -6,6 +6,7 @@ The first frame stands behind its length, four bytes, least significant first; t
 from __future__ import annotations
 
 import struct
+from typing import Protocol
 
 from broker.errors import StoreDamaged
 from broker.store.values import Entry
@@ -32,7 +33,21 @@ def entry_of(source: str, message: Publish) -> Entry:
     )
 
 
-def message_of(entry: Entry) -> Publish:
+class Recorded(Protocol):
+    """An entry, of a store or on its way."""
+
+    @property
+    def position(self) -> int:
+        """Its position in its log."""
+        ...
+
+    @property
+    def frames(self) -> bytes:
+        """The frames of its message."""
+        ...
+
+
+def message_of(entry: Recorded) -> Publish:
     """The message of an entry; StoreDamaged where its frames are none that this release knows."""
     try:
         message = decode(unpack(entry.frames))

@@ -232,6 +232,18 @@ class Store:
         """Entries that are stored, as Reader.entries gives them."""
         return self._reader.entries(after, until, since_time=since_time, before_time=before_time)
 
+    def outlines(self, after: int | None = None) -> Iterator[Entry]:
+        """Entries that are stored, without their frames, as Reader.outlines gives them."""
+        return self._reader.outlines(after)
+
+    def at(self, positions: Sequence[int]) -> Iterator[Entry]:
+        """The stored entries at some positions, as Reader.at gives them."""
+        return self._reader.at(positions)
+
+    def time_before(self, position: int) -> int:
+        """The time behind the last event of the entries before a position; TIME_MIN for none."""
+        return self._reader.time_before(position)
+
     def items(self, kind: str) -> Iterator[tuple[str, bytes]]:
         """The stored keys of a kind and their values, in the order of the keys."""
         return self._reader.items(kind)

@@ -114,13 +114,15 @@ class Unsubscribe:
 class Deploy:
     """Deploy the rules of ``text``, whole or not at all; ``replace`` those of the same names.
 
-    ``file`` is the name that errors point at.
+    ``file`` is the name that errors point at. ``since``: the rules hold from a past instant on, and
+    find in the brokers' logs what they would have found.
     """
 
     request: Request
     text: Document
     replace: bool = False
     file: Name = "<rules>"
+    since: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,60 @@ class Refused:
     request: Request | None
     code: Code
     reason: Document
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """Read the log of a broker's store, of the broker that is asked for "", from behind a position;
+    with 0 from its beginning. Answered by LogPart.
+
+    ``since``: entries whose events are all earlier may be left out. ``types``: so may those with
+    none of these types; () for all. ``outlined``: without their events. ``at``: the entries at
+    these positions alone.
+    """
+
+    request: Request
+    broker: Name = ""
+    after: Sequence = 0
+    since: Time | None = None
+    types: tuple[Name, ...] = ()
+    outlined: bool = False
+    at: Annotated[tuple[Sequence, ...], Meta(max_length=1_024)] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """An entry of a log: its position, the least and the greatest time of its events, their types,
+    how many they are, and themselves as the frames of a Publish, the first of these behind its
+    length (four bytes, least significant first).
+    """
+
+    position: Sequence
+    first_time: Time
+    last_time: Time
+    types: tuple[Name, ...]
+    events: Number
+    frames: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """A part of a broker's log, as ReadLog asks for it.
+
+    ``read``: the position up to which it goes, ``last``: that of the last entry there is.
+    ``marks``: types, and the least time up to which sources there have promised events of each,
+    all of which are in the entries up to ``last``; ``Timer`` and the broker's clock among them, and
+    no type that nobody may publish there any more. ``homes``: all brokers at which anybody
+    publishes or has published, those out of reach too, and what.
+    """
+
+    request: Request
+    broker: Name
+    entries: tuple[LogEntry, ...]
+    read: Sequence
+    last: Sequence
+    marks: tuple[tuple[Name, Time], ...]
+    homes: tuple[tuple[Name, tuple[Name, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +350,7 @@ FromClient: TypeAlias = (
     | ShowRule
     | StatusRequest
     | RemoveDurable
+    | ReadLog
     | Acknowledged
     | Drain
     | ShowTrace
@@ -304,6 +361,7 @@ FromClient: TypeAlias = (
 FromBroker: TypeAlias = (
     Welcome
     | Confirmed
+    | LogPart
     | Refused
     | Acknowledged
     | Rejected

@@ -65,7 +65,8 @@ class Report:
     the root. ``wants``: brokers, and what their own sinks want. ``front``: the greatest mark of a
     rule that was given or told there. ``ended``: rules that have ended there by themselves, and up
     to when they hold. ``committed``, from brokers that join: rules, and up to where nothing is kept
-    for them any more where they were.
+    for them any more where they were. ``logs``: brokers that have logs, and from which time on each
+    is whole.
 
     To a Survey, where the root chooses by it: ``wants``, too; ``counts``: types, how many events of
     each were published there so far, and the greatest time of one; ``found``: the sources of rules,
@@ -90,6 +91,7 @@ class Report:
     committed: tuple[tuple[Name, Time], ...] = ()
     counts: tuple[tuple[Name, Sequence, Time], ...] = ()
     found: tuple[tuple[Name, Sequence, Sequence], ...] = ()
+    logs: tuple[tuple[Name, Time], ...] = ()
 
 
 class SinkTree(Struct, array_like=True, frozen=True):

@@ -15,6 +15,8 @@ from routing.messages.clients import (
     Confirmed,
     Deploy,
     ListRules,
+    LogPart,
+    ReadLog,
     Refused,
     Remove,
     ShowRule,
@@ -156,13 +158,14 @@ class TraceAnswer:
     found: Mapping[str, Any]
 
 
-Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule
-"""Requests of a client to the whole network."""
+Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule | ReadLog
+"""Requests of a client that another broker than its own may have to answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of a client of another broker, for the root. ``path``: the brokers on the way.
+    """A request of a client of another broker, for the root, or for the broker whose log it is to
+    read. ``path``: the brokers on the way.
 
     ``number`` is the first broker's own, by which it knows the answer. ``rights``: of the client.
     """
@@ -176,8 +179,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The root's answer; ``path``: the brokers that it has still to pass."""
+    """The answer; ``path``: the brokers that it has still to pass."""
 
     path: tuple[Name, ...]
     number: Request
-    answer: Confirmed | Refused
+    answer: Confirmed | Refused | LogPart

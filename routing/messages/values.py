@@ -83,5 +83,6 @@ class Code(enum.Enum):
     CLOSING = "closing"  # the broker stops
     NO_STORE = "no-store"  # the broker keeps nothing, so that nothing there can be durable
     STORE_FULL = "store-full"  # the broker's store takes nothing more; later it may
+    TRIMMED = "trimmed"  # what is asked of a log is kept no more
     LEAVING = "leaving"  # the broker will stop, and goes on without this client: go to another one
     CONFLICT = "conflict"  # events whose id names another event of their source (tesla.md E1)

@@ -73,6 +73,10 @@ class Frontier(ABC):
         """Raise Refusal where it cannot be known how far what these need has come."""
 
     @abstractmethod
+    def check_past(self, needs: Collection[str], since: int) -> None:
+        """Raise Refusal where not all events of these types since then are kept."""
+
+    @abstractmethod
     def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
         """There are other rules: some are no more, and some have been added."""
 
@@ -91,6 +95,8 @@ class RuleChanges:
         self._by_arrival = basis.config.ordering is Ordering.ARRIVAL
         self._gone: list[str] = []
         """Rules that were dropped, and ``frontier`` has not been told of."""
+        self._have_past = False
+        """Whether rules have come that hold from a past instant on, since ``take_past``."""
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
@@ -113,6 +119,8 @@ class RuleChanges:
         self._advertisements.forget_far(self._deployments.are_over)
         version = self._deployments.version_of(rules)
         sinces = self._beyond_ends(self._sinces(rules, now), ends)
+        if message.since is not None:
+            sinces = self._back_to(message.since, rules, replaced, sinces)
         ended = self._end(ends, rules)
         added: list[Deployed] = []
         for since in dict.fromkeys(sinces.values()):
@@ -120,6 +128,32 @@ class RuleChanges:
             added += self._deployments.add(own, since, version, rights.user)
         self._tell_changed(added)
         return added, ended
+
+    def take_past(self) -> bool:
+        """Whether rules have come that hold from a past instant on, since the last call."""
+        have_past, self._have_past = self._have_past, False
+        return have_past
+
+    def _back_to(
+        self,
+        since: int,
+        rules: RuleSet,
+        replaced: Sequence[Deployed],
+        sinces: Mapping[str, int | None],
+    ) -> Mapping[str, int | None]:
+        """The instants from which new rules hold that are to hold from a past one; Refusal where
+        what they would have seen is not kept.
+        """
+        if replaced:
+            reason = f"{replaced[0].name} is in force: what replaces it holds from its end on"
+            raise Refusal(Code.IN_USE, reason)
+        found = {name: own if own is None else min(since, own) for name, own in sinces.items()}
+        if found != sinces:
+            needs = self._deployments.needs_of_new(rules, self._advertisements.published)
+            every = frozenset[str]().union(*needs.values())
+            self._frontier.check_past(every - {TIMER.name}, since)
+            self._have_past = True
+        return found
 
     def remove(self, name: str, now: float) -> Deployed:
         """Remove a rule, and give it with its end; Refusal when there is none of that name."""

@@ -23,6 +23,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.config import NodeConfig
 from routing.delivery.joining import joined
+from routing.errors import Refusal
+from routing.messages import Code
 from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed, install
 from routing.serving.evaluator import Evaluator
@@ -207,6 +209,11 @@ class Detection(Evaluator):
             mark(one.rule.name) >= until
             and all(mark(user.rule.name) >= min(until, user.end) for user in above if user)
         )
+
+    def check_past(self, needs: Collection[str], since: int) -> None:
+        """Refuse: nothing is kept here."""
+        reason = f"broker {self._config.name!r} keeps no log (--data)"
+        raise Refusal(Code.NO_STORE, reason)
 
     def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
         """Nobody is out of reach."""

@@ -38,6 +38,7 @@ from routing.messages import (
     Message,
     Promise,
     Publish,
+    ReadLog,
     Refused,
     Rejected,
     Remove,
@@ -479,6 +480,9 @@ class Service:
         self._follow()
         self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
+
+    def _receive_read_log(self, link: Link, message: ReadLog) -> None:
+        raise Refusal(Code.NO_STORE, f"broker {self._config.name!r} keeps no log (--data)")
 
     def _receive_list_rules(self, link: Link, message: ListRules) -> None:
         check_right(link.rights, Act.COMMAND, "rule list")

@@ -19,6 +19,7 @@ from routing.messages import (
     Asked,
     Asking,
     Confirmed,
+    LogPart,
     Message,
     Packet,
     Refused,
@@ -64,7 +65,7 @@ def _encode_asked(message: Asked) -> Frames:
 def _decode_asked(data: Buffer, body: Buffer | None) -> Asked:
     plain, request = _decode_nested(data, body)
     if type(request) not in _ASKING:
-        raise WireError(f"a request for the root that is {type(request).__name__}")
+        raise WireError(f"a request for another broker that is {type(request).__name__}")
     return Asked(plain.path, plain.number, plain.client, cast(Any, request), plain.rights)
 
 
@@ -75,8 +76,8 @@ def _encode_answered(message: Answered) -> Frames:
 
 def _decode_answered(data: Buffer, body: Buffer | None) -> Answered:
     plain, answer = _decode_nested(data, body)
-    if not isinstance(answer, Confirmed | Refused):
-        raise WireError(f"an answer of the root that is {type(answer).__name__}")
+    if not isinstance(answer, Confirmed | Refused | LogPart):
+        raise WireError(f"an answer of another broker that is {type(answer).__name__}")
     return Answered(plain.path, plain.number, answer)
 
 

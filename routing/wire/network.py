@@ -90,6 +90,7 @@ class _Report(msgspec.Struct, array_like=True, frozen=True):
     committed: tuple[tuple[Name, Time], ...] = ()
     counts: tuple[tuple[Name, SequenceNumber, Time], ...] = ()
     found: tuple[tuple[Name, SequenceNumber, SequenceNumber], ...] = ()
+    logs: tuple[tuple[Name, Time], ...] = ()
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):

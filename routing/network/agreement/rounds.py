@@ -39,6 +39,7 @@ def combined(own: Report, others: Iterable[Report]) -> Report:
         committed=_greatest(one.committed for one in reports),
         counts=_counted(count for one in reports for count in one.counts),
         found=_most(found for one in reports for found in one.found),
+        logs=tuple(log for one in reports for log in one.logs),
     )
 
 

@@ -21,6 +21,7 @@ from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
 from routing.durability.journal import PROMISES, Journal
+from routing.durability.log_reading import LogReading
 from routing.durability.restart import take_over
 from routing.effects import Effect, Peer, Send
 from routing.errors import ProtocolError
@@ -108,6 +109,7 @@ class Broker(Node):
         """The holds of what is full, here and elsewhere."""
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
+        self._log_reading = LogReading(self.context, self.agreed)
         self._journal: Journal | None = None
 
     def recall(self, stored: StoreContents, now: float) -> None:
@@ -132,6 +134,8 @@ class Broker(Node):
             journal,
         )
         self._journal = self._divided.keeper = journal
+        self._log_reading.log, self._divided.log = stored.reader, stored.log
+        self._divided.replay_buffer.let_go_before = stored.let_go
 
     def stored(self, number: int, now: float) -> None:
         """The store has kept all up to the Store of this number."""
@@ -177,6 +181,7 @@ class Broker(Node):
             follow=self._follow,
             settle=self._settle,
             when_kept=self._when_kept,
+            read_log=lambda *asked: self._log_reading.read(*asked),
             log=self._log,
         )
         return BrokerContext(

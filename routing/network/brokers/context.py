@@ -13,7 +13,17 @@ from matcher.model import EventBatch
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.effects import Peer
-from routing.messages import Asking, Carried, Code, FromClient, Message
+from routing.messages import (
+    Asking,
+    Carried,
+    Code,
+    FromClient,
+    LogPart,
+    Message,
+    ReadLog,
+    Refused,
+    Rights,
+)
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.router import Router
@@ -55,6 +65,8 @@ class NodeCallbacks:
     """Do all that follows from what has come so far."""
     when_kept: Callable[[Callable[[], None]], None]
     """Do something once all that has changed so far would survive a restart."""
+    read_log: Callable[[ReadLog, Rights, Callable[[LogPart | Refused], None]], None]
+    """Read this broker's log for who has these rights, and give the answer once it is there."""
     log: Callable[..., None]
     """Tell the host something: level, text, and fields by name."""
 

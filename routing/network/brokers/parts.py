@@ -91,7 +91,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     needs, registry = Needs(context), SourceRegistry(context)
     subscription_sync = SubscriptionSync(context, timer)
     catalog_sync = CatalogSync(context, agreed, timer, registry)
-    requests = Requests(context, timer, registry)
+    requests = Requests(context, agreed, timer, registry)
     passing = Passing(context, agreed, registry)
     openings = Openings(context)
     trees = SinkTrees(context, agreed, timer, needs, subscription_sync, openings)

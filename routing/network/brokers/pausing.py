@@ -220,6 +220,7 @@ class Pausing:
             front=detection.front,
             ended=tuple(detection.ended.items()),
             promises=tuple(detection.promises.items()),
+            logs=() if detection.log is None else ((name, detection.log.whole_from),),
         )
         if not pause.introduce:
             return report

@@ -107,6 +107,7 @@ class Planning:
         self._close(overdue, waited_for, homes, due)
         self._drop_over(due, away)
         self._detection.out_of_reach = away
+        self._detection.logs, self._detection.homes = dict(found.logs), homes
         self._do_what_was_asked(homes)
         self._drop_over(due, away)
         due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
@@ -117,7 +118,7 @@ class Planning:
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
-        if introduce or anew or is_moved:
+        if introduce or anew or is_moved or self._detection.changes.take_past():
             plan = replace(plan, anew=True, due=dues)
         return self._trees.plan(plan, found, dues, introduce=introduce)
 

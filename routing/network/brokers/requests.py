@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
@@ -35,14 +36,18 @@ from routing.messages import (
     Confirmed,
     Deploy,
     ListRules,
+    LogPart,
     Message,
+    ReadLog,
     Refused,
     Remove,
+    Rights,
     ShowRule,
     Unadvertise,
 )
 from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
+from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
@@ -53,7 +58,7 @@ from routing.serving.status import begin_facts
 
 _CHANGING = (Advertise, Unadvertise, Deploy, Remove)
 """Requests that change what the division follows from."""
-_REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule)
+_REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule, ReadLog)
 """Requests that may be made twice."""
 
 
@@ -68,11 +73,16 @@ class Requests:
     """The requests of this broker's clients; at the root, of all."""
 
     def __init__(
-        self, context: BrokerContext, timer: UpdateTimer, registry: SourceRegistry
+        self,
+        context: BrokerContext,
+        agreed: Agreed,
+        timer: UpdateTimer,
+        registry: SourceRegistry,
     ) -> None:
         self._context = context
         self._router = context.router
         self._detection = context.detection
+        self._agreed = agreed
         self._timer = timer
         self._registry = registry
         self._pending = PendingRequests()
@@ -96,8 +106,10 @@ class Requests:
     # --- from a client here ---
 
     def ask(self, link: Link, request: Asking) -> None:
-        """A client asks what the root has to answer (Law 1)."""
-        if not self._router.is_root:
+        """A client asks what the root has to answer (Law 1), or the broker that it names."""
+        if isinstance(request, ReadLog):
+            self._ask_log(link.peer, request, link.rights)
+        elif not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
             self._context.callbacks.serve(link, request)
@@ -110,6 +122,27 @@ class Requests:
                 self._context.advertisements.check(request.types, link.name)
             self._queued.append((link.peer, request))
             self._timer.tell_soon()
+
+    def _ask_log(self, peer: Peer, request: ReadLog, rights: Rights) -> None:
+        context = self._context
+        if request.broker in ("", context.name):
+            context.callbacks.read_log(request, rights, partial(context.answer, peer))
+            return
+        self._pending.check_room()
+        neighbour = self._way_to(request.broker)
+        number = self._pending.send(peer, request)
+        context.send(neighbour, Asked((context.name,), number, "", request, rights))
+
+    def _way_to(self, broker: str) -> str:
+        """The neighbour on the way to a broker along the tree; Refusal where there is none."""
+        plan = self._agreed.plan if self._agreed.is_planned else None
+        fathers = {} if plan is None else {name: father for name, father, _ in plan.nodes}
+        if broker not in fathers:
+            raise Refusal(Code.SILENT, f"broker {broker!r} is out of reach")
+        at, below = broker, ""
+        while at and at != self._context.name:
+            at, below = fathers[at], at
+        return below if at else fathers[self._context.name]
 
     def _ask_root(self, link: Link, request: Asking) -> None:
         context, father = self._context, self._router.father
@@ -152,6 +185,9 @@ class Requests:
         """A request has come, for the root."""
         if not asked.path or asked.path[-1] != neighbour:
             raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
+        if isinstance(asked.request, ReadLog):
+            self._hear_log_asked(neighbour, asked, asked.request)
+            return
         if not self._router.is_root:
             if self._router.father is not None:
                 on = replace(asked, path=(*asked.path, self._context.name))
@@ -163,6 +199,22 @@ class Requests:
         else:
             self._answered.append((neighbour, self._answer(asked)))
         self._timer.tell_soon()
+
+    def _hear_log_asked(self, neighbour: str, asked: Asked, request: ReadLog) -> None:
+        context = self._context
+
+        def answer(found: LogPart | Refused) -> None:
+            context.send(neighbour, Answered(asked.path[:-1], asked.number, found))
+
+        if request.broker == context.name:
+            context.callbacks.read_log(request, asked.rights, answer)
+            return
+        try:
+            on = self._way_to(request.broker)
+        except Refusal as refusal:
+            answer(Refused(request.request, refusal.code, str(refusal)))
+        else:
+            context.send(on, replace(asked, path=(*asked.path, context.name)))
 
     def _answer(self, asked: Asked) -> Answered:
         return Answered(asked.path[:-1], asked.number, self._do(asked))
@@ -268,7 +320,7 @@ class Requests:
                 answer = self._carry_out(link, request, answer)
             elif isinstance(request, Advertise):
                 self._be_left(name, request)
-        elif link is not None:
+        elif isinstance(answer, Refused) and link is not None:
             context.callbacks.refuse(link, request.request, answer.code, answer.reason)
             return
         context.answer(peer, replace(answer, request=request.request))

@@ -36,6 +36,7 @@ from typing import Protocol
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from matcher.single import packed
+from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.errors import Refusal
@@ -59,6 +60,7 @@ from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Evaluator
 from routing.serving.sources import Source, SourceState
+from routing.storage import KeptLog
 from routing.watermarks.ends import CLOSED
 from routing.wire.extent import fitting
 from rules.engine.conflict import Conflict
@@ -134,6 +136,12 @@ class DividedDetection(Evaluator):
         """The types that somebody publishes or has published, Timer too."""
         self.keeper: Keeper | None = None
         """Told of what is to be kept over a restart, where anything is."""
+        self.log: KeptLog | None = None
+        """What it has kept, which goes further back than the replay buffer."""
+        self.logs: Mapping[str, int] = {}
+        """At the root: the brokers that have logs, and from which time on each is whole."""
+        self.homes: Mapping[str, Collection[str]] = {}
+        """At the root: the brokers of the tree, and what is published there."""
 
     def _new_station(self) -> TreeEvaluator:
         kind = ArrivalEvaluator if self._by_arrival else TreeEvaluator
@@ -537,7 +545,7 @@ class DividedDetection(Evaluator):
         self.evaluator.begin_anew()
         self._follow(division)
         self.replay_buffer.begin_anew()
-        kept = list(self.replay_buffer.fitting(self._advertisements.schemas))
+        kept = self._kept(division.rules, self.part.due)
         held = len(self._held)  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
         for part in packed_parts(kept[:came]):
@@ -546,17 +554,35 @@ class DividedDetection(Evaluator):
         routed = {RULE_SOURCE + name for name in self._routed}
         return {source: time for source, time in again.items() if source in routed}
 
+    def _kept(
+        self, rules: Sequence[Deployed], due: Mapping[str, int]
+    ) -> list[Sequence[EventBatch]]:
+        """The events that these rules may need, message by message: those of the replay buffer, and
+        before them those that the log alone has.
+        """
+        buffer, schemas = self.replay_buffer, self._advertisements.schemas
+        kept: list[Sequence[EventBatch]] = list(buffer.fitting(schemas))
+        if self.log is None:
+            return kept
+        wanted = {
+            name: time
+            for name, time in horizons(rules, due).items()
+            if time < buffer.let_go.get(name, buffer.let_go_before)
+        }
+        if not wanted:
+            return kept
+        found = buffer.missing(wanted, self.log.events(min(wanted.values())))
+        known = ([one for one in some if schemas.get(one.type.name) == one.type] for some in found)
+        return [*known, *kept]
+
     def _feed_trees(self) -> None:
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
         self.tree_table.touch_all()
         begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
-        kept = (
-            packed_parts(self.replay_buffer.fitting(self._advertisements.schemas)) if begun else ()
-        )
         held = packed_parts(self._held) if self.trees else ()
         for root, tree in self.trees.items():
             if root in begun:
-                tree.begin(kept)
+                tree.begin(packed_parts(self._kept(tree.division.rules, tree.part.due)))
                 continue
             for batches in held:
                 tree.push(batches)
@@ -626,6 +652,21 @@ class DividedDetection(Evaluator):
             if any(one <= {TIMER.name} for one in before):
                 reason = f"broker {broker} {OUT_OF_REACH}, where the rule goes by the clock, too"
                 raise Refusal(Code.SILENT, reason)
+
+    def check_past(self, needs: Collection[str], since: int) -> None:
+        """Raise Refusal where events of these types since then are kept nowhere."""
+        if self._by_arrival:
+            raise Refusal(Code.BAD_RULES, "by arrival rules hold from when they are deployed")
+        for broker, published in sorted(self.homes.items()):
+            if set(needs).isdisjoint(published):
+                continue
+            whole = self.logs.get(broker)
+            if whole is None:
+                reason = f"broker {broker!r} keeps no log (--data), and publishes there"
+                raise Refusal(Code.NO_STORE, reason)
+            if whole > since:
+                reason = f"the log of broker {broker!r} begins at {time_text(whole)}"
+                raise Refusal(Code.TRIMMED, reason)
 
     def _needs_with_reach(self, rules: RuleSet) -> frozenset[str]:
         """The types that new rules need, and those above them, by all that is published."""

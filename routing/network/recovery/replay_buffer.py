@@ -13,13 +13,15 @@ counts them: what is then under way when the tree is rebuilt may be lost. With 1
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from matcher.model import TIME_MAX, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
+from routing.network.recovery.dues import needed
 from routing.order import greatest_time
+from routing.storage import Entry
 
 LEAST = 4_096
 """So many events are kept without asking whether they are needed."""
@@ -40,6 +42,10 @@ class ReplayBuffer:
         self.events_max = events_max
         self.given_up = 0
         """Events that gave way (Law 2) though they may be needed again."""
+        self.let_go: dict[str, int] = {}
+        """By type, the time behind the last event that is kept no more."""
+        self.let_go_before = TIME_MIN
+        """The same of all types, of a broker that has been started again."""
         self._entries: deque[BufferedMessage] = deque()
         self._place = 0
         self._kept = 0
@@ -87,7 +93,9 @@ class ReplayBuffer:
         self._place += events
         self._kept += events
         while self._kept > self.events_max and len(self._entries) > 1:
-            events = self._entries.popleft().events
+            first = self._entries.popleft()
+            self._note_gone(first.batches)
+            events = first.events
             self._kept -= events
             self.given_up += events
         self.is_full = self._kept >= self._full_at
@@ -103,14 +111,34 @@ class ReplayBuffer:
         next one is committed. A type without a horizon is used by no rule.
         """
         self._arrived, self._passed = self._passed, self._marked
-        kept = [
-            entry
-            for entry in self._entries
-            if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons)
-        ]
+        kept = []
+        for entry in self._entries:
+            if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons):
+                kept.append(entry)
+            else:
+                self._note_gone(entry.batches)
         self._entries = deque(kept)
         self._kept = sum(entry.events for entry in kept)
         self._full_at, self.is_full = max(LEAST, 2 * self._kept), False
+
+    def _note_gone(self, batches: Iterable[EventBatch]) -> None:
+        for one in batches:
+            name = one.type.name
+            self.let_go[name] = max(greatest_time(one) + 1, self.let_go.get(name, TIME_MIN))
+
+    def missing(
+        self, horizons: Mapping[str, int], log: Iterable[Entry]
+    ) -> Iterator[tuple[EventBatch, ...]]:
+        """The events of a log, those not earlier than the horizons of their types, that are kept
+        no more.
+        """
+        held = {(name, number) for entry in self._entries for name, number in _names(entry.batches)}
+        for _, batches, _ in log:
+            some = list(needed(batches, horizons))
+            if held:
+                some = [_without(one, held) for one in some]
+            if left := tuple(one for one in some if len(one)):
+                yield left
 
     def drop(self, is_far: Callable[[str, int], bool]) -> None:
         """Drop events that nobody may be sent again: by type, from which time on."""
@@ -123,6 +151,16 @@ class ReplayBuffer:
     def begin_anew(self) -> None:
         """The tree is another: surveys that are under way will not be committed."""
         self._marked = self._passed = self._arrived
+
+
+def _names(batches: Iterable[EventBatch]) -> Iterator[tuple[str, int]]:
+    """The source and the number of each event."""
+    for one in batches:
+        yield from zip(one.ids.source.tolist(), one.ids.sequence.tolist(), strict=True)
+
+
+def _without(batch: EventBatch, names: Container[tuple[str, int]]) -> EventBatch:
+    return batch.take(np.array([one not in names for one in _names((batch,))], np.bool_))
 
 
 def _but(batch: EventBatch, is_far: Callable[[str, int], bool]) -> EventBatch:

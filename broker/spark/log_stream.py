@@ -1,0 +1,202 @@
+"""A stream from the logs of a network: what sources have published, once each, or again when asked.
+
+Law: an offset is a vector, by broker the position up to which its log has been read. What lies
+between two offsets is the same whenever it is read, so Spark's checkpoint makes it exactly once.
+From {b1: 40} to {b1: 52, b2: 7} are twelve entries of b1 and, b2 being new, its first seven.
+
+What rules define is in no log: run the rules over the stream (``detect_stream``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from broker.client.logs import NOWHERE, BrokerLog, logged_types
+from broker.client.manager import RuleManager
+from broker.client.past import Past
+from broker.client.start import start_time
+from broker.errors import BrokerUnreachable
+from broker.schemas import type_of
+from broker.spark.options import StreamOptions
+from broker.spark.reading import check_known, rows_of, schema_of
+from broker.spark.telling import in_a_sentence
+from broker.store.ordered import Step, Wanted
+from broker.store.recording import message_of
+from matcher.model import TIME_MAX, TIME_MIN, EventType
+
+Offset = Mapping[str, int]
+ENTRIES_AT_ONCE = 65_536
+"""Entries of one task."""
+NO_ORDER = np.empty(0, np.int64)
+
+
+@dataclass
+class Span(InputPartition):
+    """The entries of a broker's log behind one position and up to another."""
+
+    broker: str
+    after: int
+    until: int
+
+
+class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """For ``spark.readStream``."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._options = options
+        self._types = self._checked()
+        self._target: Offset | None = None
+        """Where a query ends that takes what there is now."""
+
+    # --- offsets ---
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Where a new query begins."""
+        with in_a_sentence():
+            return dict(self._ends()) if self._options.start == "new" else {}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Where the next micro-batch ends."""
+        with in_a_sentence():
+            ends = self._ends() if self._target is None else self._target
+            if isinstance(limit, ReadMaxRows):
+                ends = self._bounded(start, ends, limit.max_rows)
+            return {**start, **{name: max(end, start.get(name, 0)) for name, end in ends.items()}}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """The micro-batches' bound."""
+        most = self._options.events_max
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Let the query end with what there is by now."""
+        with in_a_sentence():
+            self._target = self._ends()
+
+    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802
+        """Where the logs end."""
+        with in_a_sentence():
+            return dict(self._ends())
+
+    def _ends(self) -> Offset:
+        wanted = set(self._options.types)
+        with self._manager() as manager:
+            homes = manager.read_log("", NOWHERE, outlined=True).homes
+            names = [name for name, types in homes if wanted.intersection(types)]
+            return {name: self._log(manager, name).outlined(NOWHERE).last for name in names}
+
+    def _bounded(self, start: Offset, ends: Offset, events: int) -> Offset:
+        """So far that a micro-batch has at most so many events, but for an entry of each log, which
+        is not cut. Logs get their shares by how much is left of each.
+        """
+        left = {name: max(0, end - start.get(name, 0)) for name, end in ends.items()}
+        total = max(1, sum(left.values()))
+        with self._manager() as manager:
+            return {
+                name: self._cut(
+                    self._log(manager, name), start.get(name, 0), ends[name], events * own // total
+                )
+                for name, own in left.items()
+            }
+
+    @staticmethod
+    def _cut(log: BrokerLog, after: int, end: int, events: int) -> int:
+        """The position up to which a log has so many events, behind one and up to another."""
+        count, read = 0, after
+        while read < end:
+            part = log.outlined(read)
+            for entry in part.entries:
+                if entry.position > end or (count and count + entry.events > events):
+                    return min(end, entry.position - 1)
+                count += entry.events
+            read = part.read
+        return end
+
+    # --- events ---
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Stretches of the logs, none too long for a task."""
+        return [
+            Span(name, after, min(after + ENTRIES_AT_ONCE, last))
+            for name, last in sorted(end.items())
+            for after in range(start.get(name, 0), last, ENTRIES_AT_ONCE)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The events of a stretch."""
+        assert isinstance(partition, Span)
+        with in_a_sentence():
+            yield from self._read(partition)
+
+    def _read(self, span: Span) -> Iterator[pa.RecordBatch]:
+        begin = start_time(self._options.start)
+        schemas = {one.name: one for one in self._types}
+        past = Past(self._options.filters, (), schemas, TIME_MIN if begin is None else begin)
+        with self._manager() as manager:
+            log, after = self._log(manager, span.broker), span.after
+            while after < span.until:
+                part = log.behind(after)
+                after = part.read
+                batches = [
+                    batch
+                    for entry in part.entries
+                    if entry.position <= span.until
+                    for batch in message_of(entry).batches
+                    if batch.type.name in schemas
+                ]
+                for delivery in past.take(Step(batches, NO_ORDER, TIME_MAX), {}):
+                    yield from (rows_of(one, self._types) for one in delivery.batches)
+
+    def _log(self, manager: RuleManager, name: str) -> BrokerLog:
+        return BrokerLog(manager, name, Wanted(frozenset(self._options.types)))
+
+    @contextmanager
+    def _manager(self) -> Iterator[RuleManager]:
+        told = []
+        for endpoint in self._options.brokers:
+            address, wait_s = self._options.keys.address(endpoint), self._options.timeout_s
+            try:
+                manager = RuleManager(address, connect_timeout_s=wait_s)
+            except BrokerUnreachable as error:
+                told.append(str(error))
+                continue
+            with manager:
+                yield manager
+            return
+        raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
+
+    def _checked(self) -> Sequence[EventType]:
+        """The types that are read; ValueError for those that come of rules alone."""
+        wanted = self._options.types
+        with self._manager() as manager:
+            known = {one["name"]: type_of(one["schema"]) for one in manager.status()["types"]}
+            known.update(logged_types(manager, wanted))
+            homes = manager.read_log("", NOWHERE, outlined=True).homes
+            defined = {one["type"] for one in manager.list()}
+        apart = defined.difference(*(types for _, types in homes))
+        for name in wanted:
+            if name in apart:
+                raise ValueError(
+                    f"{name} is in no log, for rules define it: read what they use, and run them "
+                    f"over it by detect_stream"
+                )
+            check_known(name, known)
+        return [known[name] for name in wanted]
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of what is read."""
+        return schema_of(self._types)

@@ -1,0 +1,76 @@
+"""A stream from the logs of three brokers, read by real Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from broker import Publisher, RuleManager
+from broker.process import BrokerProcess
+from broker.spark import register
+from matcher import EventType
+
+READ = EventType.of("Read", area="string", value="float")
+
+
+@pytest.fixture
+def network(tmp_path: Path):
+    flags = ("--engine", "naive", "--strategy", "centralized", "--data")
+    with (
+        BrokerProcess("--name", "b1", *flags, str(tmp_path / "b1")) as b1,
+        BrokerProcess("--name", "b2", *flags, str(tmp_path / "b2"), "--link", b1.endpoint) as b2,
+    ):
+        yield b1.endpoint, b2.endpoint
+
+
+def publish(endpoint: str, source: str, values: range) -> None:
+    with Publisher(endpoint, name=source, types=[READ], connect_timeout_s=60) as publisher:
+        for value in values:
+            publisher.publish("Read", area="even" if value % 2 == 0 else "odd", value=float(value))
+            publisher.wait(60)
+
+
+def test_each_event_comes_once_over_stops_in_bounded_batches(spark, network, tmp_path):
+    register(spark)
+    one, other = network
+    publish(one, "s1", range(40))
+    publish(other, "s2", range(100, 140))
+
+    def run() -> list[int]:
+        """Take what there is, and give the sizes of the micro-batches."""
+        reader = spark.readStream.format("rexmq").option("broker", one)
+        frame = reader.options(subscribe='Read(area = "even")', maxEventsPerTrigger="30").load()
+        writer = frame.writeStream.format("parquet").option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
+        query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
+        query.awaitTermination()
+        return [progress["numInputRows"] for progress in query.recentProgress]
+
+    first = run()
+    publish(other, "s3", range(200, 210))
+    second = run()
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    expected = [*range(0, 40, 2), *range(100, 140, 2), *range(200, 210, 2)]
+    assert sorted(int(row["value"]) for row in rows) == expected
+    assert {row["source"] for row in rows} == {"s1", "s2", "s3"}
+    assert max(first + second) <= 30
+    assert len([size for size in first if size]) >= 2
+
+
+def test_what_it_cannot_read_is_said(spark, network):
+    register(spark)
+    one, _ = network
+    publish(one, "s1", range(3))
+    with RuleManager(one) as manager:
+        text = 'rule odd: define Odd(v: float) from Read(area = "odd") as r where v = r.value'
+        manager.add(f"event {READ} {text}")
+
+    def failing(**options: str) -> str:
+        reader = spark.readStream.format("rexmq").options(broker=one, **options)
+        with pytest.raises(Exception, match=r"\S") as failure:
+            reader.load()
+        return str(failure.value)
+
+    assert "Odd is in no log, for rules define it" in failing(subscribe="Odd()")
+    assert "start is 'new', 'earliest' or a time" in failing(subscribe="Read()", start="soon")
+    assert "a number of events, not 'few'" in failing(subscribe="Read()", maxEventsPerTrigger="few")
