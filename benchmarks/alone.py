@@ -29,8 +29,6 @@ from routing.config import NodeConfig
 from routing.effects import Effect, Send
 from routing.messages import VERSION, Advertise, Credit, Deploy, Hello, Message, Publish, Subscribe
 from routing.network.brokers.broker import Broker
-from routing.network.strategy import make as make_strategy
-from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from rules import engine
 
@@ -53,10 +51,10 @@ CREDIT = 2**31 - 1
 class Exchange:
     """A broker with its two clients."""
 
-    def __init__(self, broker: Node) -> None:
+    def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.now, self.number, self.delivered = 0.0, 0, 0
-        broker.emit = self._carry_out
+        broker.outlet.emit = self._carry_out
         hellos = Hello(VERSION, "source", 600.0, 1), Hello(VERSION, "sink", 600.0, 2)
         for peer, hello in zip((SOURCE, SINK), hellos, strict=True):
             self.take(peer, hello)
@@ -132,15 +130,10 @@ def batches_from(first: int, size: int) -> Iterator[EventBatch]:
         yield EventBatch(type_, chosen * round(EVENT_S * MICROSECONDS), ids, columns)
 
 
-def node() -> Node:
-    """A broker that works alone."""
-    return Node(NodeConfig(name="b1", publish_credit=2**30), engine.make(ENGINE))
-
-
 def broker() -> Broker:
-    """A broker of a network, the root of a tree of one."""
+    """One that works alone."""
     config = NodeConfig(name="b1", publish_credit=2**30)
-    return Broker(config, OverlayConfig("b1"), engine.make(ENGINE), make_strategy("centralized"))
+    return Broker(config, OverlayConfig("b1"), engine.make(ENGINE), None)
 
 
 def spent(action: Callable[[], object]) -> float:
@@ -169,31 +162,21 @@ def cost(exchange: Exchange, size: int) -> float:
 
 
 def run(quick: bool) -> Iterator[Row]:
-    """The rows, with a Node for the baseline."""
+    """The rows."""
     warm_up(ENGINE)
     turns = 2 if quick else TURNS
-    kinds = {"node": node, "broker": broker}
     for size in (1, BATCH):
-        found: dict[str, list[float]] = {kind: [] for kind in kinds}
-        exchanges = {kind: Exchange(make()) for kind, make in kinds.items()}
-        for exchange in exchanges.values():
-            exchange.subscribe()
-            cost(exchange, size)
-        for _ in range(turns):
-            for kind, exchange in exchanges.items():
-                found[kind].append(cost(exchange, size))
-        label = f"alone/events in batches of {size}"
-        yield Row(label, min(found["broker"]), "us", "node", min(found["node"]))
+        exchange = Exchange(broker())
+        exchange.subscribe()
+        cost(exchange, size)
+        found = min(cost(exchange, size) for _ in range(turns))
+        yield Row(f"alone/events in batches of {size}", found, "us")
     count = RULES // 10 if quick else RULES
-    times: dict[str, list[float]] = {kind: [] for kind in kinds}
+    times = []
     for _ in range(1 if quick else 2):
-        for kind, make in kinds.items():
-            exchange = Exchange(make())
-            times[kind].append(spent(lambda e=exchange: [e.deploy(n) for n in range(count)]))
-    label = f"alone/{count:,} rules one by one, each"
-    yield Row(
-        label, min(times["broker"]) / count * 1e3, "ms", "node", min(times["node"]) / count * 1e3
-    )
+        exchange = Exchange(broker())
+        times.append(spent(lambda e=exchange: [e.deploy(n) for n in range(count)]))
+    yield Row(f"alone/{count:,} rules one by one, each", min(times) / count * 1e3, "ms")
 
 
 if __name__ == "__main__":

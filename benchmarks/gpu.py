@@ -21,7 +21,8 @@ wrong on a device may end a process, or spoil all that it does later: it costs t
 
 Law 2: a row is in ``DIR/gpu.jsonl`` as soon as it is measured, with the device's name. What all
 processes say is in ``gpu.log``, the tables of all rows so far are in ``gpu.md``: who is cut off has
-what there is.
+what there is. Example: ended by a signal in its fourth part, it leaves the rows of three and of
+what the fourth had measured, and no process that goes on.
 
 The kernels of the processor are compiled by other processes meanwhile (a minute or two where none
 are kept), and waited for before the first part whose figures they could disturb.
@@ -52,7 +53,7 @@ END_S = 5.0
 """Kept back of the time, for the tables."""
 TARGET = "target: "
 """The beginning of the note of a row that has a target."""
-ASK = "from matcher.gpu.device import device; d = device(); print(d.name); print(int(d.simulated))"
+ASK = "from matcher.gpu.device import device; d = device(); print(d.name)"
 WHOLE = ", all of it"
 """The end of the name of a part's own row."""
 TOLD_MAX, FAILED_MAX = 300, 16
@@ -149,14 +150,19 @@ def measured(one: Run) -> Iterator[Row]:
         check=False,
     )
     if asked.returncode:
-        _, _, said = (asked.stderr.strip().splitlines() or ["no reason"])[-1].rpartition(
-            "NoDevice: "
-        )
+        last = (asked.stderr.strip().splitlines() or ["no reason"])[-1]
+        _, is_none, said = last.rpartition("NoDevice: ")
         print(f"benchmarks: nothing to measure: {said}", file=sys.stderr)
+        if not is_none:  # it could not be asked
+            missing = Row("a device", None, "", note=f"{said}; wheels can be carried, see --help")
+            one.write("device", "none", missing)
+            write_tables(one, "no device")
+            yield missing
         return
-    device, simulated = asked.stdout.splitlines()[-2:]
+    device = asked.stdout.splitlines()[-1]
     print(f"benchmarks: on {device}", file=sys.stderr, flush=True)
-    compiling = {} if simulated == "1" else {group: _compile(one, group) for group in KERNELS}
+    needed = dict.fromkeys(group for part in one.parts for group in part.kernels)
+    compiling = {group: _compile(one, group) for group in needed}
     try:
         for part in one.parts:
             for group in part.kernels:
@@ -164,6 +170,9 @@ def measured(one: Run) -> Iterator[Row]:
                     _wait(compiling.pop(group), one.left_s)
             yield from _part(one, part, device)
             write_tables(one, device)
+    except BaseException:
+        write_tables(one, device)
+        raise
     finally:
         for process in compiling.values():
             _end(process)
@@ -209,6 +218,7 @@ def _part(one: Run, part: Part, device: str) -> Iterator[Row]:
         command,
         cwd=ROOT,
         env={**one.environment, "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.PIPE,  # it ends when nobody holds the other end (benchmarks.device.part)
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
@@ -307,13 +317,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     begun = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options.output.mkdir(parents=True, exist_ok=True)
     for name in (ROWS, LOG, PAGE):
         (options.output / name).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as target:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles all modules
         environment: Mapping[str, str] = dict(os.environ)
         if options.wheels is not None:
-            environment = installed(options.wheels, Path(target))
+            try:
+                environment = installed(options.wheels, Path(target))
+            except subprocess.CalledProcessError:  # pip has said why
+                parser.error(f"the wheels in {options.wheels} cannot be installed")
         one = Run(options.output, parts, options.total_s, options.quick, environment, begun)
         rows = list(measured(one))
     if rows:

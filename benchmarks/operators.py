@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import Row, attempted
-from matcher.gpu.device import NoDevice, device
+from matcher.gpu.device import Device, NoDevice, device
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make
@@ -432,11 +432,22 @@ def phases(
         yield Row(f"{name}, {what}", spent[what] * 1e6, "us", note=note)
     listed = sorted(kernels.items(), key=lambda one: -one[1])
     note = ", ".join(f"{what[7:]} {seconds * 1e6:.0f}" for what, seconds in listed)
-    yield Row(f"{name}, kernels", sum(kernels.values()) * 1e6, "us", note=note)
+    told, whole = share_on(place.on), sum(kernels.values())
+    note = f"{note}; {told(8 * sum(timed.words_moved.values()), whole)}"
+    yield Row(f"{name}, kernels", whole * 1e6, "us", note=note)
     if pairs and "kernel pair" in kernels:
-        looked = pairs / kernels["kernel pair"]
-        note = f"{looked * 8 / 32 / 1e9:,.0f} GB/s of window words, one for 32 pairs"
-        yield Row(f"{name}, kernel pair", looked * 1e-9, "10^9 pairs/s", note=note)
+        looked, seconds = 8 * pairs / 32, kernels["kernel pair"]
+        note = f"{told(looked, seconds)}, a word of the window for 32 pairs"
+        yield Row(f"{name}, kernel pair", pairs / seconds * 1e-9, "10^9 pairs/s", note=note)
     if "kernel flag" in kernels:
-        read = 8 * timed.words_moved["copy in"] / kernels["kernel flag"] / 1e9
-        yield Row(f"{name}, kernel flag", read, "GB/s", note="words of the batch, read once")
+        read, seconds = 8 * timed.words_moved["copy in"], kernels["kernel flag"]
+        note = f"{told(read, seconds)}, the words of the batch"
+        yield Row(f"{name}, kernel flag", read / seconds / 1e9, "GB/s", note=note)
+
+
+def share_on(on: Device) -> Callable[[float, float], str]:
+    """A function that tells bytes moved in so many seconds, beside a copy on a device."""
+    from benchmarks.device import bandwidth  # numba may have no CUDA where there is no device
+
+    whole = bandwidth.bytes_a_second(on)
+    return lambda moved, seconds: bandwidth.share(moved, seconds, whole)

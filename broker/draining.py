@@ -20,7 +20,6 @@ import networkx as nx
 
 from broker.log import log
 from routing.network.brokers.broker import Broker
-from routing.node import Node
 from routing.serving.draining import GONE
 
 SHOWN_MAX = 5
@@ -30,19 +29,19 @@ SHOWN_MAX = 5
 class Draining:
     """The look at a node that drains, from time to time."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._told: Sequence[str] | None = None
 
     def is_over(self, now: float) -> bool:
         """Whether it may stop; ``now`` in seconds of the host's clock."""
-        node = self._node
-        if node.draining is None:
+        broker = self._broker
+        if broker.node.draining is None:
             return False
         if self._told is None:
             self._warn_of_parts()
-        node.drain(now)
-        node.draining = obstacles = list(_obstacles(node))
+        broker.drain(now)
+        broker.node.draining = obstacles = list(_obstacles(broker))
         if obstacles != self._told:
             self._told = obstacles
             if obstacles:
@@ -51,12 +50,11 @@ class Draining:
 
     def _warn_of_parts(self) -> None:
         """Law 3."""
-        if isinstance(self._node, Broker):
-            rest = _part_of(self._node)
-            rest.remove_node(self._node.overlay.name)
-            if len(rest) and not nx.is_connected(rest):
-                parts = [sorted(part) for part in nx.connected_components(rest)]
-                log("warning", "the network falls into parts without this broker", {"parts": parts})
+        rest = _part_of(self._broker)
+        rest.remove_node(self._broker.overlay.name)
+        if len(rest) and not nx.is_connected(rest):
+            parts = [sorted(part) for part in nx.connected_components(rest)]
+            log("warning", "the network falls into parts without this broker", {"parts": parts})
 
 
 def _part_of(broker: Broker) -> nx.Graph:
@@ -72,14 +70,14 @@ def _part_of(broker: Broker) -> nx.Graph:
     return graph
 
 
-def _obstacles(node: Node) -> Iterator[str]:
+def _obstacles(broker: Broker) -> Iterator[str]:
     """Reasons to wait, in words; none once it may leave."""
     yield from _named(
         "subscribers that have not taken what is theirs",
-        [sink.name or "one without a name" for sink in node.waiting_sinks],
+        [sink.name or "one without a name" for sink in broker.node.waiting_sinks],
     )
-    if isinstance(node, Broker) and len(_part_of(node)) > 1:
-        yield from _obstacles_in_network(node)
+    if len(_part_of(broker)) > 1:
+        yield from _obstacles_in_network(broker)
 
 
 def _obstacles_in_network(broker: Broker) -> Iterator[str]:

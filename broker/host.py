@@ -1,4 +1,4 @@
-"""The live host of a Node: bytes from the transport, time from the clock, effects carried out.
+"""The live host of a broker: bytes from the transport, time from the clock, effects carried out.
 
 Law 1: one thread owns the node, the transport and the clock. It sleeps until a frame comes, a
 timer is due or a signal arrives, and hands the node all messages that are there, bounded by their
@@ -30,7 +30,6 @@ from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send, Store
 from routing.messages import Message, Rights
 from routing.network.brokers.broker import Broker
-from routing.node import Node
 
 Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
 """A message: the peer that it is from, and its frames."""
@@ -45,16 +44,16 @@ class Host:
 
     def __init__(
         self,
-        node: Node,
+        broker: Broker,
         transport: Transport,
         clock: Clock,
         keeping: Keeping | None = None,
         tracer: Tracer | None = None,
     ) -> None:
-        """``keeping``: the store of a Broker, None for a node without. ``tracer``: sees all that
-        comes and goes; None where nothing is traced.
+        """``keeping``: its store, if any. ``tracer``: sees all that comes and goes, if anything is
+        traced.
         """
-        self._node = node
+        self._broker = broker
         self._keeping = keeping
         self._transport = transport
         self._clock = clock
@@ -64,9 +63,9 @@ class Host:
         if tracer is not None:
             self._receive = noting(tracer, transport.receive)
             self._act = both(tracer.note_effect, self._carry_out)
-            node.traced = tracer.find
-        node.emit = self._act
-        node.rights_of = transport.rights_of
+            broker.overlay.trace_queries.find = tracer.find
+        broker.outlet.emit = self._act
+        broker.node.rights_of = transport.rights_of
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
         self._sent: Message | None = None
@@ -79,7 +78,7 @@ class Host:
         self._lookout = Lookout(self._wake_read)
         if keeping is not None:
             keeping.wake = self.wake
-        self._draining = Draining(node)
+        self._draining = Draining(broker)
         self.when_woken: Callable[[], None] = lambda: None
         """Called in the host's thread after ``wake``."""
 
@@ -99,21 +98,21 @@ class Host:
 
     def drain(self) -> None:
         """Let the node drain; ``run`` returns when that is over. For the host's own thread."""
-        self._node.drain(self._clock.now())
+        self._broker.drain(self._clock.now())
 
     def configure(self, config: NodeConfig) -> None:
         """Let the node take over what it can change. For the host's own thread."""
-        self._node.configure(config, self._clock.now())
+        self._broker.configure(config, self._clock.now())
 
     def change_rights(self, users: Mapping[str, Rights]) -> None:
         """Let the node go by other rights of users. For the host's own thread."""
-        self._node.change_rights(users, self._clock.now())
+        self._broker.service.change_rights(users, self._clock.now())
 
     def run(self) -> None:
         """Serve until ``stop``."""
-        node, transport, clock = self._node, self._transport, self._clock
+        broker, transport, clock = self._broker, self._transport, self._clock
         while not self._stopping:
-            timer = node.next_timer()
+            timer = broker.next_timer()
             pause = LOOK_S if timer is None else min(LOOK_S, timer - clock.now())
             unreachable, self._unreachable = self._unreachable, {}
             woken = transport.wait(0 if unreachable else pause)
@@ -123,9 +122,9 @@ class Host:
             if message is not None:
                 woken = transport.wait(0) or woken
                 if transport.is_readable:
-                    node.receive_together(self._read(message, now), now)
+                    broker.receive_together(self._read(message, now), now)
                 else:
-                    node.receive_frames(*message, now)
+                    broker.receive_frames(*message, now)
             if unreachable or transport.has_ended:
                 self._lose(unreachable, now)
             if woken:
@@ -135,7 +134,7 @@ class Host:
                 if self._draining.is_over(now):
                     self._stopping = True
             if timer is not None and timer <= now:
-                node.handle_timer(clock.now())
+                broker.handle_timer(clock.now())
             self._carry_out_rest()
 
     def _read(self, first: Arrived, begun: float) -> Iterator[Arrived]:
@@ -156,7 +155,7 @@ class Host:
 
     def close(self, reason: str) -> None:
         """Say goodbye to every client and free the addresses."""
-        self._node.close(reason, self._clock.now())
+        self._broker.close(reason, self._clock.now())
         self._carry_out_rest()
         self._transport.close(GOODBYE_S)
         if self._keeping is not None:
@@ -176,12 +175,11 @@ class Host:
 
     def _look_at_store(self, keeping: Keeping) -> None:
         """Tell the node what is kept (broker.keeping)."""
-        assert isinstance(self._node, Broker)
         problem, kept = keeping.take_problem(), keeping.take_kept()
         if problem is not None:
-            self._node.store_failed(problem, self._clock.now())
+            self._broker.store_failed(problem, self._clock.now())
         if kept is not None:
-            self._node.stored(kept, self._clock.now())
+            self._broker.stored(kept, self._clock.now())
 
     def _lose(self, unreachable: dict[bytes, None], now: float) -> None:
         """Lose the links that have ended, and those who were unreachable before all that had come
@@ -193,10 +191,10 @@ class Host:
         else:
             self._unreachable = {**unreachable, **self._unreachable}
         for peer in lost:
-            self._node.lose(peer, now)
+            self._broker.lose(peer, now)
 
     def _carry_out_rest(self) -> None:
-        for effect in self._node.take_effects():
+        for effect in self._broker.take_effects():
             self._act(effect)
         self._sent = None  # else it would be kept for as long as nothing follows
 

@@ -1,7 +1,8 @@
 """Detection on several threads: the kernels let go of the interpreter's lock.
 
-Rules are parted by :mod:`rules.engine.parts`, which says why nothing else changes by it. The thread
-that asks takes a share itself, and wakes others for the rest.
+Rules are parted by :mod:`rules.engine.parts`, which says why nothing else changes by it; with
+``hybrid`` every rule has all threads (:mod:`rules.engine.hybrid`). The thread that asks takes
+a share itself, and wakes others for the rest.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from time import perf_counter
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from matcher.matching import Told, nobody
 from rules.engine import Costs, Detector, make, verify
@@ -34,6 +35,10 @@ def engine_of(
     there is one thread: with more ``gpu`` is refused by ValueError, and ``auto`` is the processor.
     """
     verify(name, device, threads)
+    if name == "hybrid":
+        from rules.engine.hybrid import Crew, HybridEngine
+
+        return HybridEngine(Crew(threads, at_once=workers(threads)), composites_max=composites_max)
     if threads == 1:
         return make(
             name,
@@ -49,7 +54,22 @@ def engine_of(
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
     if not compiled:
         return engines[0]
-    pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="detection")
+    return PartedEngine(compiled, workers(threads))
+
+
+class AtOnce(Protocol):
+    """A way to do work for several parts at the same time."""
+
+    def __call__(
+        self, work: Callable[[Part], Result], parts: Sequence[Part], /
+    ) -> Iterable[Result]:
+        """The results, in the order of the parts; the first error once all have ended."""
+        ...
+
+
+def workers(threads: int) -> AtOnce:
+    """A way to have the calling thread, and others beside it, do work at once."""
+    pool = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="detection")
 
     def at_once(work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterable[Result]:
         others = [pool.submit(work, part) for part in parts[1:]]
@@ -59,7 +79,7 @@ def engine_of(
             wait(others)
         return mine + [other.result() for other in others]
 
-    return PartedEngine(compiled, at_once)
+    return at_once
 
 
 def deployed(

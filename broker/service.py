@@ -38,12 +38,11 @@ from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher import awaited
 from matcher.model import MICROSECONDS
-from routing.config import FIXED, NodeConfig, Ordering
+from routing.config import FIXED, NodeConfig
 from routing.installed import load_installed
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
-from routing.node import Node
-from rules.engine import Detector, settled
+from rules.engine import settled
 
 OWN_FIXED = (
     "listen",
@@ -324,7 +323,7 @@ def make_host(
     """A broker, linked to whom it is to be linked to, and what drives it.
 
     ``node``: what it works by, if not the configuration's own. Without links and without a strategy
-    it works alone, and refuses brokers that greet it; by arrival it is a network of its own.
+    it works alone, and refuses brokers that greet it.
     """
     clock = Clock()
     now = clock.now()
@@ -335,29 +334,25 @@ def make_host(
 
     node = node or configuration.node
 
-    def engine() -> Detector:
-        known = costs.of_this_machine(os.environ)
-        return engine_of(
-            configuration.engine,
-            configuration.threads,
-            known,
-            configuration.device,
-            _log_instead,
-            node.composites_per_instant_max,
-        )
-
+    engine = engine_of(
+        configuration.engine,
+        configuration.threads,
+        costs.of_this_machine(os.environ),
+        configuration.device,
+        _log_instead,
+        node.composites_per_instant_max,
+    )
     most = configuration.trace_events_max
     tracer = Tracer(most) if most else None
-    by_arrival, store = node.ordering is Ordering.ARRIVAL, configuration.store
+    store, links = configuration.store, configuration.links
     if store is None:
         log("info", "what it knows is kept in memory alone", {"see": "docs/durability.md"})
-        if configuration.strategy is None and not configuration.links and not by_arrival:
-            return Host(Node(node, engine(), now), transport, clock, tracer=tracer)
     overlay = configuration.overlay(round(now * MICROSECONDS))
-    chosen = strategy.make(configuration.strategy or strategy.Centralized.name)
-    broker = Broker(node, overlay, engine(), chosen, now)
+    name = configuration.strategy or (strategy.Centralized.name if links else None)
+    chosen = None if name is None else strategy.make(name)
+    broker = Broker(node, overlay, engine, chosen, now)
     keeping = None if store is None else recall(broker, store, now)
-    for endpoint in configuration.links:
+    for endpoint in links:
         broker.add_link(peer_of(endpoint), now)
     return Host(broker, transport, clock, keeping, tracer)
 

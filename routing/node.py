@@ -23,52 +23,48 @@ may stay. When it is done is for the host to say, who ends it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from routing import wire
 from routing.config import OPERATORS, NodeConfig
 from routing.delivery.sinks import Sink
-from routing.effects import Close, Effect, Peer
+from routing.effects import Close, Peer
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
 from routing.messages import (
+    EVERYTHING,
     VERSION,
-    Acknowledged,
     Act,
     Advertise,
     Code,
     Confirmed,
-    Credit,
     Deploy,
     Drain,
     FromClient,
     Goodbye,
     Heartbeat,
     Hello,
-    LinkHello,
-    ListRules,
     Promise,
     Publish,
-    ReadLog,
     Refused,
     Remove,
-    RemoveDurable,
     Rights,
-    ShowRule,
     ShowTrace,
     StatusRequest,
     Subscribe,
     Unadvertise,
-    Unsubscribe,
     Welcome,
 )
 from routing.permission import check_right
+from routing.serving.beyond import Beyond
 from routing.serving.buckets import credit_of
 from routing.serving.limits import check_connections, check_size
 from routing.serving.link import Link
+from routing.serving.outlet import Outlet
 from routing.serving.service import Service
-from routing.serving.sources import LOST_FOR_LONG, Source, SourceState
+from routing.serving.sources import LOST_FOR_LONG, SourceState
 from routing.serving.status import time_or_none
+from routing.serving.tables import Tables
 from routing.silence import excused
 
 LOST_CLOSED = "lost source closed"
@@ -77,15 +73,48 @@ COMING = (Advertise, Unadvertise, Publish, Promise, Subscribe, Deploy, Remove)
 """Acts of clients that would stay; one that only looks may go on (Law 4)."""
 DRAINS = "this broker drains: go to another one"
 """Words for those who are sent away."""
-REFUSED_MAX = 256
-"""Brokers of which the log has said that they are refused; of one more it says it of all again."""
 
 
-class Node(Service):
-    """One broker. ``now`` is in seconds and never goes back; event time is in the events."""
+class Node:
+    """One broker's clients. ``now`` is in seconds and never goes back; event time is in the events.
+    ``status``: what StatusRequest is answered with.
+    """
 
-    handlers: Mapping[type, Callable[[Any, Link, Any], None]]
-    """Messages that a welcomed client may send, each with its handler."""
+    def __init__(
+        self,
+        config: NodeConfig,
+        tables: Tables,
+        service: Service,
+        outlet: Outlet,
+        beyond: Beyond,
+        status: Callable[[float], Mapping[str, Any]],
+    ) -> None:
+        self._config = config
+        self._moment = tables.moment
+        self._ticked_at = self._moment.now
+        self._closed = False
+        self._links = tables.links
+        self._sources = tables.sources
+        self._sinks = tables.sinks
+        self._service = service
+        self._outlet = outlet
+        self._send, self._log, self._expel = outlet.send, outlet.log, service.expel
+        self._beyond = beyond
+        self._status = status
+        self.rights_of: Callable[[Peer], Rights] = lambda peer: EVERYTHING
+        """The rights of who is at a link: the host knows them, where there are keys."""
+        self.draining: Sequence[str] | None = None
+        """Once it drains, what it waits for, in words, as its host has found last."""
+        self._handlers: Mapping[type, Callable[[Link, Any], None]] = {
+            **service.handlers,
+            Hello: self._receive_hello,
+            StatusRequest: self._receive_status,
+            Drain: self._receive_drain,
+            ShowTrace: self._receive_show_trace,
+            Heartbeat: self._receive_heartbeat,
+            Goodbye: self._receive_goodbye,
+        }
+        """Messages that a welcomed client may send, each with its handler."""
 
     # --- inputs ---
 
@@ -99,53 +128,41 @@ class Node(Service):
                 self._greet(peer, message)
                 return
             link.heard_at = now
-            handler = self.handlers.get(type(message))
+            handler = self._handlers.get(type(message))
             if handler is None:
                 raise ProtocolError(Code.PROTOCOL, f"{type(message).__name__} is not for a broker")
-            handler(self, link, message)
+            handler(link, message)
         except Refusal as refusal:
             request = getattr(message, "request", None)
             if link is None:
                 self._send(peer, Refused(request, refusal.code, str(refusal)))
             else:
-                self._refuse(link, request, refusal.code, str(refusal))
+                self._service.refuse(link, request, refusal.code, str(refusal))
             if request is None:
                 self._expel(peer, refusal.code, str(refusal))
         except ProtocolError as error:
             self._expel(peer, error.code, str(error))
-        self._settle_input()
-
-    def receive_together(
-        self, messages: Iterable[tuple[Peer, Sequence[bytes | memoryview]]], now: float
-    ) -> None:
-        """Take in messages that are there at once (Law 3)."""
-        for peer, frames in messages:
-            if wire.is_gathered(frames):
-                self._gathers = True
-            else:
-                self._settle_gathered()
-            self.receive_frames(peer, frames, now)
-        self._settle_gathered()
+        self._service.settle_input()
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode (``wire.decode``) and take in one message; malformed frames close the link."""
         self._moment.now = now
         try:
-            if self._limits_sizes and (link := self._links.by_peer.get(peer)) is not None:
+            if self._service.limits_sizes and (link := self._links.by_peer.get(peer)) is not None:
                 check_size(link.rights, sum(map(len, frames)))
             message = wire.decode(frames)
         except ProtocolError as error:
             self._expel(peer, error.code, str(error))
         except VersionMismatch as error:
-            self._rates.malformed += 1
+            self._service.rates.malformed += 1
             self._expel(peer, Code.VERSION, str(error))
         except WireError as error:
-            self._rates.malformed += 1
+            self._service.rates.malformed += 1
             self._expel(peer, Code.PROTOCOL, str(error))
         else:
             self.receive(peer, message, now)  # type: ignore[arg-type]
             return
-        self._settle_input()
+        self._service.settle_input()
 
     def configure(self, config: NodeConfig, now: float) -> None:
         """Take over what a running node can change (all but ``config.FIXED``).
@@ -154,31 +171,22 @@ class Node(Service):
         """
         self._moment.now = now
         self._config = self._config.changed_to(config)
-        for part in (
-            self._sources,
-            self._published,
-            self._advertisements,
-            self._deployments,
-            self._sinks,
-            self._detection,
-            self._credit,
-        ):
-            part.configure(self._config)
-        self._settle()
+        self._service.configure(self._config)
+        self._service.settle()
 
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke without Goodbye. No effect for it follows; unknown peers are ignored."""
         self._moment.now = now
         link = self._links.find(peer)
         if link is not None:
-            self._drop(link)
-            self._settle()
+            self._service.drop(link)
+            self._service.settle()
 
     def handle_timer(self, now: float) -> None:
         """Do what is due: heartbeats, lost clients and sources, ticks of Timer."""
         due = self._ticked_at + self._config.heartbeat_s / 2
         self._moment.now = self._ticked_at = now
-        self._rates.tick(now)
+        self._service.rates.tick(now)
         for link in self._links:
             link.heard_at = excused(link.heard_at, due, now)
             if link.is_silent(now):
@@ -187,14 +195,14 @@ class Node(Service):
                 self._send(link.peer, Heartbeat())
         self._sources.excuse(due, now)
         self._close_lost()
-        self._settle()
+        self._service.settle()
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
         due = None
         if self._links.by_peer or self._may_close_lost:
             due = self._ticked_at + self._config.heartbeat_s / 2
-        if self._detection.ticks:
+        if self._service.ticks:
             slack = self._config.timer_slack_s
             second = int(self._ticked_at - slack) + 1 + slack
             due = second if due is None else min(due, second)
@@ -205,24 +213,21 @@ class Node(Service):
         self._moment.now = now
         if self.draining is None:
             self.draining = ()
-            self.handlers = {**self.handlers, **dict.fromkeys(COMING, Node._send_away)}
+            self._handlers = {**self._handlers, **dict.fromkeys(COMING, self._send_away)}
             self._log("warning", "draining")
-        self._settle()
+        self._service.settle()
         for link in list(self._links):
             sink, source = self._sinks.find(link.peer), link.source
             if source is not None or (sink is not None and not sink.has_any):
                 self._expel(link.peer, Code.LEAVING, DRAINS)
             if source is not None:
-                self._hand_over(source)
-        self._settle()
+                self._beyond.hand_over(source)
+        self._service.settle()
 
     @property
     def waiting_sinks(self) -> Sequence[Sink]:
         """The sinks for which something is queued."""
         return [sink for sink in self._sinks if sink.has_any]
-
-    def _hand_over(self, source: Source) -> None:
-        """Let a source go that has been sent away: alone, nobody else can take it."""
 
     def _send_away(self, link: Link, message: Any) -> None:
         raise ProtocolError(Code.LEAVING, DRAINS)
@@ -231,28 +236,14 @@ class Node(Service):
         """Say Goodbye to every client; the node takes nothing more in."""
         self._moment.now = now
         for link in self._links:
-            self._send(link.peer, Goodbye(reason, Code.CLOSING))
-            self.emit(Close(link.peer, reason))
+            self._outlet.part(link.peer, Code.CLOSING, reason)
             self._links.remove(link)
         self._closed = True
 
-    # --- outputs ---
-
-    def take_effects(self) -> list[Effect]:
-        """The effects since the last call, in order."""
-        if not self._effects:
-            return []
-        effects = self._effects.copy()
-        self._effects.clear()
-        return effects
-
     # --- links ---
 
-    def _greet(self, peer: Peer, message: FromClient | LinkHello) -> None:
+    def _greet(self, peer: Peer, message: FromClient) -> None:
         """A link that is not known yet: only Hello will do."""
-        if isinstance(message, LinkHello):
-            self._refuse_link(peer, message)
-            return
         if not isinstance(message, Hello):
             self._log("info", "refused", peer=peer.hex(), reason="no hello")
             raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
@@ -267,19 +258,7 @@ class Node(Service):
         rights = self.rights_of(peer)
         check_connections(rights, self._links)
         self._welcome(peer, message, rights)
-        self._settle_input()
-
-    def _refuse_link(self, peer: Peer, hello: LinkHello) -> None:
-        """Another broker greets this one, which works alone. It will go on trying."""
-        start = f"start it with --strategy {hello.terms.partition(',')[0]}"
-        reason = f"broker {self._config.name!r} works alone: to be linked to, {start}"
-        self._send(peer, Goodbye(reason, Code.TERMS))
-        self.emit(Close(peer, reason))
-        if hello.name not in self._refused:
-            if len(self._refused) >= REFUSED_MAX:
-                self._refused.clear()
-            self._refused.add(hello.name)
-            self._log("warning", "link refused", neighbour=hello.name, reason=reason)
+        self._service.settle_input()
 
     def _welcome(self, peer: Peer, hello: Hello, rights: Rights) -> None:
         now, name = self._moment.now, hello.name
@@ -290,9 +269,9 @@ class Node(Service):
         link.last_sequence = last_sequence
         link.replays = hello.replay
         link.rights = rights
-        self._limits_sizes |= rights.limits.message_bytes_max is not None
+        self._service.limits_sizes |= rights.limits.message_bytes_max is not None
         self._links.add(link)
-        most = credit_of(rights, self._buckets.of(rights, now))
+        most = credit_of(rights, self._service.buckets.of(rights, now))
         welcome = Welcome(
             VERSION,
             self._config.name,
@@ -304,38 +283,18 @@ class Node(Service):
         self._send(peer, welcome)
         self._log("info", "welcomed", client=name, peer=peer.hex())
 
-    def _expel(self, peer: Peer, code: Code, reason: str) -> None:
-        """Close a link, whether it is known or not, and say why."""
-        link = self._links.find(peer)
-        self._send(peer, Goodbye(reason, code))
-        self.emit(Close(peer, reason))
-        name = "" if link is None else link.name
-        self._log("warning", "closed", client=name, peer=peer.hex(), reason=reason)
-        if link is not None:
-            self._drop(link)
-
-    def _drop(self, link: Link) -> None:
-        """Forget a link that ended without Goodbye; its source keeps its promise."""
-        self._links.remove(link)
-        self._leave(link.peer)
-        source = link.source
-        if source is not None:
-            self._sources.lose(source, self._moment.now)
-            promise = time_or_none(source.promise)
-            self._log("warning", "source lost", source=source.name, promise=promise)
-
     def _receive_goodbye(self, link: Link, message: Goodbye) -> None:
         if message.code is not Code.CLOSING:
             # It hangs up on this link only; it may come back with more.
-            self.emit(Close(link.peer, message.reason))
-            self._drop(link)
+            self._outlet.emit(Close(link.peer, message.reason))
+            self._service.drop(link)
             return
         self._links.remove(link)
-        self._leave(link.peer)
-        self.emit(Close(link.peer, message.reason or "goodbye"))
+        self._service.leave(link.peer)
+        self._outlet.emit(Close(link.peer, message.reason or "goodbye"))
         self._log("info", "goodbye", client=link.name, peer=link.peer.hex())
         if link.source is not None:
-            self._close_source(link.source)
+            self._service.close_source(link.source)
 
     @property
     def _may_close_lost(self) -> bool:
@@ -349,9 +308,13 @@ class Node(Service):
             return
         for source in self._sources.overdue(silence_max_s, self._moment.now):
             types, promise = sorted(source.floors), time_or_none(source.promise)
-            self._close_source(source, LOST_FOR_LONG)
+            self._service.close_source(source, LOST_FOR_LONG)
             fields = {"lost_s": silence_max_s, "types": types, "promise": promise}
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
+
+    def _receive_status(self, link: Link, message: StatusRequest) -> None:
+        check_right(link.rights, Act.COMMAND, "status")
+        self._send(link.peer, Confirmed(message.request, self._status(self._moment.now)))
 
     def _receive_drain(self, link: Link, message: Drain) -> None:
         check_right(link.rights, Act.COMMAND, "drain")
@@ -363,38 +326,10 @@ class Node(Service):
 
     def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
         check_right(link.rights, Act.COMMAND, "trace")
-        self._show_trace(link, message)
-
-    def _show_trace(self, link: Link, message: ShowTrace) -> None:
-        own = {"broker": self._config.name, **self.traced(message.event)}
-        self._send(link.peer, Confirmed(message.request, {"brokers": [own], "silent": []}))
+        self._beyond.show_trace(link, message)
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")
 
     def _receive_heartbeat(self, link: Link, message: Heartbeat) -> None:
         """Being heard is all there is to it."""
-
-
-Node.handlers = {
-    Hello: Node._receive_hello,
-    Advertise: Node._receive_advertise,
-    Unadvertise: Node._receive_unadvertise,
-    Publish: Node._receive_publish,
-    Promise: Node._receive_promise,
-    Subscribe: Node._receive_subscribe,
-    Unsubscribe: Node._receive_unsubscribe,
-    Credit: Node._receive_credit,
-    Deploy: Node._receive_deploy,
-    Remove: Node._receive_remove,
-    ListRules: Node._receive_list_rules,
-    ShowRule: Node._receive_show_rule,
-    ReadLog: Node._receive_read_log,
-    StatusRequest: Node._receive_status,
-    RemoveDurable: Node._receive_remove_durable,
-    Acknowledged: Node._receive_acknowledged,
-    Drain: Node._receive_drain,
-    ShowTrace: Node._receive_show_trace,
-    Heartbeat: Node._receive_heartbeat,
-    Goodbye: Node._receive_goodbye,
-}

@@ -30,7 +30,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from matcher.model import EventType, Kind
-from rules.terms import Aggregate, Expression, Window, Within, aggregates_in
+from rules.terms import (
+    Aggregate,
+    Compare,
+    Comparison,
+    Expression,
+    Literal,
+    Window,
+    Within,
+    aggregates_in,
+)
 
 
 class Policy(enum.Enum):
@@ -49,6 +58,9 @@ class Selected:
     the type is of the same dependency cycle as the rule: then only events strictly earlier than
     the terminator are seen (S12); ``dependencies.arrange`` decides it for a whole set of rules.
 
+    An iteration (X4) selects the last event of a run: its last condition says that the run is long
+    enough, and ends there.
+
     ``rivals``, of FIRST and LAST in an alternative of a rule (X2), are the same clause for the
     other types of its ``or``: the k-th of all candidates is meant, and it must be of this type.
     """
@@ -61,6 +73,16 @@ class Selected:
     window: Within
     strict: bool
     rivals: tuple[Selected, ...] = ()
+
+    @property
+    def iteration(self) -> tuple[int, Aggregate] | None:
+        """The least length of the runs of an iteration, and what counts their events (X4)."""
+        match self.conditions[-1:]:
+            case (Compare(Comparison.GREATER_EQUAL, Aggregate() as count, Literal() as least),):
+                is_own = count.run is not None and count.run.event == self.event
+                return (int(least.value), count) if is_own else None
+            case _:
+                return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,16 @@ TERMINATOR = 0
 """The number of a rule's terminator."""
 CANDIDATE = -1
 """The number of a negated or aggregated event inside its own conditions."""
+PREVIOUS = -2
+"""The number of the neighbour before it, in the conditions of an iteration (X4)."""
 TIME = -1
 """The place of an event's time among its attributes: an int, in microseconds (X3)."""
 IS_PRESENCE = -2
 """In place of the number of an attribute's presence: it is one."""
 TIME_NAME = "time"
 """The name of an event's time; an attribute of that name comes first."""
+NEIGHBOUR = "previous"
+"""The name of PREVIOUS in the text."""
 
 
 class Comparison(enum.Enum):
@@ -52,7 +56,7 @@ class Operator(enum.Enum):
 
 
 class Function(enum.Enum):
-    """Aggregate functions (S8). STDDEV is the population one."""
+    """Aggregate functions (S8). STDDEV is the population one; FIRST is of runs alone (X4)."""
 
     AVG = "Avg"
     SUM = "Sum"
@@ -60,6 +64,7 @@ class Function(enum.Enum):
     MIN = "Min"
     MAX = "Max"
     STDDEV = "StdDev"
+    FIRST = "First"
 
 
 # --- expressions -----------------------------------------------------------------------------
@@ -221,12 +226,25 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """The run whose last event is numbered event ``event`` (X4).
+
+    ``links`` are asked of each of its events but the first, CANDIDATE, and the one before it,
+    PREVIOUS. Of a run of more than ``most`` events, the last ``most`` are meant; 0 bounds nothing.
+    """
+
+    event: int
+    links: tuple[Expression, ...]
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """``function`` of a value of each event of ``type`` in ``window`` that fits (S8).
 
     ``value``, of CANDIDATE, has no aggregate in it; events for which it is undefined are left out.
     It is None only for COUNT, of all events. ``strict``: see Selected. ``kind`` is that of the
-    result.
+    result. With ``run``, it ranges over the events of that run alone, of none if the run goes on.
     """
 
     function: Function
@@ -236,6 +254,7 @@ class Aggregate:
     window: Window
     strict: bool
     kind: Kind
+    run: Run | None = None
 
 
 Expression: TypeAlias = (

@@ -1,13 +1,12 @@
 """The simulated host of the protocol core: simpy and a simulated clock (thesis 7.4).
 
-It drives the very same :class:`routing.node.Node`, :class:`routing.session.Session` and
-:class:`routing.overlay.overlay.Overlay` as live brokers do, through real bytes. ``simulation`` is
-clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols and ``clients`` what
-uses them; ``processing`` is what messages cost them; ``topology`` and ``faults`` (``mishaps`` draws
-some) are what is done to them; ``scenario`` is the file that says so, ``network`` what it says,
-built, and ``experiment`` runs it, in
-large pages of memory (``paging``). ``oracle`` and ``checkers`` say whether the results are right,
-for which ``dues``, ``losses`` and ``closings`` say what a sink may lack; ``watching`` and
-``agreement`` whether brokers are as they must be meanwhile; ``report``, ``figures`` and ``drawing``
-tell of it.
+It drives the very same :class:`routing.network.brokers.broker.Broker` and
+:class:`routing.session.Session` as live brokers and clients do, through real bytes. ``simulation``
+is clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols and ``clients``
+what uses them; ``processing`` is what messages cost them; ``topology`` and ``faults`` (``mishaps``
+draws some) are what is done to them; ``scenario`` is the file that says so, ``network`` what it
+says, built, and ``experiment`` runs it, in large pages of memory (``paging``). ``oracle`` and
+``checkers`` say whether the results are right, for which ``dues``, ``losses`` and ``closings`` say
+what a sink may lack; ``watching`` and ``agreement`` whether brokers are as they must be meanwhile;
+``report``, ``figures`` and ``drawing`` tell of it.
 """

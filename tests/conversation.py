@@ -1,4 +1,4 @@
-"""A Node and its Sessions in one process: real encoded bytes, no network, time as told.
+"""A Broker and its Sessions in one process: real encoded bytes, no network, time as told.
 
 Each link carries frames in order, both ways; a link that is cut carries nothing more. Everything
 that comes out is written down: results of the sessions, closed links and log lines of the node.
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from datadriven import Case
 from event_batches import batch_of_events
+from lone import fire, lone
 
 import rules.engine
 from matcher.model import (
@@ -45,7 +46,7 @@ from routing.messages import (
     Welcome,
     WhenFull,
 )
-from routing.node import Node
+from routing.network.brokers.broker import Broker
 from routing.session import NO_TIME, Lost, Result, Session
 
 EVENT = re.compile(r"(?:(\w+)=)?(\w+)@(now|-?[\d.]+)(?:\(([^()]*)\))?")
@@ -115,11 +116,11 @@ class Conversation:
         self.on_result: Callable[[Client, Result], None] = lambda client, result: None
         self._lines: list[str] = []
 
-    def new_node(self, **options: Any) -> Node:
+    def new_node(self, **options: Any) -> Broker:
         config = NodeConfig(**{"wall_clock": False, **options})
         most = config.composites_per_instant_max
-        node = Node(config, rules.engine.make(self.engine, composites_max=most), self.now)
-        node.rights_of = lambda peer: self._rights_of(peer.decode())
+        node = lone(config, rules.engine.make(self.engine, composites_max=most), self.now)
+        node.node.rights_of = lambda peer: self._rights_of(peer.decode())
         return node
 
     def _rights_of(self, peer: str) -> Rights:
@@ -137,6 +138,7 @@ class Conversation:
                 for effect in client.session.take_effects():
                     moved = True
                     self._carry_out_of(client, effect)
+            fire(self.node, self.now)
             for effect in self.node.take_effects():
                 moved = True
                 self._carry_out(effect)
@@ -272,7 +274,7 @@ class Conversation:
             user: Rights(user, tuple(grants), "access.toml", limits=limits)
             for user, grants in found.items()
         }
-        self.node.change_rights(self.rights, self.now)
+        self.node.service.change_rights(self.rights, self.now)
 
     def _connect(self, case: Case) -> None:
         """connect NAME... [as=NAME] [increasing=1] [disorder=S] [acks=none] [replay=1] ..."""

@@ -4,12 +4,13 @@ More than half of the rules are made to have keys, and most consume nothing, so 
 cutting has its share.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 from agreement import row
-from cases import Deploy, Push, random_case, random_events
+from cases import Case, Deploy, Push, random_case, random_events
 from rule_texts import SCHEMAS, RuleText
 from timeline import batches
 
@@ -63,9 +64,9 @@ class Cut:
         return "\n".join([*(f"event {schema}" for schema in SCHEMAS.values()), self.rules])
 
 
-def cut_case(seed: int) -> Cut:
+def cut_case(seed: int, case_of: Callable[[int], Case] = random_case) -> Cut:
     random = Random(seed)
-    case = random_case(seed)
+    case = case_of(seed)
     deployed = [text for step in case.steps if isinstance(step, Deploy) for text in step.rules]
     texts = list({text.name: text for text in deployed}.values())  # some come back
     types = sorted(

@@ -1,6 +1,6 @@
 """Random cases (``cases``) as recordings to be explained."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from cases import Case, Deploy, Push, random_case
@@ -12,9 +12,11 @@ from matcher.model import TIME_MIN
 from rules.explaining.recording import Recording
 
 
-def plain_cases(seeds: Iterable[int]) -> Iterator[Case]:
+def plain_cases(
+    seeds: Iterable[int], case_of: Callable[[int], Case] = random_case
+) -> Iterator[Case]:
     """The cases of seeds in which rules neither come nor go, in their plainest form."""
-    return (plain(case) for case in map(random_case, seeds) if case.is_orderly)
+    return (plain(case) for case in map(case_of, seeds) if case.is_orderly)
 
 
 def recording_of(case: Case, engine: str = "naive") -> Recording:

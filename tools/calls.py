@@ -2,7 +2,7 @@
 
 A source publishes single events, a sink is subscribed to them, and nothing else is there. Counted
 is what happens between the frames that come in and the frames of the delivery that leave: decoding,
-the broker's node, encoding. Comprehensions count as the function that they stand in.
+the broker itself, encoding. Comprehensions count as the function that they stand in.
 
 ::
 
@@ -23,7 +23,8 @@ from routing import wire
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import Effect, Send
 from routing.messages import Delivery, Publish
-from routing.node import Node
+from routing.network.brokers.broker import Broker
+from routing.overlay.config import OverlayConfig
 from routing.session import Session
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +38,8 @@ class Exchange:
     """A broker, a source and a sink, and the frames between them."""
 
     def __init__(self) -> None:
-        self.node = Node(NodeConfig(wall_clock=False), rules.engine.make("naive"))
+        config, engine = NodeConfig(wall_clock=False), rules.engine.make("naive")
+        self.node = Broker(config, OverlayConfig("b"), engine, None)
         self.sessions = {
             SOURCE: Session(SessionConfig("source", 1)),
             SINK: Session(SessionConfig()),
@@ -54,6 +56,9 @@ class Exchange:
         moved = True
         while moved:
             moved = False
+            due = self.node.next_timer()
+            if due is not None and due <= 0.0:
+                self.node.handle_timer(0.0)
             for peer, session in self.sessions.items():
                 for frames in _frames(session.take_effects()):
                     self.node.receive_frames(peer, frames, 0.0)
@@ -101,7 +106,7 @@ def calls_of_an_event(packages: Sequence[str]) -> list[str]:
             if isinstance(effect.message, Delivery):
                 sys.setprofile(None)
 
-    exchange.node.emit = carry_out
+    exchange.node.outlet.emit = carry_out
     sys.setprofile(note)
     try:
         exchange.node.receive_frames(SOURCE, frames, 0.0)

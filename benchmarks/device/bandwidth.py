@@ -5,6 +5,7 @@ to bring bytes over: by these the figures of all other kernels are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 from numba import cuda
@@ -34,6 +35,7 @@ def nothing(target):
     """Do nothing."""
 
 
+@cache
 def bytes_a_second(on: Device) -> float:
     """Bytes read and written a second by a copy within the device's memory."""
     words, threads, blocks = (SMALL, 4, 1) if on.simulated else (WORDS, THREADS, BLOCKS)

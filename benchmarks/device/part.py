@@ -1,18 +1,29 @@
 """One part of :mod:`benchmarks.gpu`, in a process of its own.
 
 Each row is kept before the next is measured; a measure that fails has a row that says so, and the
-process ends with status 0: what it could do is done.
+process ends with status 0: what it could do is done. It ends, with those that it has started, when
+its standard input does: whoever started it is no more then.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import signal
 import sys
 from pathlib import Path
+from threading import Thread
 
 from benchmarks.gpu import keep
 from benchmarks.report import attempted, table
+
+
+def end_with_input() -> None:
+    """Wait for the end of the standard input, and end the whole group of processes."""
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os.killpg(0, signal.SIGKILL)
 
 
 def main() -> None:
@@ -24,6 +35,8 @@ def main() -> None:
     parser.add_argument("--device", required=True)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
+    if os.getpgrp() == os.getpid():  # as benchmarks.gpu starts it
+        Thread(target=end_with_input, daemon=True).start()
 
     def rows():  # type: ignore[no-untyped-def]
         return importlib.import_module(options.module).run(options.quick)

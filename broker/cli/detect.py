@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq detect --rules fire.tesla --events temps.jsonl smoke.parquet"
 
-ENGINES = ("auto", "cdp", "aip", "aip-published", "naive")
-LATER_ENGINES = ("hybrid",)
+ENGINES = ("auto", "cdp", "aip", "aip-published", "hybrid", "naive")
 DEVICES = ("cpu", "gpu", "auto")
 RULES_SHOWN = 40
 """Of more rules it is not said one by one where they are evaluated."""
@@ -130,6 +129,9 @@ def command(
     if output is not None and form == "table":
         verify_files([*rules, *files], [path_of_type(output, one, printed) for one in printed])
     known = costs.of_this_machine(os.environ)
+    processors = os.cpu_count() or 1
+    if engine == "hybrid" and threads > processors:
+        say(f"--threads {threads}", f"there are {processors} processors, which they share")
     detector = deployed(engine, checked, threads, known, device, say)
     names = {event_type.name for event_type in printed}
     style = {
@@ -151,8 +153,6 @@ def _check_engine(engine: str, device: str, threads: int) -> None:
     from matcher.gpu.device import NoDevice
     from rules.engine import settled, verify
 
-    if engine in LATER_ENGINES:
-        raise UsageError(f"detect --engine {engine} comes later; there are {', '.join(ENGINES)}")
     one_of("--engine", engine, ENGINES)
     one_of("--device", device, DEVICES)
     try:

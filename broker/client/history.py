@@ -65,7 +65,7 @@ class History:
         """By type and source, the number of the last event that was read (Law 2)."""
 
     def before(self) -> Iterator[Delivery]:
-        """What there is before the subscription begins."""
+        """Events from before the subscription begins."""
         for _ in range(ROUNDS_MAX):
             entries = yield from self._round()
             if entries <= FEW:

@@ -1,4 +1,4 @@
-"""What a subscription would have brought, found in the logs of a network.
+"""Events that a subscription would have brought, found in the logs of a network.
 
 Law: the past is a file. What rules find in logs is what `rexmq detect` finds in `rexmq log export`,
 each rule within the stretch of time in which it holds; so it is what the network found, or would

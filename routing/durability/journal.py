@@ -1,9 +1,10 @@
 """Journal: what a broker asks its store to keep, and what waits until that is kept.
 
 Law 1: all that one input changes, or several that were taken in together, is asked for at once, as
-one ``effects.Store``. What tells somebody that something is safe (``PROMISES``, and what surveys
-say) leaves when all is kept that it speaks of; the rest does not wait. Temp 7 of s1 goes to the
-sinks at once; s1 hears that 7 has come when the store has it.
+one ``effects.Store``. What tells somebody that something is safe (``PROMISES`` of
+routing.serving.outlet, and what surveys say) leaves when all is kept that it speaks of; the rest
+does not wait. Temp 7 of s1 goes to the sinks at once; s1 hears that 7 has come when the store has
+it.
 
 Law 2: the store may be behind by ``UNKEPT_MAX`` events: beyond that sources get no credit. A disk
 that takes nothing more is a store that falls behind; new sources are told that it is full.
@@ -43,7 +44,7 @@ from routing.durability.records import (
 )
 from routing.effects import Store
 from routing.errors import Refusal
-from routing.messages import Acknowledged, Code, Confirmed
+from routing.messages import Code
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.evaluation.divided import packed_parts
@@ -51,8 +52,6 @@ from routing.serving.sources import Source
 from routing.storage import Append, Delete, Records, StoreChange, Trim
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
-PROMISES = frozenset((Acknowledged, Confirmed))
-"""Messages by which a client knows that something is safe (Law 1)."""
 UNKEPT_MAX = 131_072
 """Events (Law 2)."""
 

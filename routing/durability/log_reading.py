@@ -9,10 +9,11 @@ are on their way to its disk: the answer waits for them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from matcher.model import MICROSECONDS
 from routing.errors import Refusal
-from routing.messages import Act, Code, LogPart, ReadLog, Refused, Rights
+from routing.messages import Act, Answered, Asked, Code, LogPart, ReadLog, Refused, Rights
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.permission import check_right
@@ -28,6 +29,43 @@ class LogReading:
         self._agreed = agreed
         self.log: ReadableLog | None = None
         """None without a store."""
+
+    # --- for a broker beyond a neighbour ---
+
+    def hear(self, neighbour: str, asked: Asked) -> None:
+        """A request has come that is for this broker, or goes on."""
+        context, request = self._context, asked.request
+        assert isinstance(request, ReadLog)
+
+        def answer(found: LogPart | Refused) -> None:
+            context.send(neighbour, Answered(asked.path[:-1], asked.number, found))
+
+        if self.is_own(request):
+            self.read(request, asked.rights, answer)
+            return
+        try:
+            on = self.way_to(request.broker)
+        except Refusal as refusal:
+            answer(Refused(request.request, refusal.code, str(refusal)))
+        else:
+            context.send(on, replace(asked, path=(*asked.path, context.name)))
+
+    def way_to(self, broker: str) -> str:
+        """The neighbour on the way to a broker along the tree; Refusal where there is none."""
+        plan = self._agreed.plan if self._agreed.is_planned else None
+        fathers = {} if plan is None else {name: father for name, father, _ in plan.nodes}
+        if broker not in fathers:
+            raise Refusal(Code.SILENT, f"broker {broker!r} is out of reach")
+        at, below = broker, ""
+        while at and at != self._context.name:
+            at, below = fathers[at], at
+        return below if at else fathers[self._context.name]
+
+    # --- here ---
+
+    def is_own(self, request: ReadLog) -> bool:
+        """Whether a request is for this broker."""
+        return request.broker in ("", self._context.name)
 
     def read(
         self, request: ReadLog, rights: Rights, answer: Callable[[LogPart | Refused], None]

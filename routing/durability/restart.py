@@ -26,7 +26,6 @@ from routing.durability.records import (
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.recovery.dues import least
-from routing.serving.published import PublishedIds
 from routing.serving.sources import FAR, Source, SourceState
 from routing.storage import Records, StoreContents
 from routing.wire.schemas import event_type_of
@@ -36,7 +35,6 @@ def take_over(
     stored: StoreContents,
     context: BrokerContext,
     catalog_sync: CatalogSync,
-    published: PublishedIds,
     deduplicator: Deduplicator,
     journal: Journal,
 ) -> None:
@@ -52,7 +50,7 @@ def take_over(
     own = dict(catalog.homes).get(context.name, ())
     context.detection.publishers.follow(own, ())
     context.detection.committed = dict(times_in(records, "rules"))
-    _recall_log(stored, context, catalog_sync, published, journal)
+    _recall_log(stored, context, catalog_sync, journal)
     for name, front in times_in(records, "types").items():
         known = context.advertisements.find(name)
         if known is not None:
@@ -84,14 +82,13 @@ def _recall_log(
     stored: StoreContents,
     context: BrokerContext,
     catalog_sync: CatalogSync,
-    published: PublishedIds,
     journal: Journal,
 ) -> None:
     wholes = {one.whole for one in context.sources if one.whole is not None}
     for position, batches, traces in stored.entries:
         context.overlay.traces.take(batches, traces)
         catalog_sync.lend(batch.type for batch in batches)
-        published.recall(batches, wholes)
+        context.published.recall(batches, wholes)
         schemas = context.advertisements.schemas
         fitting = [one for one in batches if schemas.get(one.type.name) == one.type]
         context.detection.push(fitting, FAR)

@@ -122,7 +122,8 @@ class Plan:
     ``candidate``: the strategy by which ``adaptive`` divides, "" with any other. ``front``: the
     greatest mark of a rule that was given anywhere before; what sinks still hold lies before it.
     ``reopened``: brokers whose inputs had been closed, and where their types begin: what their
-    sources bring of before is late.
+    sources bring of before is late. ``ended``: rules that have ended by themselves, the types that
+    they define, and up to when they hold.
     """
 
     root: Name
@@ -138,6 +139,7 @@ class Plan:
     candidate: Name = ""
     front: Time = TIME_MIN
     reopened: tuple[tuple[Name, tuple[tuple[Name, Time], ...]], ...] = ()
+    ended: tuple[tuple[Name, Name, Time], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -44,7 +45,7 @@ class RuleFacts(Struct, array_like=True, frozen=True):
         return rule_id(self.name, self.version)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalog:
     """The root's catalog: all event types, and all rules in their order (E4).
 
@@ -58,6 +59,14 @@ class Catalog:
     ended: tuple[tuple[Name, Sequence], ...] = ()
     homes: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
     closed: tuple[Name, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # What follows from it is remembered, and looked up with each plan and by each part.
+        return hash((self.types, self.rules, self.ended, self.homes, self.closed))
 
 
 _Row = TypeVar("_Row")

@@ -18,6 +18,7 @@ class OverlayConfig:
     """Grows with each start of this broker: its starting time, in microseconds."""
     terms: str = ""
     """Settings that all brokers of a network must share, such as its strategy; others are refused.
+    "" for a broker that works alone.
     """
     heartbeat_s: float = 1.0
     """Something is sent to every neighbour at least this often, in seconds."""

@@ -122,6 +122,10 @@ class Connections:
         if hello.name == config.name:
             raise ProtocolError(Code.NAME_TAKEN, f"this broker is named {hello.name!r} itself")
         if hello.terms != config.terms:
+            if not config.terms:
+                start = f"start it with --strategy {hello.terms.partition(',')[0]}"
+                reason = f"broker {config.name!r} works alone: to be linked to, {start}"
+                raise ProtocolError(Code.TERMS, reason)
             reason = f"broker {hello.name!r} has {hello.terms!r}, but {config.name!r} has "
             differ = ("forget_s" in hello.terms) != ("forget_s" in config.terms)
             unsaid = f" (a forget_s of {FORGET_S:g} s goes without saying)" if differ else ""

@@ -3,6 +3,6 @@
 ``service`` answers clients over their ``link``; ``intake`` takes events of ``sources`` (and of
 ``parts`` of one) in, ``credit`` bounds them, ``advertisements`` are their types. ``deployment``
 has the rules, ``changes`` decides from when on they hold, and up to when. An ``evaluator`` has the
-engine: ``detection`` where a broker works alone. ``status`` tells of it all, ``rates`` how much it
-is; ``moment`` is the time, the same for all.
+engine, ``beyond`` are the other brokers, if any. ``status`` tells of it all, ``rates`` how much it
+is; ``tables`` has what all share, ``moment`` the time, ``outlet`` is the way out.
 """

@@ -65,8 +65,8 @@ class Frontier(ABC):
         """The mark of a rule that is to end."""
 
     @abstractmethod
-    def is_done(self, one: Deployed, until: int) -> bool:
-        """Whether nothing is to be known any more of a rule that holds up to an instant."""
+    def over(self, ends: Mapping[Deployed, int]) -> Collection[Deployed]:
+        """The rules of which nothing is to be known any more if they hold up to these instants."""
 
     @abstractmethod
     def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
@@ -110,7 +110,6 @@ class RuleChanges:
 
         Refusal, with nothing changed, when it is refused.
         """
-        self.drop_over()
         rules, replaced = self._read(message)
         check_rules(rights, rules, {one.name for one in replaced})
         self._check_limits(rights, rules, replaced)
@@ -157,7 +156,6 @@ class RuleChanges:
 
     def remove(self, name: str, now: float) -> Deployed:
         """Remove a rule, and give it with its end; Refusal when there is none of that name."""
-        self.drop_over()
         deployed = self._deployments.find_in_force(name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
@@ -175,16 +173,12 @@ class RuleChanges:
         self._tell_changed()
         return ended
 
-    def drop(self, over: Collection[Deployed]) -> None:
-        """Drop rules that have come to their ends."""
+    def drop_over(self) -> None:
+        """Drop the rules that nothing is to be known of any more."""
+        over = self._frontier.over({one: one.end for one in self._deployments.ending})
         if over:
             self._drop(over)
             self._tell_changed()
-
-    def drop_over(self) -> None:
-        """Drop the rules that nothing is to be known of any more."""
-        is_done = self._frontier.is_done
-        self.drop([one for one in self._deployments.ending if is_done(one, one.end)])
 
     def _check_limits(self, rights: Rights, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
         if rights.limits == UNLIMITED:
@@ -217,8 +211,7 @@ class RuleChanges:
     def _check(
         self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
     ) -> None:
-        is_done = self._frontier.is_done
-        gone = _mentions_of(one for one, until in ends.items() if is_done(one, until))
+        gone = _mentions_of(self._frontier.over(ends))
         for schema in _mentions_of(_undeployed(rules)):
             known = self._advertisements.find(schema.name)
             if known is None or known.schema == schema:
@@ -328,7 +321,7 @@ class RuleChanges:
         has nothing more to find is dropped at once.
         """
         ended = [self._deployments.end(one.rule.name, until) for one, until in ends.items()]
-        self._drop([one for one in ended if self._frontier.is_done(one, one.end)], rules)
+        self._drop(self._frontier.over({one: one.end for one in ended}), rules)
         return ended
 
     def _drop(self, over: Collection[Deployed], rules: RuleSet = NO_RULES) -> None:

@@ -202,9 +202,9 @@ class Deployments:
         return self._groups.get(type_name, ())
 
     @property
-    def needed(self) -> Iterable[str]:
-        """The types that some rule needs."""
-        return self._groups.keys()
+    def used(self) -> Iterable[str]:
+        """The types that some rule uses."""
+        return self._users.keys()
 
     # --- changes ---
 

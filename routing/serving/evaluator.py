@@ -1,7 +1,7 @@
 """Types, rules and events of one node, as its clients and its status ask after them.
 
-Two do it: a broker that works alone (routing.serving.detection), and one of a network, which
-evaluates its part of the rules (routing.network.evaluation.divided).
+It is asked of the whole broker, in however many trees that evaluates rules
+(routing.network.evaluation.divided).
 """
 
 from __future__ import annotations
@@ -152,11 +152,8 @@ class Evaluator(Frontier):
         """A source may say something else of these types than before."""
 
     @abstractmethod
-    def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
-        """Take published events in. ``horizon``: from when on times are too far ahead of the clock.
-
-        Gives the types that rules have waited for, and now wait for no longer.
-        """
+    def push(self, batches: Sequence[EventBatch], horizon: int) -> None:
+        """Take in published events. ``horizon``: when times begin that are ahead of the clock."""
 
     # --- after every input ---
 

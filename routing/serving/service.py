@@ -10,42 +10,38 @@ are due at once, are on their way before the engine gets to work on them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
 
 from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
-from matcher.traces import TraceContexts
 from routing.config import Late, NodeConfig
 from routing.delivery.durable import Durables
-from routing.delivery.sinks import Sink, Sinks
+from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest, fits
-from routing.effects import Effect, Log, Peer, Send
+from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
-    EVERYTHING,
     VERSION,
     Acknowledged,
     Acks,
     Act,
     Advertise,
+    Asking,
     Code,
     Confirmed,
     Credit,
     Deploy,
     ListRules,
-    Message,
     Promise,
     Publish,
-    ReadLog,
     Refused,
     Rejected,
     Remove,
     RemoveDurable,
     Rights,
     ShowRule,
-    StatusRequest,
     Subscribe,
     SubscriptionPaused,
     Unadvertise,
@@ -54,32 +50,30 @@ from routing.messages import (
 )
 from routing.order import first_time, in_sequence
 from routing.permission import check_right
-from routing.serving.advertisements import Advertisements
 from routing.serving.ahead import Ahead, horizon_of
+from routing.serving.beyond import Beyond
 from routing.serving.buckets import CREDIT_MAX, Buckets, credit_of
-from routing.serving.changes import Basis
-from routing.serving.credit import PublishCredit
-from routing.serving.deployment import Deployed, Deployments
-from routing.serving.detection import Detection
 from routing.serving.evaluator import Evaluator
 from routing.serving.intake import Intake, check_schema, newer, take_in
 from routing.serving.limits import check_count
-from routing.serving.link import Link, Links
-from routing.serving.moment import Moment
+from routing.serving.link import Link
+from routing.serving.outlet import Outlet
 from routing.serving.parts import as_known
-from routing.serving.published import PublishedIds, Sifted, have_ids
+from routing.serving.published import Sifted, have_ids
 from routing.serving.rates import Rates
-from routing.serving.sources import FAR, GOODBYE, Source, Sources
+from routing.serving.sources import FAR, GOODBYE, Source
 from routing.serving.status import (
     Overview,
     begin_facts,
     client_facts,
     ended_facts,
+    time_or_none,
 )
+from routing.serving.tables import Tables
 from routing.serving.users import UserRights
 from routing.traced import with_traces
 from rules.engine.conflict import Conflict
-from rules.engine.engine import NOTHING, Detector
+from rules.engine.engine import NOTHING
 from rules.engine.overrun import Overrun
 
 NAMED_MAX = 20
@@ -99,70 +93,86 @@ ALONE: Mapping[str, Any] = {
 
 
 class Service:
-    """One broker's parts, and what its clients ask for. Node adds links, timers and effects."""
+    """One broker's work for its clients. ``beyond``: the network that it is in."""
 
-    def __init__(self, config: NodeConfig, engine: Detector, now: float = 0.0) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        tables: Tables,
+        detection: Evaluator,
+        overview: Overview,
+        outlet: Outlet,
+        beyond: Beyond,
+    ) -> None:
         self._config = config
-        self._moment = Moment(now)
-        self._started_at = self._ticked_at = now
-        self._closed = False
-        self._effects: list[Effect] = []
-        self.emit: Callable[[Effect], object] = self._effects.append
-        """The use of each effect: kept for ``take_effects``, unless the host carries it out
-        as soon as it arises."""
-        self.rights_of: Callable[[Peer], Rights] = lambda peer: EVERYTHING
-        """The rights of who is at a link: the host knows them, where there are keys."""
+        self._moment = tables.moment
+        self._started_at = self._moment.now
+        self._outlet = outlet
+        self._send, self._log = outlet.send, outlet.log
+        self._beyond = beyond
         self._users = UserRights()
-        self._limits_sizes = False
+        self.limits_sizes = False
         """Whether any user's messages have a limit of their own."""
-        self._links = Links()
-        self._published = PublishedIds(config)
-        self._sources = Sources(config)
-        self._advertisements = Advertisements(config)
-        self._deployments = Deployments(config)
-        self._sinks = Sinks(config, self._deployments)
-        self._durables = Durables(self._sinks)
-        self._detection = self._make_detection(engine)
-        self._credit = PublishCredit(
-            config, self._advertisements, self._deployments, self._sinks, self._moment
-        )
-        self._buckets = Buckets(config.heartbeat_s)
-        self._overview = self._make_overview()
-        self._rates = Rates(now)
-        self.traces = TraceContexts()
-        """Trace contexts of events that have come, and of composite events found of them."""
-        self.traced: Callable[[str], Mapping[str, Any]] = lambda event: {"traced": 0, "events": []}
-        """Gives what the host has kept of an event's path: nothing, unless it traces."""
-        self.draining: Sequence[str] | None = None
-        """Once it drains, what it waits for, in words, as its host has found last."""
-        self._refused: set[str] = set()
-        """The names of brokers that have tried to link to this one, which works alone."""
+        self._links = tables.links
+        self._published = tables.published
+        self._sources = tables.sources
+        self._advertisements = tables.advertisements
+        self._deployments = tables.deployments
+        self._sinks = tables.sinks
+        self.durables: Durables = Durables(self._sinks)
+        """The durable sinks; those that are kept, where there is a store."""
+        self._detection = detection
+        self._credit = tables.credit
+        self._traces = tables.traces
+        self.buckets = Buckets(config.heartbeat_s)
+        """Limits to what users publish a second."""
+        self._overview = overview
+        self.rates = Rates(self._moment.now)
+        """Counts of what has come and gone."""
+        self._overrun_types: dict[str, str] = {}
+        """Types of rules that have ended, having too many composite events: why, in words."""
         self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
         """In words, which rules have ended, and why; the last of them."""
         self._unacknowledged: dict[Peer, Link] = {}
         """Links of which a Publish was taken in, while that is not yet said."""
-        self._gathers = False
+        self.gathers = False
         """Whether what follows from inputs is done later, for several (routing.node, Law 3)."""
         self._is_unsettled = False
         """Whether it is still to be done for any."""
+        self._answers: Mapping[type, Callable[[Link, Any], Confirmed]] = {
+            Advertise: self._advertise,
+            Unadvertise: self._unadvertise,
+            Deploy: self._deploy,
+            Remove: self._remove,
+            ListRules: self._list_rules,
+            ShowRule: self._show_rule,
+        }
+        """Answers to what clients ask of the whole network, at its root."""
+        self.handlers: Mapping[type, Callable[[Link, Any], None]] = {
+            Publish: self._receive_publish,
+            Promise: self._receive_promise,
+            Subscribe: self._receive_subscribe,
+            Unsubscribe: self._receive_unsubscribe,
+            Credit: self._receive_credit,
+            RemoveDurable: self._receive_remove_durable,
+            Acknowledged: self._receive_acknowledged,
+            **dict.fromkeys(get_args(Asking), beyond.ask),
+        }
+        """Messages of welcomed clients, each with its handler."""
 
-    def _make_detection(self, engine: Detector) -> Evaluator:
-        return Detection(self._basis(engine))
-
-    def _basis(self, engine: Detector) -> Basis:
-        return Basis(
-            self._config,
-            engine,
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what a running broker can change."""
+        self._config = config
+        for part in (
+            self._sources,
+            self._published,
             self._advertisements,
             self._deployments,
-            on_types=self._check_interests,
-            on_rules=self._sinks.index,
-        )
-
-    def _make_overview(self) -> Overview:
-        return Overview(
-            self._detection, self._deployments, self._advertisements, self._sources, self._sinks
-        )
+            self._sinks,
+            self._detection,
+            self._credit,
+        ):
+            part.configure(config)
 
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: plain data, ready for JSON."""
@@ -181,13 +191,12 @@ class Service:
             "parts": list(self._detection.parts),
             "memory": dict(self._detection.memory),
             "overruns": list(self._overruns),
-            "durable": list(self._durables.facts),
-            "draining": None if self.draining is None else list(self.draining),
+            "durable": list(self.durables.facts),
             "totals": {
-                **self._rates.totals,
+                **self.rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,
             },
-            "rates": self._rates.per_second,
+            "rates": self.rates.per_second,
         }
 
     def _former_types(self) -> Mapping[str, EventType]:
@@ -195,21 +204,20 @@ class Service:
         has subscribed to by what they had, by name.
         """
         found: dict[str, EventType] = {}
-        for name, text in self._filters():
+        for name, text in self._overview.filters:
             schema = None if name in found else self._advertisements.former(name)
             if schema is not None and fits(text, schema):
                 found[name] = schema
         return found
 
-    def _filters(self) -> Iterator[tuple[str, str]]:
-        """The filters that this broker knows of, each with its type's name."""
-        for sink in self._sinks:
-            for one in sink.interests:
-                yield one.type_name, one.text
+    @property
+    def ticks(self) -> bool:
+        """Whether a rule needs ``Timer`` and the clock drives it."""
+        return self._detection.ticks
 
     # --- sources ---
 
-    def _source_of(self, link: Link) -> Source:
+    def source_of(self, link: Link) -> Source:
         """The link's source, which comes alive when the client first acts as one."""
         if link.source is None:
             if not link.name:
@@ -225,38 +233,44 @@ class Service:
 
     def _limit(self, source: Source, rights: Rights) -> None:
         """Hold a source to the limits of its user."""
-        source.bucket = self._buckets.of(rights, self._moment.now)
+        source.bucket = self.buckets.of(rights, self._moment.now)
         source.credit_max = credit_of(rights, source.bucket)
 
-    def _receive_advertise(self, link: Link, message: Advertise) -> None:
+    def answer(self, link: Link, request: Asking) -> Confirmed:
+        """Do what a client asks of the whole network, as its root; Refusal and ProtocolError where
+        that cannot be.
+        """
+        return self._answers[type(request)](link, request)
+
+    def _advertise(self, link: Link, message: Advertise) -> Confirmed:
         check_right(link.rights, Act.PUBLISH, *(schema.name for schema in message.types))
         self._advertisements.check(message.types, link.name)
-        source = self._source_of(link)
+        source = self.source_of(link)
         self._detection.advertise(source, message.types)
         detail = begin_facts(source, message.types)
         if link.is_behind:
             detail = {**detail, "last_sequence": source.last_sequence}
-        self._send(link.peer, Confirmed(message.request, detail))
+        return Confirmed(message.request, detail)
 
-    def _receive_unadvertise(self, link: Link, message: Unadvertise) -> None:
-        source = self._source_of(link)
+    def _unadvertise(self, link: Link, message: Unadvertise) -> Confirmed:
+        source = self.source_of(link)
         for name in message.types:
             if name not in source.floors:
                 raise Refusal(Code.UNKNOWN, f"event type {name} was not advertised")
         self._detection.withdraw(source, list(dict.fromkeys(message.types)))
-        self._send(link.peer, Confirmed(message.request))
+        return Confirmed(message.request)
 
     def _note_traces(self, source: Source, message: Publish) -> None:
         whole, batches = source.whole, message.batches
         known = batches if whole is None else [as_known(whole, batch) for batch in batches]
-        self.traces.take(known, message.traces)
+        self._traces.take(known, message.traces)
 
     def _receive_publish(self, link: Link, message: Publish) -> None:
-        source = self._source_of(link)
+        source = self.source_of(link)
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
-        horizon = self._horizon
+        horizon = horizon_of(self._config, self._moment.now)
         ahead = self._ahead(source, horizon)
         intake = self._take_in(source, message.batches, ahead)
         self._credit.spend(source, intake.events)
@@ -311,19 +325,13 @@ class Service:
         self, source: Source, batches: tuple[EventBatch, ...], events: int, horizon: int
     ) -> None:
         source.events += events
-        self._rates.received += events
-        unseen = batches if source.whole is None else self._unseen(batches)
+        self.rates.received += events
+        unseen = batches if source.whole is None else self._beyond.news(batches)
         self._sinks.offer(unseen, None if len(unseen) == 1 else in_sequence(unseen))
-        if not self._gathers:
+        if not self.gathers:
             for sink in self._sinks.touched:
                 self._send_due(sink)
-        given_up = self._detection.push(batches, horizon)
-        if given_up:
-            self._log("warning", "rules wait no longer", types=given_up)
-
-    def _unseen(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
-        """The events of a part of a source that sinks have not been offered before."""
-        return batches
+        self._detection.push(batches, horizon)
 
     def _report_late(self, source: Source, late: Sequence[Any]) -> None:
         count = sum(map(len, late))
@@ -345,8 +353,13 @@ class Service:
         )
 
     def _receive_promise(self, link: Link, message: Promise) -> None:
-        source = self._source_of(link)
-        self._take_promise(link, source, message.mark, self._ahead(source, self._horizon))
+        source = self.source_of(link)
+        self._take_promise(
+            link,
+            source,
+            message.mark,
+            self._ahead(source, horizon_of(self._config, self._moment.now)),
+        )
 
     def _take_promise(self, link: Link, source: Source, mark: int | None, ahead: Ahead) -> None:
         """Take a promise over, or refuse one that is too far ahead, which then counts for
@@ -364,17 +377,12 @@ class Service:
         clock = round(self._moment.now * MICROSECONDS)
         return Ahead(clock, FAR if source.replays else horizon)
 
-    @property
-    def _horizon(self) -> int:
-        """The latest time that live sources may speak of."""
-        return horizon_of(self._config, self._moment.now)
-
     # --- sinks ---
 
     def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
         self._check_subscriptions(link)
         added = self._subscribe(link, message)
-        self._follow()
+        self.follow()
         if added.problem is not None:
             self._send(link.peer, SubscriptionPaused(added.number, added.problem))
         detail = {
@@ -382,36 +390,36 @@ class Service:
             "waits": added.filter is None,
             "waits_for": self._missing_below(added.type_name),
         }
-        self._confirm_subscription(link, Confirmed(message.request, detail))
+        self._beyond.confirm_subscription(link, Confirmed(message.request, detail))
 
     def _subscribe(self, link: Link, message: Subscribe) -> Interest:
         schemas = self._advertisements.schemas
         if message.durable:
-            return self._durables.subscribe(link.peer, message, schemas, link.rights)
-        if self._durables.find(link.peer) is not None:
+            return self.durables.subscribe(link.peer, message, schemas, link.rights)
+        if self.durables.find(link.peer) is not None:
             raise Refusal(Code.IN_USE, "this client is attached to a durable sink")
         return self._sinks.subscribe(link.peer, link.name, message, schemas, link.rights)
 
     def _sink_of(self, peer: Peer) -> Sink | None:
         """The sink at a link, or the durable one that its client is attached to."""
         sink = self._sinks.find(peer)
-        return self._durables.find(peer) if sink is None else sink
+        return self.durables.find(peer) if sink is None else sink
 
-    def _leave(self, peer: Peer) -> None:
+    def leave(self, peer: Peer) -> None:
         """A client has gone as a sink."""
         self._sinks.remove(peer)
-        self._durables.detach(peer)
+        self.durables.detach(peer)
 
     def _receive_acknowledged(self, link: Link, message: Acknowledged) -> None:
-        sink = self._durables.find(link.peer)
+        sink = self.durables.find(link.peer)
         if sink is None:
             reason = "an acknowledgement from a client without a durable subscription"
             raise ProtocolError(Code.PROTOCOL, reason)
         sink.acknowledge(link.peer, message.sequence)
 
     def _receive_remove_durable(self, link: Link, message: RemoveDurable) -> None:
-        removed = self._durables.remove(message.name, link.rights)
-        self._follow()
+        removed = self.durables.remove(message.name, link.rights)
+        self.follow()
         self._send(link.peer, Confirmed(message.request, {"queued": removed.queued}))
         self._log("info", "durable sink removed", name=message.name, client=link.name)
 
@@ -435,15 +443,12 @@ class Service:
             return []
         return sorted(set[str]().union(*waits))
 
-    def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
-        self._send(link.peer, answer)
-
     def _receive_unsubscribe(self, link: Link, message: Unsubscribe) -> None:
-        if self._durables.find(link.peer) is not None:
-            self._durables.unsubscribe(link.peer, message.number)
+        if self.durables.find(link.peer) is not None:
+            self.durables.unsubscribe(link.peer, message.number)
         else:
             self._sinks.unsubscribe(link.peer, message.number)
-        self._follow()
+        self.follow()
         self._send(link.peer, Confirmed(message.request))
 
     def _receive_credit(self, link: Link, message: Credit) -> None:
@@ -453,53 +458,54 @@ class Service:
         sink.grant(link.peer, message.events, CREDIT_MAX)
         self._sinks.touch(sink)
 
-    def _check_interests(self) -> None:
+    def check_interests(self) -> None:
         """Types have become known, are others, or were forgotten: subscriptions are checked."""
-        for sink, interest in self._sinks.check(self._advertisements.schemas):
+        schemas = self._advertisements.schemas
+        changed = self._sinks.check(schemas)
+        for name, reason in list(self._overrun_types.items()):
+            if any(one.until is None for one in self._deployments.defining(name)):
+                del self._overrun_types[name]
+            elif name not in schemas:
+                del self._overrun_types[name]
+                changed += self._sinks.pause(name, reason)
+        for sink, interest in changed:
             self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
 
     # --- rules ---
 
-    def _receive_deploy(self, link: Link, message: Deploy) -> None:
+    def _deploy(self, link: Link, message: Deploy) -> Confirmed:
         changes = self._detection.changes
         deployed, ended = changes.deploy(message, self._moment.now, link.rights)
-        self._follow()
+        self.follow()
         in_order = sorted(deployed, key=lambda one: one.serial)
         rules, replaced = (
             self._overview.rules(in_order, self._moment.now),
             list(map(ended_facts, ended)),
         )
-        self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
         names = [one.name for one in deployed[:NAMED_MAX]]
         more = {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
         self._log("info", "deployed", rules=names, **more, client=link.name)
+        return Confirmed(message.request, {"rules": rules, "replaced": replaced})
 
-    def _receive_remove(self, link: Link, message: Remove) -> None:
+    def _remove(self, link: Link, message: Remove) -> Confirmed:
         check_right(link.rights, Act.REMOVE, message.name)
         ended = self._detection.changes.remove(message.name, self._moment.now)
-        self._follow()
-        self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
+        self.follow()
         self._log("info", "removed", rule=message.name, client=link.name)
+        return Confirmed(message.request, ended_facts(ended))
 
-    def _receive_read_log(self, link: Link, message: ReadLog) -> None:
-        raise Refusal(Code.NO_STORE, f"broker {self._config.name!r} keeps no log (--data)")
-
-    def _receive_list_rules(self, link: Link, message: ListRules) -> None:
+    def _list_rules(self, link: Link, message: ListRules) -> Confirmed:
         check_right(link.rights, Act.COMMAND, "rule list")
         rules = self._overview.rules(self._deployments.in_force, self._moment.now)
-        self._send(link.peer, Confirmed(message.request, {"rules": rules}))
+        return Confirmed(message.request, {"rules": rules})
 
-    def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
+    def _show_rule(self, link: Link, message: ShowRule) -> Confirmed:
         check_right(link.rights, Act.COMMAND, "rule show")
         deployed = self._deployments.find_in_force(message.name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
         (facts,) = self._overview.rules([deployed], self._moment.now)
-        self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
-
-    def _receive_status(self, link: Link, message: StatusRequest) -> None:
-        check_right(link.rights, Act.COMMAND, "status")
-        self._send(link.peer, Confirmed(message.request, self.status(self._moment.now)))
+        return Confirmed(message.request, {**facts, "text": deployed.rule.text})
 
     def change_rights(self, users: Mapping[str, Rights], now: float) -> None:
         """Let users have these rights from now on. What they do not allow any more ends: sources
@@ -508,13 +514,13 @@ class Service:
         self._moment.now = now
         self._users.change(users)
         limits = (one.limits.message_bytes_max for one in users.values())
-        self._limits_sizes = any(most is not None for most in limits)
+        self.limits_sizes = any(most is not None for most in limits)
         for link in self._users.changed(self._links):
             self._look_at_rights(link)
         for one, reason in self._users.lost(self._deployments.in_force):
             self._log("warning", "a rule ends", rule=one.name, user=one.owner, reason=reason)
-            self._withdraw(one)
-        self._settle()
+            self._beyond.withdraw(one)
+        self.settle()
 
     def _look_at_rights(self, link: Link) -> None:
         """A client has other rights: end what they do not allow."""
@@ -522,9 +528,9 @@ class Service:
             check_right(link.rights, Act.PUBLISH, *(link.source.floors if link.source else ()))
         except Refusal as refusal:
             self._note_not_allowed(link, str(refusal))
-            self._expel(link.peer, refusal.code, str(refusal))
+            self.expel(link.peer, refusal.code, str(refusal))
             assert link.source is not None
-            self._close_source(link.source, refusal.code.value)
+            self.close_source(link.source, refusal.code.value)
             return
         if link.source is not None:
             self._limit(link.source, link.rights)
@@ -534,25 +540,20 @@ class Service:
         schemas = self._advertisements.schemas
         for number, reason in self._sinks.change_rights(sink.peer, link.rights, schemas):
             self._send(link.peer, SubscriptionPaused(number, reason))
-            self._refuse(link, None, Code.NOT_ALLOWED, reason)
-        self._follow()
+            self.refuse(link, None, Code.NOT_ALLOWED, reason)
+        self.follow()
 
-    def _refuse(self, link: Link, request: int | None, code: Code, reason: str) -> None:
+    def refuse(self, link: Link, request: int | None, code: Code, reason: str) -> None:
         """Answer that a request was refused."""
         if code is Code.NOT_ALLOWED:
             self._note_not_allowed(link, reason)
         self._send(link.peer, Refused(request, code, reason))
 
     def _note_not_allowed(self, link: Link, reason: str) -> None:
-        self._rates.not_allowed += 1
+        self.rates.not_allowed += 1
         self._log("warning", "not allowed", client=link.name, reason=reason)
 
-    def _withdraw(self, one: Deployed) -> None:
-        """Remove a rule that nobody has asked to remove."""
-        self._detection.changes.remove(one.name, self._moment.now)
-        self._follow()
-
-    def _close_source(self, source: Source, why: str = GOODBYE) -> None:
+    def close_source(self, source: Source, why: str = GOODBYE) -> None:
         """Close a source, which has published everything."""
         self._sources.close(source, why)
         self._detection.withdraw(source, list(source.floors))
@@ -562,42 +563,41 @@ class Service:
         self._overruns.append(str(overrun))
         name = plain_name(overrun.rule)
         self._log("error", "a rule has ended", rule=name, reason=str(overrun))
-        self._end(overrun)
+        self._beyond.note_overrun(overrun)
 
-    def _end(self, overrun: Overrun) -> None:
-        """Take a rule that has ended out of force; who waits for what no rule names now is told."""
-        ended = self._detection.changes.end(overrun.rule, overrun.until)
-        if ended is None:
-            return
-        self._follow()
-        for sink, interest in self._sinks.pause(ended.rule.defines.name, str(overrun)):
-            self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
+    def note_overrun(self, rule: str, type_name: str, until: int) -> None:
+        """A rule has ended by itself, here or elsewhere: who waits for what it defines is told, as
+        soon as no rule names that any more.
+        """
+        overrun = Overrun(rule, until - 1, self._config.composites_per_instant_max)
+        self._overrun_types[type_name] = str(overrun)
+        self.check_interests()
 
     # --- after every input ---
 
-    def _settle_input(self) -> None:
+    def settle_input(self) -> None:
         """Settle behind an input, or behind all that is gathered."""
-        if self._gathers:
+        if self.gathers:
             self._is_unsettled = True
         else:
-            self._settle()
+            self.settle()
 
-    def _settle_gathered(self) -> None:
+    def settle_gathered(self) -> None:
         """Settle for all that was gathered; published events, which are due at once, go first."""
-        self._gathers = False
+        self.gathers = False
         if self._is_unsettled:
             for sink in self._sinks.touched:
                 self._send_due(sink)
-            self._settle()
+            self.settle()
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
         self._is_unsettled = False
         detections = self._detection.advance(self._moment.now)
         if detections is not None:
-            self._rates.detected += len(detections)
-            if self.traces.has_any:
-                self.traces.follow(detections.batches)
+            self.rates.detected += len(detections)
+            if self._traces.has_any:
+                self._traces.follow(detections.batches)
             if self._sinks.follow_rules:
                 self._sinks.offer_detected(detections, self._detection.due_mark)
             if (conflict := self._detection.take_conflict()) is not None:
@@ -609,15 +609,12 @@ class Service:
                 self._deliver(sink)
         if self._unacknowledged:
             self._acknowledge()
-        if self._credit.waiting and not self._is_held():
+        self._beyond.settle()
+        if self._credit.waiting and not self._beyond.is_held():
             for grant in self._credit.grants():
                 assert grant.source.peer is not None
                 grant.source.outstanding += grant.events
                 self._send(grant.source.peer, Credit(grant.events))
-
-    def _is_held(self) -> bool:
-        """Whether no source gets credit for now."""
-        return False
 
     def _acknowledge(self) -> None:
         links, self._unacknowledged = self._unacknowledged, {}
@@ -626,7 +623,7 @@ class Service:
             if link.source is not None and self._links.by_peer.get(peer) is link:
                 self._send(peer, Acknowledged(link.source.last_sequence))
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""
         if self._sinks.follow_rules:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
@@ -634,30 +631,38 @@ class Service:
     def _send_due(self, sink: Sink) -> None:
         before = sink.delivered
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:
-            if self.traces.has_any:
-                delivery = with_traces(delivery, self.traces)
+            if self._traces.has_any:
+                delivery = with_traces(delivery, self._traces)
             self._send(sink.to, delivery)
-        self._rates.delivered += sink.delivered - before
+        self.rates.delivered += sink.delivered - before
 
     def _deliver(self, sink: Sink) -> None:
         self._send_due(sink)
-        if sink.excess <= 0:
-            return
-        if sink.when_full is WhenFull.DROP_OLDEST:
-            self._rates.dropped += sink.drop_oldest()
-        elif sink.when_full is WhenFull.DISCONNECT:
-            self._expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
-        # Else it blocks: its sources get no credit (routing.serving.credit).
+        if sink.excess > 0:
+            if sink.when_full is WhenFull.DROP_OLDEST:
+                self.rates.dropped += sink.drop_oldest()
+            elif sink.when_full is WhenFull.DISCONNECT:
+                self.expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
+            # Else it blocks: its sources get no credit (routing.serving.credit).
+        self._beyond.note_delivered(sink)
 
-    def _expel(self, peer: Peer, code: Code, reason: str) -> None:
+    # --- links that end ---
+
+    def expel(self, peer: Peer, code: Code, reason: str) -> None:
         """Close a link, whether it is known or not, and say why."""
-        raise NotImplementedError
-
-    def _send(self, peer: Peer, message: Message) -> None:
-        link = self._links.by_peer.get(peer)
+        link = self._links.find(peer)
+        self._outlet.part(peer, code, reason)
+        name = "" if link is None else link.name
+        self._log("warning", "closed", client=name, peer=peer.hex(), reason=reason)
         if link is not None:
-            link.sent_at = self._moment.now
-        self.emit(Send(peer, message))
+            self.drop(link)
 
-    def _log(self, level: str, text: str, **fields: Any) -> None:
-        self.emit(Log(level, text, fields))
+    def drop(self, link: Link) -> None:
+        """Forget a link that ended without Goodbye; its source keeps its promise."""
+        self._links.remove(link)
+        self.leave(link.peer)
+        source = link.source
+        if source is not None:
+            self._sources.lose(source, self._moment.now)
+            promise = time_or_none(source.promise)
+            self._log("warning", "source lost", source=source.name, promise=promise)

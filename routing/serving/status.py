@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from matcher.model import TIME_MAX, EventType
-from routing.delivery.sinks import Sink, Sinks
-from routing.serving.advertisements import Advertisements, KnownType
-from routing.serving.deployment import Deployed, Deployments
+from routing.delivery.sinks import Sink
+from routing.serving.advertisements import KnownType
+from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Evaluator
 from routing.serving.link import Link
-from routing.serving.sources import FAR, Source, Sources, SourceState
+from routing.serving.sources import FAR, Source, SourceState
+from routing.serving.tables import Tables
 from rules.engine.engine import Placement
 from rules.pattern import TIMER
 
@@ -149,16 +150,13 @@ class Overview:
     def __init__(
         self,
         detection: Evaluator,
-        deployments: Deployments,
-        advertisements: Advertisements,
-        sources: Sources,
-        sinks: Sinks,
+        tables: Tables,
     ) -> None:
         self._detection = detection
-        self._deployments = deployments
-        self._advertisements = advertisements
-        self._sources = sources
-        self._sinks = sinks
+        self._deployments = tables.deployments
+        self._advertisements = tables.advertisements
+        self._sources = tables.sources
+        self._sinks = tables.sinks
 
     def facts(self, now: float) -> Facts:
         """Sources, types, rules and sinks."""
@@ -174,16 +172,26 @@ class Overview:
         }
 
     @property
+    def filters(self) -> Iterator[tuple[str, str]]:
+        """The filters that this broker knows of, each with its type's name."""
+        for sink in self._sinks:
+            for one in sink.interests:
+                yield one.type_name, one.text
+
+    @property
     def matched(self) -> Iterator[Facts]:
         """How subscriptions to a type are matched, where they are many; for this broker's sinks."""
         for name, facts in self._sinks.matched:
             yield {"type": name, "to": None, **facts}
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
-        """The facts of these rules, which are in force."""
+        """The facts of these rules, which are in force. Before one holds there is nothing of it."""
         reached, costs = self._detection.reached, self._detection.costs
         return [
-            {**self.rule(one, reached(one.rule.name), now), "cost": costs.get(one.rule.name)}
+            {
+                **self.rule(one, max(reached(one.rule.name), one.begin), now),
+                "cost": costs.get(one.rule.name),
+            }
             for one in deployed
         ]
 

@@ -5,8 +5,8 @@ Marks move with nearly every message, one broker is in many trees, and each has 
 thousands. What bears on a mark that moves is therefore in one place, and is found by its name once.
 
 Each field has one owner, which alone sets it: ``Said`` what is said of a type, ``Watermarks`` what
-follows for the engine, and whoever asks them the rest: ``Progress`` in a network, ``Detection``
-where a broker works alone. Records of rules are of one division.
+follows for the engine, and ``Progress``, which asks them, the rest. Records of rules are of one
+division.
 """
 
 from __future__ import annotations
@@ -63,10 +63,9 @@ class TypeProgress:
         """No mark is beyond that."""
         self.mark = UNSAID
         """The mark that follows from both."""
-        # Progress, Detection
+        # Progress
         self.given = UNSAID
         """The greatest mark of it that binds who comes later; it never goes back."""
-        # Progress
         self.users: list[Evaluated] = []
         """The rules here whose marks it bears on, through other rules here too."""
         self.defining: list[Evaluated] = []

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeGuard
 
 from matcher.model import EventType, Kind
@@ -40,14 +41,20 @@ from rules.syntax import ast
 from rules.syntax.printer import print_rule
 from rules.syntax.tokens import NESTING_MAX
 from rules.terms import (
+    CANDIDATE,
     TERMINATOR,
+    Aggregate,
     AttributeOf,
+    Compare,
     Comparison,
     Expression,
+    Function,
     Literal,
+    Run,
     Slot,
     Within,
     nodes_of,
+    rewritten,
 )
 from rules.zones import is_zone, is_zone_field, zone_named
 
@@ -174,6 +181,9 @@ class _RuleCheck:
         if clause.policy is not Policy.EACH and not 1 <= clause.rank <= RANK_MAX:
             span = clause.span._replace(end=clause.span.start + len(str(clause.rank)))
             self.report(f"k of {clause.policy.value} must be from 1 to {RANK_MAX}", span)
+        if clause.times is not None:
+            self._iteration(clause, clause.times)
+            return
         number = self.scope.next
         # The window is read after the conditions, but its anchor must stand before the event.
         window = self.scope.within(clause.window)
@@ -187,6 +197,39 @@ class _RuleCheck:
             selected, *rivals = sound
             is_single = clause.policy is not Policy.EACH
             self.clauses.append(replace(selected, rivals=tuple(rivals) if is_single else ()))
+
+    def _iteration(self, clause: ast.Selected, times: ast.Times) -> None:
+        """A selection among runs (X4): of the last event of one, where it is long enough."""
+        number, most, event = self.scope.next, times.most or 0, clause.event
+        if not 1 <= times.least <= (times.most or RANK_MAX) <= RANK_MAX or times.most == 0:
+            self.report(
+                f"an iteration's bounds are from 1 to {RANK_MAX}, the least first",
+                times.span,
+                "write 2..5, or 2.. without a bound",
+            )
+        window = self.scope.within(clause.window)
+        anchor = LOST if window is None else window.anchor
+        if not isinstance(event, ast.Event):
+            self.report("an iteration is of events of one type", event.span)
+            self._event(event, anchor, "selected")
+            self.scope.runs[number] = None
+            return
+        type_ = self.expressions.not_timer(event, "selected")
+        read = self.expressions.repeated(event, type_)
+        self.scope.introduce(event, event, [type_], anchor)
+        self.scope.runs[number] = None
+        if type_ is None or window is None or read is None:
+            return
+        own, links = read
+        run = Run(number, links, most)
+        count = Aggregate(Function.COUNT, type_, own, None, window, False, Kind.INT, run)
+        self.scope.runs[number] = count
+        asked = tuple(rewritten(one, partial(_of_event, number)) for one in own)
+        self.scope.asked(asked)
+        enough = Compare(Comparison.GREATER_EQUAL, count, Literal(times.least, Kind.INT))
+        self.clauses.append(
+            Selected(number, type_, clause.policy, clause.rank, (*asked, enough), window, False)
+        )
 
     def _negated(self, clause: ast.Negated) -> None:
         type_ = self.expressions.nameless(clause.event, "negated")
@@ -426,6 +469,8 @@ class _RuleCheck:
             number = self.scope.find(name)
             if number in numbers:
                 self.report(f"{name.text} is consumed twice", name.span)
+            if number in self.scope.runs:
+                self.report(f"{name.text} repeats, and runs are not consumed", name.span)
             if number is not None:
                 numbers.add(number)
         return tuple(sorted(numbers))
@@ -438,6 +483,13 @@ class _RuleCheck:
             seen[name] = seen.get(name, 0) + 1
             shown.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
         return tuple(shown)
+
+
+def _of_event(number: int, node: Expression) -> Expression | None:
+    """An attribute of the candidate as one of a numbered event."""
+    if not isinstance(node, AttributeOf) or node.event != CANDIDATE:
+        return None
+    return replace(node, event=number)
 
 
 def _defined(

@@ -7,7 +7,7 @@ wrong in it; that has been reported then, and None makes no further message (sco
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matcher.model import EventType, Kind
@@ -19,6 +19,8 @@ from rules.pattern import TIMER, WEEKDAYS
 from rules.syntax import ast
 from rules.terms import (
     CANDIDATE,
+    NEIGHBOUR,
+    PREVIOUS,
     TERMINATOR,
     TIME,
     TIME_NAME,
@@ -38,6 +40,8 @@ from rules.terms import (
     Operator,
     Or,
     TextFunction,
+    has_aggregates,
+    nodes_of,
 )
 from rules.texts import problem_of
 
@@ -58,10 +62,16 @@ _NAMES: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Enclosing:
-    """The innermost event whose parentheses enclose an expression: its number and its type."""
+    """The innermost event whose parentheses enclose an expression: its number and its type.
+
+    It ``repeats`` in an iteration, where ``previous`` is its neighbour (X4). Where one of the
+    events of a run is meant, ``run`` is the number by which the run is known.
+    """
 
     number: int
     type: EventType | None
+    repeats: bool = False
+    run: int | None = None
 
 
 class Expressions:
@@ -115,9 +125,13 @@ class Expressions:
 
     def _attribute(self, node: ast.Attribute, enclosing: Enclosing | None) -> Expression | None:
         if node.event is not None:
+            if enclosing is not None and enclosing.repeats and node.event.text == NEIGHBOUR:
+                return self._attribute_of(PREVIOUS, enclosing.type, node.name)
             number = self.scope.find(node.event)
             if number is None:
                 return None
+            if enclosing is not None and enclosing.run == number:
+                return self._attribute_of(CANDIDATE, enclosing.type, node.name)
             found = self._attribute_of(number, self.scope.types[number], node.name)
             return found if found and self._is_common(found, node.name) else None
         name = node.name
@@ -337,6 +351,14 @@ class Expressions:
     # --- aggregates --------------------------------------------------------------------------
 
     def _aggregate(self, node: ast.Aggregate, enclosing: Enclosing | None) -> Expression | None:
+        if node.window is None:
+            return self._of_run(node)
+        if node.function is Function.FIRST:
+            self.report("First is of an iteration", node.span, "write First(NAME.attribute)")
+            return None
+        if not node.events and self._run_named(node.argument) is not None:
+            self.report("an aggregate over a run has no window", node.window.span)
+            return None
         if not node.events:
             self.report(
                 f"{node.function.value} ranges over no event",
@@ -352,11 +374,7 @@ class Expressions:
             return None
         if value is not None:  # events where it is null are left out (S8)
             conditions = (*conditions, *presences(value, conditions))
-        kind = Kind.FLOAT
-        if value is None or node.function is Function.COUNT:
-            kind = Kind.INT
-        elif node.function not in (Function.AVG, Function.STDDEV):
-            kind = value.kind
+        kind = _kind_of(node.function, value)
         if node.function is Function.COUNT and isinstance(value, AttributeOf):
             value = None  # it is there; what is computed may yet have no value
         return Aggregate(node.function, type_, conditions, value, window, False, kind)
@@ -378,14 +396,78 @@ class Expressions:
         if not self._ranges_over_one(node):
             return None, False
         value = self.check(node.argument, Enclosing(CANDIDATE, type_))
-        if value is None or function is Function.COUNT:
-            return value, value is not None
+        return value, self._is_aggregated(function, value, node.argument)
+
+    def _is_aggregated(
+        self, function: Function, value: Expression | None, argument: ast.Expression
+    ) -> bool:
+        """Whether a function takes a value."""
+        if value is None or function in (Function.COUNT, Function.FIRST):
+            return value is not None
         ordered = function in (Function.MIN, Function.MAX) and value.kind is Kind.STRING
         if not value.kind.is_number and not ordered:
-            at = node.argument.name if isinstance(node.argument, ast.OfEvent) else node.argument
+            at = argument.name if isinstance(argument, ast.OfEvent) else argument
             self.report(f"{function.value} takes numbers, not {_NAMES[value.kind]}", at.span)
-            return None, False
-        return value, True
+            return False
+        return True
+
+    def _of_run(self, node: ast.Aggregate) -> Aggregate | None:
+        """An aggregate over the events of a run, which it names (X4)."""
+        said, argument = node.function.value, node.argument
+        if isinstance(argument, ast.Event) or node.events:
+            self.report(
+                f"{said} has no window", node.span, "behind the event: within ... from, or between"
+            )
+            return None
+        number = self._run_named(argument)
+        if number is None:
+            self.report(
+                f"{said} ranges over no iteration",
+                node.span,
+                f"write {said}(NAME.attribute) of an iteration, or {said}(TYPE(...).attribute "
+                "within ...)",
+            )
+            return None
+        run = self.scope.runs[number]
+        if run is None:
+            return None
+        if isinstance(argument, ast.Attribute) and argument.event is None:
+            if node.function is Function.COUNT:
+                return run
+            self.report(
+                f"{said} needs an attribute",
+                node.span,
+                f"write {said}({spelled(argument.name.text)}.attribute)",
+            )
+            return None
+        value = self.check(argument, Enclosing(CANDIDATE, run.type, run=number))
+        if value is None or not self._is_aggregated(node.function, value, argument):
+            return None
+        if presences(value, run.conditions):
+            self.report(
+                "what is aggregated over a run may be null",
+                argument.span,
+                "let the conditions of the iteration ask: ... is not null",
+            )
+            return None
+        return replace(
+            run, function=node.function, value=value, kind=_kind_of(node.function, value)
+        )
+
+    def _run_named(self, argument: ast.Event | ast.Expression) -> int | None:
+        """The first iteration that is named in what is aggregated, by its number."""
+        nodes: list[ast.Node] = [argument]
+        whole = isinstance(argument, ast.Attribute) and argument.event is None
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, ast.Attribute):
+                name = node.name if whole else node.event
+                number = None if name is None else self.scope.number(name)
+                if number in self.scope.runs:
+                    return number
+            else:
+                nodes.extend(reversed(tuple(ast.children(node))))
+        return None
 
     def _ranges_over_one(self, node: ast.Aggregate) -> bool:
         """Whether the event stands once in what is aggregated; what else is wrong is reported."""
@@ -428,6 +510,29 @@ class Expressions:
             parts += conjuncts_of(item, (*self.scope.there, *parts))
         return tuple(parts)
 
+    def repeated(
+        self, event: ast.Event, type_: EventType | None
+    ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]] | None:
+        """The conditions of an event that repeats: those of each event, and those between
+        neighbours (X4), which parentheses hold together. It only uses parameters; None when one is
+        wrong.
+        """
+        enclosing = Enclosing(CANDIDATE, type_, repeats=True)
+        own: list[Expression] = []
+        links: list[Expression] = []
+        before = len(self.report.problems)
+        for item in self.written_out(event, type_):
+            checked = self.condition(item, enclosing)
+            if checked is None:
+                continue
+            nodes = nodes_of(checked)
+            is_link = any(isinstance(one, AttributeOf) and one.event == PREVIOUS for one in nodes)
+            if is_link and has_aggregates(checked):
+                self.report("neighbours are compared without aggregates", item.span)
+            to = links if is_link else own
+            to += conjuncts_of(checked, (*self.scope.there, *own, *to))
+        return None if len(self.report.problems) > before else (tuple(own), tuple(links))
+
     def written_out(self, event: ast.Event, type_: EventType | None) -> tuple[ast.Expression, ...]:
         """The conditions with positional parameters written as ``attribute = $p``."""
         conditions: list[ast.Expression] = []
@@ -455,6 +560,13 @@ def conjuncts(node: ast.Expression) -> tuple[ast.Expression, ...]:
     if not isinstance(node, ast.And):
         return (node,)
     return tuple(part for operand in node.operands for part in conjuncts(operand))
+
+
+def _kind_of(function: Function, value: Expression | None) -> Kind:
+    """The kind of what an aggregate function gives."""
+    if value is None or function is Function.COUNT:
+        return Kind.INT
+    return Kind.FLOAT if function in (Function.AVG, Function.STDDEV) else value.kind
 
 
 def attribute_of(number: int, type_: EventType, place: int) -> AttributeOf:

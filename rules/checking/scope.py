@@ -23,7 +23,7 @@ from matcher.spelling import spelled
 from rules.errors import Problem, Span, did_you_mean
 from rules.pattern import TIMER
 from rules.syntax import ast
-from rules.terms import AttributeOf, Between, Expression, Window, Within
+from rules.terms import Aggregate, AttributeOf, Between, Expression, Window, Within
 
 LOST = -1
 """The anchor of a selected event whose own anchor could not be found."""
@@ -79,6 +79,10 @@ class Scope:
         self.parameters: dict[str, Expression | None] = {}
         self.there: frozenset[Expression] = frozenset()
         """The presences of events that every match has been asked for (nulls, Law 3)."""
+        self.runs: dict[int, Aggregate | None] = {}
+        """By number of an event that repeats (X4), the count of its run's events; None where that
+        is wrong.
+        """
         self._numbers: dict[str, int] = {}
         self._anchors: list[int | None] = []
         self._events = rule.named
@@ -130,6 +134,10 @@ class Scope:
         if number is None:
             self._not_found(name)
         return number
+
+    def number(self, name: ast.Name) -> int | None:
+        """The same, where nothing is said if there is none."""
+        return self._numbers.get(name.text)
 
     def _not_found(self, name: ast.Name) -> None:
         if self._occurrences[name.text] > 1:

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from matcher.model import EventType
 from rules.pattern import Constraint, Let, Negated, Rule, Selected
 from rules.planning.variants import variants
-from rules.terms import CANDIDATE, TERMINATOR, Aggregate, AttributeOf, Expression, nodes_of
+from rules.terms import (
+    CANDIDATE,
+    PREVIOUS,
+    TERMINATOR,
+    Aggregate,
+    AttributeOf,
+    Expression,
+    nodes_of,
+)
 
 
 def looked_at(rules: Iterable[Rule]) -> Mapping[str, frozenset[int]]:
@@ -43,8 +51,10 @@ def _of(expression: Expression, types: Mapping[int, list[EventType]]) -> Iterato
                         yield type_.name, node.attribute
             case Aggregate():
                 value = () if node.value is None else (node.value,)
-                for inner in (*node.conditions, *value):
-                    yield from _of(inner, {**types, CANDIDATE: [node.type]})
+                links = () if node.run is None else node.run.links
+                inside = {**types, CANDIDATE: [node.type], PREVIOUS: [node.type]}
+                for inner in (*node.conditions, *value, *links):
+                    yield from _of(inner, inside)
             case _:
                 pass
 

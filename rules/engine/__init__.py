@@ -12,6 +12,7 @@ from rules.engine.engine import NOTHING, Detections, Detector, InPieces, Placeme
 __all__ = [
     "DEVICES",
     "ENGINES",
+    "ENGINES_OF_RECORDINGS",
     "NOTHING",
     "Costs",
     "Detections",
@@ -25,6 +26,8 @@ __all__ = [
 
 ENGINES = ("auto", "cdp", "aip", "aip-published", "naive")
 """The names that ``make`` takes. ``auto`` is the engine to use when in doubt."""
+ENGINES_OF_RECORDINGS = ("hybrid",)
+"""Names that it takes too, of engines for recorded events alone."""
 
 
 def make(
@@ -57,6 +60,10 @@ def make(
         from rules.engine.published import AipPublished
 
         return AipPublished(composites_max=composites_max)
+    if name == "hybrid":
+        from rules.engine.hybrid import HybridEngine
+
+        return HybridEngine(composites_max=composites_max)
     from rules.engine.cdp import CdpEngine
     from rules.engine.chooser import Chooser
 
@@ -76,11 +83,11 @@ def make(
 
 def verify(name: str, device: str = "cpu", threads: int = 1) -> None:
     """Raise ValueError for names that there are not, and for what does not go together."""
-    if name not in ENGINES:
+    if name not in (*ENGINES, *ENGINES_OF_RECORDINGS):
         raise ValueError(f"no engine is called {name!r}; there are {', '.join(ENGINES)}")
     if device not in DEVICES:
         raise ValueError(f"device: expected one of {', '.join(DEVICES)}, found {device!r}")
-    if device == "gpu" and name in ("naive", "aip-published"):
+    if device == "gpu" and name in ("naive", "aip-published", "hybrid"):
         raise ValueError(
             f"device gpu: the engine {name} has no form for a GPU; auto, cdp, aip have"
         )

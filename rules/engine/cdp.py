@@ -505,21 +505,24 @@ class CdpEngine:
 
     def evaluate(self) -> None:
         """The second step, all of it in kernels: others may take theirs at once, elsewhere."""
-        arrays = self._arrays
-        while (status := process(arrays.state)) != layout.DONE:
-            if status == layout.GROW_OUT:
-                self._give_piece()
-                self._outlets.grow()
-            elif status == layout.TOO_MANY:
-                self._end_rule()
-            elif status == layout.GROW_TAKEN:
-                self._outlets.begin_anew()
-            elif status in loading.LOADING:
-                loading.load_for(arrays, status)
-            elif status in growth.GROWING or status == layout.GROW_BUCKETS:
-                growth.grow(arrays, status)
-            else:
-                self._pending.grow(status)
+        while (status := process(self._arrays.state)) != layout.DONE:
+            self._provide(status)
+
+    def _provide(self, status: int) -> None:
+        """Do what a kernel asks for before it can go on."""
+        if status == layout.GROW_OUT:
+            self._give_piece()
+            self._outlets.grow()
+        elif status == layout.TOO_MANY:
+            self._end_rule()
+        elif status == layout.GROW_TAKEN:
+            self._outlets.begin_anew()
+        elif status in loading.LOADING:
+            loading.load_for(self._arrays, status)
+        elif status in growth.GROWING or status == layout.GROW_BUCKETS:
+            growth.grow(self._arrays, status)
+        else:
+            self._pending.grow(status)
 
     def _give_piece(self) -> None:
         """Give what was written so far, if that is enough and may be given."""

@@ -68,7 +68,7 @@ def fit_scratch(arrays: Arrays, linker: Linker) -> None:
     steps, types = len(linker.steps.array), len(linker.tables.types.array)
     depth = max(linker.depth, linker.tables.depth) + 1
     for name, length in (
-        ("frame", linker.events + 1),
+        ("frame", linker.events + 2),  # the candidate, and a run's neighbour
         ("chosen", linker.events),
         ("chosen_types", linker.events),
         ("slots", linker.slots),

@@ -25,6 +25,7 @@ KERNELS: dict[int, Any] = {
     layout.LATE_AGGREGATES: late.late_aggregates,
     layout.LATE_SUMMARIES: late.late_summaries,
     layout.LATE_AHEAD: late.late_ahead,
+    layout.LATE_RUNS: late.late_runs,
 }
 LOADING = {
     layout.LOAD_AHEAD: layout.LATE_AHEAD,
@@ -91,3 +92,5 @@ def _needed(linker: Linker) -> Iterator[int]:
         yield layout.LATE_AUTOMATA
     if (linker.steps.array["kind"] == int(StepKind.AGGREGATE)).any():
         yield layout.LATE_AGGREGATES
+    if (linker.steps.array["run"] > 0).any():
+        yield layout.LATE_RUNS

@@ -23,6 +23,7 @@ from rules.engine.naive_events import Occurrence
 from rules.pattern import Negated
 from rules.terms import (
     CANDIDATE,
+    PREVIOUS,
     TIME,
     Aggregate,
     And,
@@ -40,6 +41,7 @@ from rules.terms import (
     OfText,
     Operator,
     Or,
+    Run,
     Slot,
     Window,
     Within,
@@ -62,20 +64,23 @@ class Scope:
     """A match in the making: what names and parameters stand for.
 
     ``events`` by number, terminator first; ``slots`` by number; ``candidate`` the negated or
-    aggregated event whose own conditions are looked at.
+    aggregated event whose own conditions are looked at, ``previous`` the one before it in a run.
     """
 
     view: View
     events: tuple[Occurrence, ...]
     slots: Mapping[int, Value] = field(default_factory=dict)
     candidate: Occurrence | None = None
+    previous: Occurrence | None = None
 
     def event(self, number: int) -> Occurrence:
-        """The event of a number, CANDIDATE included."""
-        if number != CANDIDATE:
+        """The event of a number, CANDIDATE and PREVIOUS included."""
+        if number >= 0:
             return self.events[number]
-        assert self.candidate is not None
-        return self.candidate
+        found = self.candidate if number == CANDIDATE else self.previous
+        assert number in (CANDIDATE, PREVIOUS)
+        assert found is not None
+        return found
 
     def with_event(self, event: Occurrence) -> Scope:
         """The scope with the next selected event."""
@@ -215,6 +220,8 @@ _COMPARISONS: Mapping[Comparison, Callable[[Any, Any], bool]] = {
 def _aggregate(aggregate: Aggregate, scope: Scope) -> Value | None:
     """An aggregate over the events in its window, those of the match included (S8)."""
     events = fitting(aggregate, scope)
+    if aggregate.run is not None:
+        events = run_of(aggregate.run, events, scope)
     if aggregate.value is None:
         return len(events)
     found = (value_of(aggregate.value, replace(scope, candidate=event)) for event in events)
@@ -223,6 +230,33 @@ def _aggregate(aggregate: Aggregate, scope: Scope) -> Value | None:
     if result is None or isinstance(result, str):
         return result
     return _checked(result, aggregate.kind)
+
+
+def run_of(run: Run, fitting: Sequence[Occurrence], scope: Scope) -> list[Occurrence]:
+    """The events of the run that a numbered event ends, in order; none where it goes on (X4).
+
+    ``fitting`` are the events that satisfy the conditions of the iteration, those of the match
+    that come before it in the text included.
+    """
+    taken = scope.events[: run.event]
+    events = sorted(
+        (event for event in fitting if event not in taken),  # S1
+        key=lambda event: event.moment,  # E4
+    )
+
+    def goes_on(place: int) -> bool:
+        """Whether the event at a place is of the run of the one before it."""
+        pair = replace(scope, candidate=events[place], previous=events[place - 1])
+        return holds(run.links, pair)
+
+    last = scope.events[run.event]
+    end = events.index(last) + 1 if last in events else 0
+    if end == 0 or (end < len(events) and goes_on(end)):
+        return []
+    start = end - 1
+    while start > 0 and goes_on(start):
+        start -= 1
+    return events[max(start, end - run.most) if run.most else start : end]
 
 
 def _exact_sum(values: Numbers) -> int | Fraction:
@@ -273,4 +307,5 @@ _FUNCTIONS: Mapping[Function, Callable[[Numbers], Any]] = {
     Function.MAX: lambda values: max(values, default=None, key=_place),
     Function.AVG: _average,
     Function.STDDEV: _deviation,
+    Function.FIRST: lambda values: values[0] if values else None,
 }

@@ -25,6 +25,7 @@ from rules.planning.plan import (
     key_kind,
     laid_out,
 )
+from rules.planning.program import frame_place
 
 _KINDS = {
     Kind.INT: layout.KIND_INT,
@@ -42,7 +43,7 @@ _PROBES = {  # by the kinds of value and attribute
     (Kind.FLOAT, Kind.INT): layout.PROBE_FLOAT_TO_INT,
     (Kind.INT, Kind.FLOAT): layout.PROBE_INT_TO_FLOAT,
 }
-_PROGRAMS = ("residue", "program", "first_probe", "second_probe", "lower", "upper")
+_PROGRAMS = ("residue", "program", "first_probe", "second_probe", "lower", "upper", "links")
 """The fields that name a program, or are -1."""
 
 
@@ -105,6 +106,10 @@ class StepRecords:
             "function": FUNCTIONS[step.function],
             "offset": -1 if step.attribute is None else layout.offset_of(step.attribute),
             "kind_of_value": _KINDS[step.value_kind],
+            "run": step.run,
+            "neighbour": frame_place(step.neighbour),
+            "links": assembler.condition(step.links),
+            "most": step.most,
         }
         if step.access is None:
             return fields

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, value_of
+from rules.engine.naive_values import Scope, run_of, value_of
 from rules.explaining.appraisal import Appraisal, Enclosing, speaks_of_others
 from rules.explaining.explanation import Candidate, Check, Considered, Fate
 from rules.explaining.sight import Sight
@@ -129,9 +129,15 @@ class Consideration:
 
     def aggregated(self, use: Aggregate, scope: Scope) -> Considered:
         """The events that an aggregate is made of, and the others (S8)."""
-        rulings = [
-            replace(ruling, fate=ruling.fate or Fate.COUNTED) for ruling in self.rulings(use, scope)
-        ]
+        found = self.rulings(use, scope)
+        counted = [ruling.event for ruling in found if ruling.fate is None]
+        if use.run is not None:
+            counted = run_of(use.run, counted, scope)
+
+        def fate_of(event: Occurrence) -> Fate:
+            return Fate.COUNTED if event in counted else Fate.APART  # X4
+
+        rulings = [replace(ruling, fate=ruling.fate or fate_of(ruling.event)) for ruling in found]
         return self.considered(use, scope, rulings, (Fate.COUNTED,))
 
     # --- one event ---------------------------------------------------------------------------
@@ -211,5 +217,5 @@ class Consideration:
 def _worth(ruling: Ruling, fates: Sequence[Fate]) -> tuple[int, int, int]:
     """How much an event within the window is worth telling of."""
     assert ruling.fate is not None
-    fits = 2 if ruling.fate in fates else 1 if ruling.fate is Fate.PASSED_OVER else 0
+    fits = 2 if ruling.fate in fates else 1 if ruling.fate in (Fate.PASSED_OVER, Fate.APART) else 0
     return fits, ruling.condition, ruling.event.time

@@ -31,6 +31,8 @@ class Fate(enum.Enum):
     """The event that must not be (S6)."""
     PASSED_OVER = "passed over"
     """Fitting, but a single selection chose another (S2)."""
+    APART = "of another run"
+    """Fitting, but not of the run that is aggregated (X4)."""
     OUTSIDE = "outside the window"
     """Earlier or later than the window (S1, S6, S8)."""
     CONDITION = "condition"

@@ -22,6 +22,8 @@ from rules.syntax import ast
 from rules.syntax.printer import print_clause, print_event, print_expression, print_together
 from rules.terms import (
     CANDIDATE,
+    NEIGHBOUR,
+    PREVIOUS,
     Aggregate,
     And,
     Arithmetic,
@@ -37,11 +39,13 @@ from rules.terms import (
     Not,
     OfText,
     Or,
+    Run,
     Slot,
     TextFunction,
     Window,
     Within,
     name_of,
+    rewritten,
 )
 
 _UNITS = ((86_400_000_000, "day"), (3_600_000_000, "h"), (60_000_000, "min"))
@@ -105,7 +109,8 @@ class Rewording:
             case Selected():
                 uses = (clause, *clause.rivals)
                 event = _either([self._instead(one) for one in uses])
-                return ast.Selected(clause.policy, clause.rank, event, self._within(clause.window))
+                window = self._within(clause.window)
+                return ast.Selected(clause.policy, clause.rank, event, window, _times(clause))
             case Negated():
                 event = self._event(clause.type, clause.conditions, CANDIDATE)
                 return ast.Negated(event, self._window(clause.window))
@@ -128,9 +133,15 @@ class Rewording:
         """The event of a selection or of one of its rivals, whose type it then has (X2)."""
         words, place = copy(self), clause.event
         words._types = (*self._types[:place], clause.type, *self._types[place + 1 :])
-        return words._event(clause.type, clause.conditions, place)
+        if clause.iteration is None:
+            return words._event(clause.type, clause.conditions, place)
+        _, count = clause.iteration
+        assert count.run is not None  # or it would be none of an iteration
+        return words._event(clause.type, (*clause.conditions[:-1], *count.run.links), place)
 
     def _name(self, number: int) -> ast.Name:
+        if number == PREVIOUS:
+            return ast.Name(NEIGHBOUR)
         name = self.rule.event_names[number]
         return ast.Name(name, is_made_up=_NUMBERED.fullmatch(name) is not None)
 
@@ -192,7 +203,7 @@ class Rewording:
         self, attribute: AttributeOf, inner: int, type_: EventType | None
     ) -> ast.Attribute:
         number = attribute.event
-        known = type_ if number == CANDIDATE else self._types[number]
+        known = type_ if number in (CANDIDATE, PREVIOUS) else self._types[number]
         assert known is not None  # a candidate has parentheses around it
         event = None if number in (inner, CANDIDATE) else self._name(number)
         name = name_of(known, attribute.attribute)
@@ -201,12 +212,34 @@ class Rewording:
         return ast.Attribute(event, ast.Name(name))
 
     def _aggregate(self, aggregate: Aggregate) -> ast.Aggregate:
+        if aggregate.run is not None:
+            return ast.Aggregate(aggregate.function, self._of_run(aggregate, aggregate.run), None)
         event = self._event(aggregate.type, aggregate.conditions, CANDIDATE)
         argument: ast.Event | ast.Expression = event
         if aggregate.value is not None:
             value = self._expression(aggregate.value, CANDIDATE, aggregate.type)
             argument = ast.with_event(value, event)
         return ast.Aggregate(aggregate.function, argument, self._window(aggregate.window))
+
+    def _of_run(self, aggregate: Aggregate, run: Run) -> ast.Expression:
+        """The operand of an aggregate over a run, which is known by the name of its last event."""
+        if aggregate.value is None:
+            return ast.Attribute(None, self._name(run.event))
+
+        def named(node: Expression) -> Expression | None:
+            if not isinstance(node, AttributeOf) or node.event != CANDIDATE:
+                return None
+            return replace(node, event=run.event)
+
+        return self._expression(rewritten(aggregate.value, named), NOBODY, None)
+
+
+def _times(clause: Selected) -> ast.Times | None:
+    """How often an iteration repeats."""
+    if clause.iteration is None:
+        return None
+    least, count = clause.iteration
+    return ast.Times(least, count.run.most or None if count.run else None)
 
 
 def _either(events: Sequence[ast.Event]) -> ast.Event | ast.Either:

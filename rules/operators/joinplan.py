@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from matcher.model import Kind
+from rules.engine.kernels.words import SAME
 from rules.operators.conditions import LEFT, RIGHT
-from rules.operators.kernels.machine import SAME
 from rules.operators.linear import (
     MIRRORED,
     Columns,

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.model import Column, EventBatch, EventIds, EventType, Int64s, Kind, StringColumn, Value
-from rules.operators.kernels.machine import GREATER, LESS, SAME, STACK
+from rules.engine.kernels.words import WANTED
+from rules.operators.kernels.machine import STACK
 from rules.operators.texts import Asked, Rank, Texts
-from rules.planning.program import COMPARISONS, Instruction, Op, Program, conjunction, program
+from rules.planning.program import Instruction, Op, Program, conjunction, program
 from rules.terms import (
     TIME,
     And,
@@ -37,15 +38,6 @@ from rules.terms import (
 
 NO_PROGRAM = -1
 """In place of where a program begins."""
-_WANTED = {
-    Comparison.EQUAL: SAME,
-    Comparison.UNEQUAL: LESS | GREATER,
-    Comparison.LESS: LESS,
-    Comparison.LESS_EQUAL: LESS | SAME,
-    Comparison.GREATER: GREATER,
-    Comparison.GREATER_EQUAL: GREATER | SAME,
-}
-_BY_NUMBER = {number: _WANTED.get(one, 0) for one, number in COMPARISONS.items()}
 _EQUALITY = (Comparison.EQUAL, Comparison.UNEQUAL)
 _TEXTUAL = (Comparison.PREFIX, Comparison.SUFFIX, Comparison.CONTAINS)
 MIRRORED = {
@@ -141,7 +133,7 @@ class Linear:
             assert one.function is not None
             return op, 0, self.texts.row(one.function), 0
         if Op.COMPARE_I <= one.op <= Op.COMPARE_S:
-            return op, 0, _BY_NUMBER[one.offset], 0
+            return op, 0, WANTED[one.offset], 0
         return op, 0, one.offset, 0
 
     def word(self, value: Value) -> int:
@@ -161,7 +153,7 @@ def counted(numbers: Sequence[int]) -> Int64s:
 def comparison_of(compare: Compare) -> tuple[int, int]:
     """The op by which words of both sides compare, and the relations that are wanted."""
     one = program(compare).code[-2]
-    return int(one.op), _BY_NUMBER[one.offset]
+    return int(one.op), WANTED[one.offset]
 
 
 def events_in(expression: Expression) -> frozenset[int]:

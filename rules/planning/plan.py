@@ -127,6 +127,8 @@ class Step:
     NEGATE: the same without policy. TIMED: ``event``, ``span``. TEST: ``residue``.
     LET: ``slot``, ``program``. AGGREGATE: ``slot``, ``function``, ``attribute`` or ``program`` of
     what is aggregated (neither: events are counted), ``value_kind``, access and span as above.
+    One of a run (X4), which event ``run`` ends, has the ``links`` between neighbours, the first of
+    which has the number ``neighbour`` there, and ``most`` events at most, if that is not 0.
     """
 
     kind: StepKind
@@ -145,6 +147,10 @@ class Step:
     function: Function = Function.COUNT
     attribute: int | None = None
     value_kind: Kind = Kind.INT
+    run: int = 0
+    neighbour: int = 0
+    links: Program = TRUE
+    most: int = 0
     conditions: tuple[Expression, ...] = ()
     rivals: tuple[Step, ...] = ()
 

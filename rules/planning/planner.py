@@ -29,6 +29,7 @@ from rules.planning.program import Op, Program, conjunction, frame_place, progra
 from rules.planning.variants import variants
 from rules.terms import (
     CANDIDATE,
+    PREVIOUS,
     TIME,
     Aggregate,
     AttributeOf,
@@ -37,6 +38,7 @@ from rules.terms import (
     Comparison,
     Expression,
     Literal,
+    Run,
     Slot,
     Window,
     Within,
@@ -230,9 +232,33 @@ class _Compiler:
                 slot=slot,
                 function=node.function,
                 **_aggregated(node.value),
+                **self._run(node.run),
             )
         )
         return Slot(slot, node.kind)
+
+    def _run(self, run: Run | None) -> dict[str, Any]:
+        """The fields of a step that say which run it is of."""
+        if run is None:
+            return {}
+        links = conjunction(rewritten(one, self._neighbour) for one in run.links)
+        return {
+            "run": run.event,
+            "neighbour": self._behind,
+            "links": links,
+            "most": run.most,
+        }
+
+    @property
+    def _behind(self) -> int:
+        """The number behind those of the events of a match."""
+        return 1 + len(self.rule.selected)
+
+    def _neighbour(self, node: Expression) -> Expression | None:
+        """The attribute of the event before another in its run, by the number that it has here."""
+        if not isinstance(node, AttributeOf) or node.event != PREVIOUS:
+            return None
+        return AttributeOf(self._behind, node.attribute, node.kind)
 
 
 def _aggregated(value: Expression | None) -> dict[str, Any]:
@@ -368,7 +394,7 @@ def _bound(known: Known | None) -> Bound | None:
 def _reads(step: Step, event: int, slots: set[int]) -> bool:
     """Whether an aggregate step reads an attribute of ``event``, or one of ``slots``."""
     programs = [step.residue, step.program, *(probe.program for probe in step.probes)]
-    return any(
+    return step.run == event or any(
         (instruction.op is Op.LOAD and instruction.event == frame_place(event))
         or (instruction.op is Op.SLOT and instruction.offset in slots)
         for program in programs

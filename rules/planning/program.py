@@ -63,6 +63,7 @@ class Op(enum.IntEnum):
     OR = 24
     CHOOSE = 25  # of the top three: the second where the first is true, else the third
     TEXT = 26  # a function of a string
+    OPERAND = 27  # push operand ``offset``, known before any candidate: devices alone have these
 
 
 COMPARISONS: dict[Comparison, int] = {comparison: n for n, comparison in enumerate(Comparison)}

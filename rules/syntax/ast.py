@@ -165,12 +165,13 @@ class OfEvent:
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """``function(argument window)``, in either of its two forms. The argument is an event, or an
-    expression of its attributes in which it stands once (:class:`OfEvent`).
+    expression of its attributes in which it stands once (:class:`OfEvent`). Without a window it is
+    one of an iteration: its name, or an expression of its attributes (X4).
     """
 
     function: Function
     argument: Event | Expression
-    window: Window
+    window: Window | None
     span: Span = field(default=NOWHERE, compare=False)
 
     @property
@@ -180,7 +181,9 @@ class Aggregate:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The events that are written out in the argument: one, where the rule is right."""
+        """The events that are written out in the argument: one, where the rule is right, or, of an
+        iteration, none.
+        """
         if isinstance(self.argument, Event):
             return (self.argument,)
         found: list[Event] = []
@@ -266,16 +269,27 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """``least..most``, of an iteration (X4); None where ``most`` is left out."""
+
+    least: int
+    most: int | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Selected:
     """``each event window``, ``last event window``, ``3-first event window``.
 
-    ``rank`` is as written, 1 for the plain ``first`` and ``last``, and 0 for ``each``.
+    ``rank`` is as written, 1 for the plain ``first`` and ``last``, and 0 for ``each``. An iteration
+    has ``times``: ``each 2..5 event window``.
     """
 
     policy: Policy
     rank: int
     event: Event | Either
     window: Within
+    times: Times | None = None
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -438,6 +452,7 @@ Node: TypeAlias = (
     | Either
     | Together
     | Clause
+    | Times
     | Declared
     | Statement
     | Assignment
@@ -471,6 +486,7 @@ _PLAIN = frozenset(
         "str",
         "bool",
         "int",
+        "int | None",
         "Value",
         "Kind",
         "Kind | None",

@@ -85,16 +85,18 @@ class Builder:
         return ast.Event(_name(name), conditions or (), None, name.span.to((end or name).span))
 
     def each(self, parts: Sequence[Any]) -> ast.Selected:
-        policy, event, window = parts
-        return ast.Selected(Policy.EACH, 0, event, window, policy.span.to(window.span))
+        policy, times, event, window = parts
+        span = policy.span.to(window.span)
+        return ast.Selected(Policy.EACH, 0, event, window, _times(times), span)
 
     def single(self, parts: Sequence[Any]) -> ast.Selected:
-        rank, _, policy, event, window = parts
+        rank, _, policy, times, event, window = parts
         return ast.Selected(
             Policy(policy.type.lower()),
             1 if rank is None else rank.value,
             event,
             window,
+            _times(times),
             (rank or policy).span.to(window.span),
         )
 
@@ -213,6 +215,10 @@ class Builder:
         function, argument, _, window = parts
         return _aggregate(function, argument, window, window)
 
+    def aggregate_of_run(self, parts: Sequence[Any]) -> ast.Aggregate:
+        function, argument, end = parts
+        return _aggregate(function, argument, None, end)
+
     def of_event(self, parts: Sequence[Any]) -> ast.OfEvent:
         event, name = parts
         return ast.OfEvent(event, name, event.span.to(name.span))
@@ -226,8 +232,15 @@ def _name(token: Token) -> ast.Name:
     return ast.Name(token.value, token.span)
 
 
+def _times(token: Token | None) -> ast.Times | None:
+    if token is None:
+        return None
+    least, most = token.value
+    return ast.Times(least, most, token.span)
+
+
 def _aggregate(
-    function: Token, argument: ast.Event | ast.Expression, window: ast.Window, end: Any
+    function: Token, argument: ast.Event | ast.Expression, window: ast.Window | None, end: Any
 ) -> ast.Aggregate:
     which = FUNCTIONS[function.text.lower()]
     return ast.Aggregate(which, argument, window, function.span.to(end.span))

@@ -18,6 +18,7 @@ _AFTER: Mapping[tuple[str, ...], str] = {
     ("EACH",): _AN_EVENT,
     ("FIRST",): _AN_EVENT,
     ("LAST",): _AN_EVENT,
+    ("TIMES",): _AN_EVENT,
     ("RPAR", "_OR"): _AN_EVENT,
     ("BETWEEN",): "the name of an event",
     ("DEFINE",): "the type of the composite event",
@@ -77,6 +78,8 @@ def hint(found: Token, before: Sequence[Token], expected: Set[str], start: str) 
         if "WITHIN" in expected:
             return "only the terminator and selected events may be of either type"
         return "alternatives stand in parentheses: (a = 1 or b = 2)"
+    if found.type == "NUMBER" and "TIMES" in expected:
+        return f"an iteration has bounds: {word}..{word}, or {word}.. without an upper one"
     if word == "is" and expected & _OPERATORS:
         return "write is null, or is not null"
     if word in RESERVED and "NAME" in expected:

@@ -147,7 +147,13 @@ def _declared(attributes: tuple[ast.Declared, ...]) -> str:
 
 def _select(clause: ast.Selected) -> str:
     ranked = clause.policy is not Policy.EACH and clause.rank != 1
-    return f"{clause.rank}-{clause.policy.value}" if ranked else clause.policy.value
+    said = f"{clause.rank}-{clause.policy.value}" if ranked else clause.policy.value
+    return said if clause.times is None else f"{said} {print_times(clause.times)}"
+
+
+def print_times(times: ast.Times) -> str:
+    """How often an iteration repeats."""
+    return f"{times.least}..{'' if times.most is None else times.most}"
 
 
 def _item(node: ast.Expression) -> str:
@@ -239,7 +245,8 @@ def _of_event(node: ast.OfEvent) -> tuple[int, str]:
 def _aggregate(node: ast.Aggregate) -> tuple[int, str]:
     argument = node.argument
     said = print_event(argument) if isinstance(argument, ast.Event) else _expression(argument, _SUM)
-    return _PRIMARY, f"{node.function.value}({said} {print_window(node.window)})"
+    window = "" if node.window is None else f" {print_window(node.window)}"
+    return _PRIMARY, f"{node.function.value}({said}{window})"
 
 
 _PRINTERS: Mapping[type, Callable[[Any], tuple[int, str]]] = {

@@ -65,7 +65,7 @@ _MEANT_UNITS: Mapping[str, str] = {
 }
 """Names of units elsewhere, and what they are here."""
 _ALL_UNITS = "units are us, ms, s, min, h and day"
-FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev"})
+FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev", "first"})
 _TEXTUAL = frozenset({"prefix", "suffix", "contains"})
 _TESTS: Mapping[str, str] = {"in": "IN", "matches": "MATCHES"}
 """Words behind an operand, or behind ``not`` behind one, and their types."""
@@ -73,7 +73,8 @@ _TESTS: Mapping[str, str] = {"in": "IN", "matches": "MATCHES"}
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
 )
-_TYPE_FOLLOWS = frozenset({"_FROM", "ALL", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
+_TYPE_FOLLOWS = frozenset({"_FROM", "ALL", "EACH", "FIRST", "LAST", "TIMES", "DEFINE", "EVENT"})
+_SELECTS = ("EACH", "FIRST", "LAST")
 _EVENT_FOLLOWS = frozenset({"_COMMA", "_OR"})
 """Tokens that an event follows outside parentheses (X1, X2)."""
 _NAME_FOLLOWS = frozenset(
@@ -81,6 +82,7 @@ _NAME_FOLLOWS = frozenset(
     | {"PERCENT"}
 )
 """Tokens that stand behind a name: a word that has lost its place is more likely one there."""
+_OPERATORS = _NAME_FOLLOWS - {"_LPAR", "RPAR", "_DOT", "_COMMA"}
 _END = Token("", "", None, Span(0, 0, 1, 1))
 
 
@@ -174,7 +176,7 @@ class _Recognition:
                 self.depth = max(0, self.depth - 1)
             elif kind == "DEFINE":
                 self.depth = 0
-            elif kind == "_DOT" and self._dot_of_unit(token):
+            elif kind in ("_DOT", "NUMBER") and (self._dot_of_unit(token) or self._times(token)):
                 continue
             elif kind == "QUESTION":
                 self._optional(token)
@@ -246,7 +248,31 @@ class _Recognition:
     def _dot_of_unit(self, token: Token) -> bool:
         """Whether a dot ends the abbreviation ``min.``, as the thesis writes it."""
         last = self.result[-1] if self.result else _END
-        return last.type == "DURATION" and last.text in ("min", "mins")
+        is_minutes = last.type == "DURATION" and last.text in ("min", "mins")
+        return is_minutes and token.type == "_DOT"
+
+    def _times(self, token: Token) -> bool:
+        """Whether a token ends ``each 2..`` or ``each 2..5``: the bounds are one token then."""
+        result = self.result
+        kinds = [one.type for one in result[-3:]]
+        if token.type == "_DOT" and kinds[1:] == ["NUMBER", "_DOT"] and kinds[0] in _SELECTS:
+            times, text = result[-2], f"{result[-2].text}.."
+            value: tuple[int, int | None] = self._bound(times), None
+            del result[-2:]
+        elif token.type == "NUMBER" and kinds[-1:] == ["TIMES"] and result[-1].value[1] is None:
+            times = result.pop()
+            value, text = (times.value[0], self._bound(token)), times.text + token.text
+        else:
+            return False
+        result.append(Token("TIMES", text, value, times.span.to(token.span)))
+        return True
+
+    def _bound(self, number: Token) -> int:
+        """A bound of an iteration: a whole number."""
+        if isinstance(number.value, int):
+            return number.value
+        self.problems.append(Problem("an iteration's bounds are whole numbers", number.span))
+        return 1
 
     def _kind(self, token: Token) -> None:
         kind = KINDS.get(token.text.lower())
@@ -271,6 +297,8 @@ class _Recognition:
         self.result.append(token._replace(type="BAD"))
 
     def _select(self, place: int, word: str) -> str:
+        if word == "first" and self._ahead(place + 1).type == "_LPAR":
+            return self._function(place, word)
         if self.depth or not self._selects(place):
             return "NAME"
         result = self.result
@@ -300,8 +328,15 @@ class _Recognition:
         if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
             return "NAME"
         if previous == "NOT" and not self._holds_event(place + 1):
+            if self._is_operand(place + 1):
+                return "FUNCTION"  # not Count(run) > 3
             return "NAME" if self._opened_events(place) % 2 else "FUNCTION"
         return "FUNCTION"
+
+    def _is_operand(self, place: int) -> bool:
+        """Whether an operator stands behind the parenthesis that opens at ``place``."""
+        behind = self._behind(place)
+        return behind.type in _OPERATORS or behind.text.lower() in (*_TEXTUAL, *_TESTS, "is")
 
     def _opened_events(self, place: int) -> int:
         """How many ``NAME (`` follow each other from ``place`` on.
@@ -370,6 +405,9 @@ class _Recognition:
                     within.pop()
             elif self._opens_event(number):
                 word = self.tokens[number].text.lower()
+                is_behind = self.tokens[number - 1].type in _OPERAND_ENDS
+                if is_behind and word in (*_TEXTUAL, *_TESTS):
+                    continue  # an operator, and what is in parentheses
                 if word in FUNCTIONS:
                     within.append(depth)
                 elif word != "lower" and not within:
@@ -401,9 +439,9 @@ class _Recognition:
 
 
 _WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
+    **dict.fromkeys(FUNCTIONS, _Recognition._function),
     **dict.fromkeys(("each", "first", "last"), _Recognition._select),
     "all": _Recognition._all,
-    **dict.fromkeys(FUNCTIONS, _Recognition._function),
     **dict.fromkeys(_TEXTUAL, _Recognition._operator),
     "is": _Recognition._is,
     "null": _Recognition._null,

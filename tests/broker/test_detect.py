@@ -197,12 +197,12 @@ def test_chunks_change_no_result(
 
 
 WRONG = [
-    (["--engine", "hybrid"], 2, "engine hybrid comes later"),
-    (["--engine", "hybrid"], 2, "engine hybrid comes later"),
+    (["--engine", "hybrid"], 1, "its event Fire comes from a rule"),
+    (["--engine", "hybrid", "--device", "gpu"], 2, "the engine hybrid has no form for a GPU"),
     (
         ["--engine", "none"],
         2,
-        "expected auto or cdp or aip or aip-published or naive, found 'none'",
+        "expected auto or cdp or aip or aip-published or hybrid or naive, found 'none'",
     ),
     (["--device", "tpu"], 2, "expected cpu or gpu or auto, found 'tpu'"),
     (["--device", "gpu", "--engine", "naive"], 2, "--device gpu: the engine naive has no form"),
@@ -421,6 +421,22 @@ def test_detection_goes_until_a_time_and_timers_tick_up_to_there(
     status, out, err = run(capfdbinary, "--until", "tomorrow")
     assert (status, out) == (2, "")
     assert "--until: time 'tomorrow'" in err
+
+
+def test_hybrid_has_threads_for_one_rule_and_says_once_that_processors_are_fewer(
+    here, capfdbinary
+) -> None:
+    Path("fire.tesla").write_text(
+        "event Temp(area: string, value: float) event Smoke(area: string)\n"
+        "rule near: define Near(value: float) from Smoke() and each Temp(value > 40)\n"
+        "within 1 min from Smoke where value = Temp.value\n"
+    )
+    expected = run(capfdbinary, "--engine", "naive")
+    assert expected[1].count("\n") > 1
+    assert run(capfdbinary, "--engine", "hybrid")[:2] == expected[:2]
+    status, out, err = run(capfdbinary, "--engine", "hybrid", "--threads", "300")
+    assert (status, out) == expected[:2]
+    assert err.count("--threads 300: there are ") == 1
 
 
 def test_a_rule_that_an_engine_does_not_take_is_named(here, capfdbinary) -> None:

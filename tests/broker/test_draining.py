@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from lone import lone
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.client.address import Address, address_of
@@ -19,8 +20,6 @@ from matcher.model import EventType
 from routing.config import NodeConfig
 from routing.effects import Send
 from routing.messages import Drain, Hello, Refused
-from routing.node import Node
-from rules.engine import make
 
 TEMP = EventType.of("Temp", n="int")
 SMOKE = EventType.of("Smoke", n="int")
@@ -166,19 +165,19 @@ def test_the_command_says_what_the_broker_waits_for_until_it_has_left() -> None:
 
 
 def test_a_broker_that_drains_is_not_ready_and_says_why() -> None:
-    node = Node(NodeConfig(), make("naive"))
+    node = lone()
     assert reasons_unready(node.status(0.0)) == []
     node.drain(0.0)
-    node.draining = ["2 events"]
+    node.node.draining = ["2 events"]
     assert reasons_unready(node.status(0.0)) == ["the broker drains; 2 events"]
 
 
 def test_one_that_anybody_can_reach_drains_at_a_signal_alone() -> None:
-    node = Node(NodeConfig(drainable=False), make("naive"))
-    node.receive(b"m", Hello(1, "", 1.0), 0.0)
+    node = lone(NodeConfig(drainable=False))
+    node.node.receive(b"m", Hello(1, "", 1.0), 0.0)
     node.take_effects()
-    node.receive(b"m", Drain(1), 0.0)
+    node.node.receive(b"m", Drain(1), 0.0)
     (refused,) = [one.message for one in node.take_effects() if isinstance(one, Send)]
     assert isinstance(refused, Refused)
     assert "SIGUSR1" in refused.reason
-    assert node.draining is None
+    assert node.node.draining is None

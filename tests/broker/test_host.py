@@ -3,6 +3,8 @@
 import threading
 import time
 
+from lone import lone
+
 from broker.client.publisher import Publisher
 from broker.clock import Clock
 from broker.host import Host
@@ -11,8 +13,6 @@ from matcher.model import EventType
 from routing.config import NodeConfig
 from routing.effects import Effect, Send
 from routing.messages import Acknowledged
-from routing.node import Node
-from rules.engine import make
 
 TEMP = EventType.of("Temp", value="float")
 HEARTBEAT_S = 0.05
@@ -22,7 +22,7 @@ def test_a_goodbye_is_heard_although_its_sender_has_hung_up() -> None:
     """Law 2: here the broker sends a heartbeat to a peer whose Goodbye it has not read yet."""
     transport, clock = Transport(), Clock()
     endpoint = transport.listen("tcp://127.0.0.1:*")
-    node = Node(NodeConfig(heartbeat_s=HEARTBEAT_S), make("naive"), clock.now())
+    node = lone(NodeConfig(heartbeat_s=HEARTBEAT_S), now=clock.now())
     host = Host(node, transport, clock)
     busy, hung_up = threading.Event(), threading.Event()
 
@@ -59,16 +59,16 @@ def test_messages_that_are_there_at_once_are_settled_once() -> None:
     """Law 1: of what came while the host was busy each source hears once that it has come."""
     transport, clock = Transport(), Clock()
     endpoint = transport.listen("tcp://127.0.0.1:*")
-    node = Node(NodeConfig(), make("naive"), clock.now())
+    node = lone(now=clock.now())
     host = Host(node, transport, clock)
-    carry_out, sent = node.emit, list[object]()
+    carry_out, sent = node.outlet.emit, list[object]()
 
     def carry_out_and_note(effect: Effect) -> None:
         if isinstance(effect, Send):
             sent.append(type(effect.message))
         carry_out(effect)
 
-    node.emit = carry_out_and_note
+    node.outlet.emit = carry_out_and_note
     busy, has_come = threading.Event(), threading.Event()
 
     def be_busy() -> None:

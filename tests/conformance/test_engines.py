@@ -21,6 +21,7 @@ from cases import (
     with_conflicts,
 )
 from engines import IS_SLOW, NAMES, PLACED, PUBLISHED, make
+from iteration_cases import iteration_case
 from sequence_cases import sequence_case
 
 from matcher.model import Event
@@ -161,9 +162,10 @@ def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.
     monkeypatch.setattr("rules.engine.growth.SCAN_MAX", 0)
     for seed in seeds(part, COUNT // 3):
         # Every eighth is long; of the multiples of eight one (336) takes the oracle a minute.
-        case, check = random_case(seed, long=seed % 8 == 4), engines_differ("cdp")
-        if check(case):
-            pytest.fail(report(case, check))
+        check = engines_differ("cdp")
+        for case in (random_case(seed, long=seed % 8 == 4), iteration_case(seed)):
+            if check(case):
+                pytest.fail(report(case, check))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -180,6 +182,22 @@ def test_looking_ahead_changes_nothing(part: int, monkeypatch: pytest.MonkeyPatc
 def test_engines_agree_with_the_oracle_on_long_sequences(part: int):
     for seed in seeds(part, COUNT // 6):
         check_against_the_oracle(sequence_case(seed))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_engines_agree_with_the_oracle_on_iterations(part: int):
+    for seed in seeds(part, COUNT // 2):
+        case = iteration_case(seed, long=seed % 20 == 7)
+        check_against_the_oracle(case)
+        if seed % 3 == 0:
+            check_as_published(case)
+            check_against_the_oracle(nullable(case))
+
+
+def test_most_cases_of_iterations_detect_something():
+    found = sum(any(run(iteration_case(seed), make("cdp")).advances) for seed in range(60))
+    assert found > 60 * 0.4
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -119,6 +119,43 @@ def test_a_rank_that_finds_no_room_for_its_marks_binds_nothing(
     assert len(found[0]) == 3
 
 
+COMPUTED = """
+event A(x: int, y: int)
+event B(x: int, y: int)
+define R(n: int)
+from A() as a and {clause}
+where n = {value}
+"""
+CLAUSES = {
+    "last B(x * 3 + y = a.x * 3 + a.y) as b within 40 s from a": "b.y",
+    "last B(x * 2 = a.x % a.y, y < a.x) as b within 40 s from a": "b.y",
+    "not B(x * 2 = a.x % a.y) within 40 s from a": "a.y",
+    "each B((x + y = a.x % a.y or y * 2 = a.x)) as b within 40 s from a": "b.y",
+    "$n = Count(B((x - a.x) * (x - a.x) < 3 * a.y) within 40 s from a)": "$n",
+}
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_operands_that_are_undefined_leave_no_candidate(clause: str) -> None:
+    """An operand is computed before any candidate is looked at: ``a.x % a.y`` where ``a.y`` is 0,
+    too (S9).
+    """
+    ruleset, found = rules.load(COMPUTED.format(clause=clause, value=CLAUSES[clause])), []
+    random = Random(clause)
+    batches = []
+    for name, count in (("A", 12), ("B", 30)):
+        values = [{key: random.randint(-2, 4) for key in "xy"} for _ in range(count)]
+        rows = [row | {"time": float(random.randint(0, 40))} for row in values]
+        batches.append(batch_of(ruleset.schemas[name], rows, source=name, first_sequence=1))
+    for engine in (GpuEngine(), NaiveEngine()):
+        engine.deploy(ruleset)
+        for batch in batches:
+            engine.push(batch)
+        found.append(list(engine.advance(TIME_MAX).events()))
+    assert found[0] == found[1]
+    assert found[0]
+
+
 RANGED = """
 event A(x: int, f: float)
 event B(x: int, f: float)

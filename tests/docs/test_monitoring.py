@@ -4,10 +4,10 @@ import json
 import re
 from pathlib import Path
 
+from lone import lone
+
 from broker.monitoring.metrics import families
 from routing.config import NodeConfig
-from routing.node import Node
-from rules.engine import make
 
 ROOT = Path(__file__).parents[2]
 METRIC = re.compile(r"\b(?:rexmq|process)_\w+")
@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "monitoring.md").read_text()
 
 def shown() -> set[str]:
     """The names of all metrics of a broker, as they are scraped."""
-    status = Node(NodeConfig(name="b1"), make("naive")).status(1.0)
+    status = lone(NodeConfig(name="b1")).status(1.0)
     return {f"{one.name}_total" if one.type == "counter" else one.name for one in families(status)}
 
 

@@ -1,6 +1,7 @@
-"""The examples of docs/tesla.md: each rule detects, or is refused, as the page says."""
+"""The examples of two pages: each rule detects, or is refused, as the page says."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from timeline import detect
 
 import rules
 
-PAGE = Path(__file__).parents[2] / "docs" / "tesla.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("tesla.md", "coming-from.md")
 MINUTE = 60
 
 
@@ -21,14 +23,19 @@ class Example:
     outcome: str = ""
 
 
-def blocks() -> list[tuple[str, str]]:
-    return re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+def blocks(page: str) -> list[tuple[str, str]]:
+    text = (DOCS / page).read_text("utf-8")
+    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def examples(kind: str) -> list[Example]:
+def examples(kind: str, pages: Iterable[str] = PAGES) -> list[Example]:
     """Rules followed by what is wrong with them, or by events and what is detected in them."""
+    return [one for page in pages for one in _examples(kind, page)]
+
+
+def _examples(kind: str, page: str) -> list[Example]:
     found, schemas, text, events = [], "", "", ""
-    for name, block in blocks():
+    for name, block in blocks(page):
         if name == "schemas":
             schemas = block
         elif name == "tesla":
@@ -57,6 +64,8 @@ def test_what_is_refused(example: Example) -> None:
     assert found == sorted(example.outcome.splitlines())
 
 
-def test_every_rule_of_the_page_is_an_example() -> None:
-    written = sum(name == "tesla" for name, _ in blocks())
-    assert written == len(examples("detected")) + len(examples("error")) >= 12
+@pytest.mark.parametrize(("page", "least"), [(PAGES[0], 12), (PAGES[1], 10)])
+def test_every_rule_of_a_page_is_an_example(page: str, least: int) -> None:
+    written = sum(name == "tesla" for name, _ in blocks(page))
+    examples_of = len(examples("detected", [page])) + len(examples("error", [page]))
+    assert written == examples_of >= least

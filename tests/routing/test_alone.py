@@ -1,27 +1,27 @@
-"""A broker that works alone: a plain Node, which no other broker can be linked to."""
+"""A broker that works alone: no other broker can be linked to it."""
 
 import pytest
+from lone import lone
 
-import rules.engine
 from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send
 from routing.messages import VERSION, Code, Goodbye, LinkHello
-from routing.node import Node
+from routing.network.brokers.broker import Broker
 
 
 @pytest.fixture
-def alone() -> Node:
-    return Node(NodeConfig(name="alone", wall_clock=False), rules.engine.make("naive"), 0.0)
+def alone() -> Broker:
+    return lone(NodeConfig(name="alone", wall_clock=False))
 
 
-def greet(alone: Node, terms: str = "distributed-st, watermark") -> list[Effect]:
+def greet(alone: Broker, terms: str = "distributed-st, watermark") -> list[Effect]:
     hello = LinkHello(VERSION, "b", 1, 0, 0, 0, 1.0, terms)
     alone.receive_frames(b"b", wire.encode(hello), 1.0)
     return alone.take_effects()
 
 
-def test_a_broker_that_greets_is_told_with_which_option_to_start_this_one(alone: Node) -> None:
+def test_a_broker_that_greets_is_told_with_which_option_to_start_this_one(alone: Broker) -> None:
     sent, closed, said = greet(alone)
     reason = "broker 'alone' works alone: to be linked to, start it with --strategy distributed-st"
     assert sent == Send(b"b", Goodbye(reason, Code.TERMS))
@@ -31,11 +31,11 @@ def test_a_broker_that_greets_is_told_with_which_option_to_start_this_one(alone:
     assert said.fields["reason"] == reason
 
 
-def test_the_log_says_it_once_however_often_that_tries(alone: Node) -> None:
+def test_the_log_says_it_once_however_often_that_tries(alone: Broker) -> None:
     greet(alone)
     assert [type(one) for one in greet(alone)] == [Send, Close]
 
 
-def test_it_tells_that_it_is_alone(alone: Node) -> None:
+def test_it_tells_that_it_is_alone(alone: Broker) -> None:
     network = alone.status(0.0)["network"]
     assert (network["root"], network["brokers"], network["strategy"]) == ("alone", [], None)

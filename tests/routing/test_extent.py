@@ -8,9 +8,9 @@ from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Row, Single
 from routing.config import SessionConfig
 from routing.errors import SessionError
+from routing.evaluation.outbox import Outbox, message_sized
 from routing.messages import Flow, Forward, Publish, SubscriptionUpdate
 from routing.network.tables.branch import Branch
-from routing.network.tables.outbox import Outbox, message_sized
 from routing.outgoing import Outgoing
 from routing.partition.forwarder import Forwarded
 from routing.wire import FRAME_MAX, encode

@@ -1,4 +1,4 @@
-"""The stories of testdata/*.txt: what crosses between a Node and its Sessions."""
+"""The stories of testdata/*.txt: what crosses between a Broker and its Sessions."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 from conversation import Conversation, schema_of
 from datadriven import parse, printed, run
 from engines import NAMES
+from lone import hear, lone
 
 import rules.engine
 from broker.parallel import engine_of
@@ -29,8 +30,8 @@ from routing.messages import (
     Refused,
     Subscribe,
 )
-from routing.node import Node
 from routing.serving.service import NAMED_MAX
+from rules.engine.naive import NaiveEngine
 
 SCRIPTS = sorted(Path(__file__).with_name("testdata").glob("*.txt"))
 
@@ -50,8 +51,8 @@ def test_rewriting_a_script_keeps_all_but_the_transcripts(script: Path) -> None:
 def test_a_published_event_is_on_its_way_before_the_engine_and_the_accounts(monkeypatch) -> None:
     """Law 2, for a host that carries effects out as they arise."""
     temp, engine, noted = schema_of("Temp(value: float)"), rules.engine.make("naive"), []
-    node = Node(NodeConfig(wall_clock=False), engine)
-    node.emit = noted.append
+    node = lone(NodeConfig(wall_clock=False), engine)
+    node.outlet.emit = noted.append
     rule = (
         "event Temp(value: float) define Hot(value: float) from Temp() as t where value = t.value"
     )
@@ -62,11 +63,13 @@ def test_a_published_event_is_on_its_way_before_the_engine_and_the_accounts(monk
         Credit(10),
         Deploy(3, rule),
     ):
-        node.receive(b"sensor", message, 0.0)
+        hear(node, b"sensor", message)
     noted.clear()
-    push = engine.push
-    monkeypatch.setattr(engine, "push", lambda batch: (noted.append("pushed"), push(batch)))
-    node.receive(b"sensor", Publish((Single(temp, Row(1, "sensor", 1, None, (20.0,))),)), 0.0)
+    push = NaiveEngine.push
+    monkeypatch.setattr(
+        NaiveEngine, "push", lambda own, batch: (noted.append("pushed"), push(own, batch))
+    )
+    hear(node, b"sensor", Publish((Single(temp, Row(1, "sensor", 1, None, (20.0,))),)))
     said = [type(one.message) if isinstance(one, Send) else one for one in noted]
     assert said == [Delivery, "pushed", Acknowledged]
     assert node.take_effects() == []
@@ -74,12 +77,12 @@ def test_a_published_event_is_on_its_way_before_the_engine_and_the_accounts(monk
 
 @pytest.mark.parametrize("count", [NAMED_MAX, NAMED_MAX + 3])
 def test_of_many_rules_the_log_names_the_first_and_counts_the_others(count: int) -> None:
-    node = Node(NodeConfig(name="b"), rules.engine.make("naive"), 0.0)
-    node.receive(b"k", Hello(VERSION, "", 1.0), 0.0)
+    node = lone(NodeConfig(name="b"))
+    hear(node, b"k", Hello(VERSION, "", 1.0))
     text = "event T(x: int)" + "".join(
         f" rule r{n}: define Z{n}(x: int) from T() as t where x = t.x" for n in range(count)
     )
-    node.receive(b"k", Deploy(1, text), 0.0)
+    hear(node, b"k", Deploy(1, text))
     logs = [one for one in node.take_effects() if isinstance(one, Log)]
     (told,) = [one.fields for one in logs if one.text == "deployed"]
     assert told["rules"] == [f"r{n}" for n in range(NAMED_MAX)]
@@ -89,14 +92,14 @@ def test_of_many_rules_the_log_names_the_first_and_counts_the_others(count: int)
 @pytest.mark.parametrize("time", [RFC_3339_MIN - 1, RFC_3339_MAX + 1])
 def test_an_event_beyond_all_years_is_refused_by_name(time: int) -> None:
     temp, noted = schema_of("Temp(value: float)"), []
-    node = Node(NodeConfig(wall_clock=False), rules.engine.make("naive"))
-    node.emit = noted.append
-    node.receive(b"sensor", Hello(VERSION, "sensor", 1.0), 0.0)
-    node.receive(b"sensor", Advertise(1, (temp,)), 0.0)
+    node = lone(NodeConfig(wall_clock=False))
+    node.outlet.emit = noted.append
+    hear(node, b"sensor", Hello(VERSION, "sensor", 1.0))
+    hear(node, b"sensor", Advertise(1, (temp,)))
     for number, moment in enumerate((RFC_3339_MIN, RFC_3339_MAX, time), 1):
         assert not farewells(noted)
         row = Row(moment, "sensor", number, None, (1.0,))
-        node.receive(b"sensor", Publish((Single(temp, row),)), 0.0)
+        hear(node, b"sensor", Publish((Single(temp, row),)))
     assert farewells(noted) == [
         (Code.BAD_EVENT, "an event time beyond the years 1 to 9999"),
     ]
@@ -107,16 +110,16 @@ def test_sinks_that_get_the_same_share_the_message() -> None:
     matched together, the event has to pass each.
     """
     temp = schema_of("Temp(value: float)")
-    node = Node(NodeConfig(wall_clock=False), rules.engine.make("naive"))
-    node.receive(b"p", Hello(VERSION, "sensor", 1.0), 0.0)
-    node.receive(b"p", Advertise(1, (temp,)), 0.0)
+    node = lone(NodeConfig(wall_clock=False))
+    hear(node, b"p", Hello(VERSION, "sensor", 1.0))
+    hear(node, b"p", Advertise(1, (temp,)))
     for place in range(40):
         peer = b"s%d" % place
-        node.receive(peer, Hello(VERSION, "", 1.0), 0.0)
-        node.receive(peer, Subscribe(1, 1 + place % 2, f"Temp(value > {place})"), 0.0)
-        node.receive(peer, Credit(10), 0.0)
+        hear(node, peer, Hello(VERSION, "", 1.0))
+        hear(node, peer, Subscribe(1, 1 + place % 2, f"Temp(value > {place})"))
+        hear(node, peer, Credit(10))
     node.take_effects()
-    node.receive(b"p", Publish((Single(temp, Row(1, "sensor", 1, None, (30.5,))),)), 0.0)
+    hear(node, b"p", Publish((Single(temp, Row(1, "sensor", 1, None, (30.5,))),)))
     sent = [one.message for one in node.take_effects() if isinstance(one, Send)]
     deliveries = [one for one in sent if isinstance(one, Delivery)]
     assert [one.subscriptions for one in deliveries] == [((1 + place % 2,),) for place in range(31)]
@@ -131,7 +134,7 @@ def farewells(effects: list[object]) -> list[tuple[Code, str]]:
 def test_what_is_gathered_is_settled_once_and_before_any_other_message() -> None:
     """Law 3: three events come together; a subscription between them finds the first two."""
     temp, sent = schema_of("Temp(value: float)"), list[Send]()
-    node = Node(NodeConfig(wall_clock=False), rules.engine.make("naive"))
+    node = lone(NodeConfig(wall_clock=False))
     for peer, message in (
         (b"p", Hello(VERSION, "sensor", 1.0)),
         (b"p", Advertise(1, (temp,))),
@@ -139,7 +142,7 @@ def test_what_is_gathered_is_settled_once_and_before_any_other_message() -> None
         (b"s", Subscribe(1, 1, "Temp()")),
         (b"s", Credit(10)),
     ):
-        node.receive(peer, message, 0.0)
+        hear(node, peer, message)
     node.take_effects()
 
     def publish(number: int) -> tuple[bytes, list[bytes]]:
@@ -159,12 +162,12 @@ def test_what_is_gathered_is_settled_once_and_before_any_other_message() -> None
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_rule_that_the_engine_does_not_take_is_refused(threads: int) -> None:
     """And nothing else happens: the next one is deployed."""
-    node = Node(NodeConfig(name="b"), engine_of("aip-published", threads), 0.0)
-    node.receive(b"k", Hello(VERSION, "", 1.0), 0.0)
+    node = lone(NodeConfig(name="b"), engine_of("aip-published", threads))
+    hear(node, b"k", Hello(VERSION, "", 1.0))
     types = "event A(x: int) event B(x: int) "
-    node.receive(b"k", Deploy(1, types + "define X() from all A(), B() within 2 s"), 0.0)
-    node.receive(b"k", Deploy(2, types + "define X() from A() or B()"), 0.0)
-    node.receive(b"k", Deploy(3, types + "define X() from A() and each B() within 2 s from A"), 0.0)
+    hear(node, b"k", Deploy(1, types + "define X() from all A(), B() within 2 s"))
+    hear(node, b"k", Deploy(2, types + "define X() from A() or B()"))
+    hear(node, b"k", Deploy(3, types + "define X() from A() and each B() within 2 s from A"))
     said = [one.message for one in node.take_effects() if isinstance(one, Send)]
     refused = {one.request: one for one in said if isinstance(one, Refused)}
     assert refused.keys() == {1, 2}

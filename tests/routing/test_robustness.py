@@ -1,11 +1,11 @@
 """What a client may send at a node, in any order: nobody else notices (protocol.md section 1)."""
 
 import random
-from types import MappingProxyType
 
 import numpy as np
 import pytest
 from conversation import Conversation
+from lone import hear, lone
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing import wire
@@ -33,7 +33,7 @@ from routing.messages import (
     Unsubscribe,
     WhenFull,
 )
-from routing.node import Node
+from rules.engine.naive import NaiveEngine
 
 TYPES = (
     EventType.of("T", n="int"),
@@ -161,7 +161,7 @@ def test_a_refused_request_changes_nothing(message: Message) -> None:
         network.clients["owner"].session.deploy(text)
     network.settle()
     before = network.node.status(0.0)
-    network.node.receive_frames(b"asker/1", wire.encode(message), 0.0)
+    hear(network.node, b"asker/1", message)
     effects = network.node.take_effects()
     answers = [one.message for one in effects if isinstance(one, Send)]
     assert [type(one).__name__ for one in answers] == ["Refused"], answers
@@ -215,7 +215,7 @@ def test_every_bound_is_kept_and_named(bound: str, values: list[Message]) -> Non
     peer = b"c" if bound == "clients_max" else b"a"
     network.node.take_effects()
     for value in values:
-        network.node.receive_frames(peer, wire.encode(value), 0.0)
+        hear(network.node, peer, value)
     sent = [one.message for one in network.node.take_effects() if isinstance(one, Send)]
     refusals = [one for one in sent if type(one).__name__ == "Refused"]
     assert len(refusals) == 1, sent
@@ -273,14 +273,14 @@ def test_a_configuration_without_sense_is_refused(wrong: dict[str, object]) -> N
 def test_an_engine_that_fails_is_not_silenced() -> None:
     """Our own bugs crash; only a peer's mistakes are refused."""
 
-    class Broken:
-        marks = MappingProxyType[str, int]({})
-        duplicates = 0
-
+    class Fails(NaiveEngine):
         def deploy(self, *arguments: object, **options: object) -> None:
             raise AssertionError("a bug")
 
-    node = Node(NodeConfig(), Broken())  # type: ignore[arg-type]
-    node.receive(b"m", Hello(1, "m", 1.0), 0.0)
+        def fresh(self) -> "Fails":
+            return Fails()
+
+    node = lone(engine=Fails())
+    hear(node, b"m", Hello(1, "m", 1.0))
     with pytest.raises(AssertionError, match="a bug"):
-        node.receive(b"m", Deploy(1, RULES[2]), 0.0)
+        hear(node, b"m", Deploy(1, RULES[2]))

@@ -1,6 +1,7 @@
 """Whoever did not listen for a while has not found anybody silent."""
 
-import rules.engine
+from lone import hear, lone
+
 from matcher.model import EventType
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import Close
@@ -12,7 +13,7 @@ from routing.messages import (
     LinkHello,
     Welcome,
 )
-from routing.node import Node
+from routing.network.brokers.broker import Broker
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Down
@@ -20,14 +21,14 @@ from routing.session import Session, State
 from routing.silence import excused
 
 
-def closed(node: Node) -> list[bytes]:
+def closed(node: Broker) -> list[bytes]:
     return [one.peer for one in node.take_effects() if isinstance(one, Close)]
 
 
-def node_with_two_clients() -> Node:
-    node = Node(NodeConfig(heartbeat_s=1.0, wall_clock=False), rules.engine.make("naive"), 0.0)
+def node_with_two_clients() -> Broker:
+    node = lone(NodeConfig(heartbeat_s=1.0, wall_clock=False))
     for peer in (b"one", b"two"):
-        node.receive(peer, Hello(VERSION, peer.decode(), 1.0), 0.0)
+        hear(node, peer, Hello(VERSION, peer.decode(), 1.0))
     node.take_effects()
     return node
 
@@ -42,12 +43,12 @@ def test_what_a_host_is_late_by_is_nobodys_silence() -> None:
 def test_a_broker_that_was_kept_from_its_work_reads_before_it_takes_clients_for_dead() -> None:
     node = node_with_two_clients()
     # It wakes after 100 s, reads the first of two messages, and a timer is long due.
-    node.receive(b"one", Heartbeat(), 100.0)
+    node.node.receive(b"one", Heartbeat(), 100.0)
     node.handle_timer(100.0)
     assert closed(node) == []
-    node.receive(b"two", Heartbeat(), 100.0)
+    node.node.receive(b"two", Heartbeat(), 100.0)
     for tick in range(1, 9):
-        node.receive(b"two", Heartbeat(), 100.0 + tick / 2)
+        node.node.receive(b"two", Heartbeat(), 100.0 + tick / 2)
         node.handle_timer(100.0 + tick / 2)
     assert closed(node) == [b"one"], "silent while somebody listened"
 
@@ -55,11 +56,11 @@ def test_a_broker_that_was_kept_from_its_work_reads_before_it_takes_clients_for_
 def test_lost_sources_are_not_closed_for_what_their_broker_was_late_by() -> None:
     """They could not come back while it slept."""
     config = NodeConfig(heartbeat_s=1.0, wall_clock=False, source_silence_max_s=10.0)
-    node = Node(config, rules.engine.make("naive"), 0.0)
+    node = lone(config)
     kind = EventType.of("A", n="int")
     for name in ("one", "two"):
-        node.receive(name.encode(), Hello(VERSION, name, 1.0), 0.0)
-        node.receive(name.encode(), Advertise(1, (kind,)), 0.0)
+        hear(node, name.encode(), Hello(VERSION, name, 1.0))
+        hear(node, name.encode(), Advertise(1, (kind,)))
     node.lose(b"one", 1.0)
 
     def standings(now: float) -> list[str]:
@@ -67,10 +68,10 @@ def test_lost_sources_are_not_closed_for_what_their_broker_was_late_by() -> None
         return [one["standing"] for one in node.status(now)["sources"]]
 
     assert standings(1.5) == ["lost", "live"]
-    node.receive(b"two", Heartbeat(), 100.0)
+    node.node.receive(b"two", Heartbeat(), 100.0)
     assert standings(100.0) == ["lost", "live"], "it was asleep for 98 s"
     for tick in range(1, 10):
-        node.receive(b"two", Heartbeat(), 100.0 + tick)
+        node.node.receive(b"two", Heartbeat(), 100.0 + tick)
         assert standings(100.0 + tick - 0.5) == ["lost", "live"]
         assert standings(100.0 + tick) == ["lost", "live"]
     assert standings(109.5) == ["closed", "live"]
@@ -84,7 +85,7 @@ def test_a_broker_that_is_always_late_loses_the_dead_all_the_same() -> None:
         due = node.next_timer()
         assert due is not None
         now = due + 0.5  # as late as its timers are apart
-        node.receive(b"one", Heartbeat(), now)
+        node.node.receive(b"one", Heartbeat(), now)
         node.handle_timer(now)
     assert closed(node) == [b"two"]
 

@@ -2,11 +2,12 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
-from cases import Case, run
+from cases import Case, random_case, run
 from engines import make
+from iteration_cases import iteration_case
 from recordings import plain_cases, recording_of
 from timeline import batches, history
 
@@ -51,10 +52,11 @@ def told_of(recording: Recording, rule: Rule) -> Counter[Found]:
     return found
 
 
+@pytest.mark.parametrize("case_of", [random_case, iteration_case])
 @pytest.mark.parametrize("part", range(PARTS))
-def test_explanations_tell_of_exactly_what_is_detected(part: int):
+def test_explanations_tell_of_exactly_what_is_detected(part: int, case_of: Callable[[int], Case]):
     seeds = range(FIRST + part * COUNT // PARTS, FIRST + (part + 1) * COUNT // PARTS)
-    for case in plain_cases(seeds):
+    for case in plain_cases(seeds, case_of):
         recording = recording_of(case)
         told: Counter[Found] = Counter()
         for rule in recording.rules.values():

@@ -1,10 +1,14 @@
 """What no rule looks at changes nothing (rules.cutting.looks)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+import pytest
 from agreement import row
+from cases import Case, random_case
 from cut_cases import Cut, cut_case, found_in_whole
+from iteration_cases import iteration_case
 from rule_texts import SCHEMAS
 
 import rules
@@ -32,10 +36,13 @@ def blurred(cut: Cut, random: Random) -> tuple[Cut, int]:
     return replace(cut, events=tuple(map(of, cut.events))), count
 
 
-def test_rules_find_the_same_whatever_stands_where_they_do_not_look() -> None:
+@pytest.mark.parametrize("case_of", [random_case, iteration_case])
+def test_rules_find_the_same_whatever_stands_where_they_do_not_look(
+    case_of: Callable[[int], Case],
+) -> None:
     fired = changed = 0
     for seed in range(24):
-        cut = cut_case(seed)
+        cut = cut_case(seed, case_of)
         other, count = blurred(cut, Random(seed))
         found = list(map(row, found_in_whole(cut)))
         fired += len(found) > 0

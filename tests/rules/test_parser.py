@@ -408,3 +408,41 @@ def test_the_text_that_is_mutated_is_valid() -> None:
 def test_an_event_called_all_may_be_the_last_word_of_a_statement(following: str) -> None:
     first = "define X() from all() and not B() within 1 s from all"
     assert len(parse(f"{first}\n{following}").statements) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("each 2..5", 2, 5),
+        ("last 1..", 1, None),
+        ("3-first 2 .. 4", 2, 4),
+        ("first 12..12", 12, 12),
+    ],
+)
+def test_iterations_have_bounds_whatever_the_type_is_called(
+    text: str, least: int, most: int | None
+) -> None:
+    for type_name in ("Temp", "s", "Min", "Count", "lower", "each"):
+        [rule] = parse(
+            f"define A() from B() and {text} {type_name}(x = 1) within 2 s from B"
+        ).statements
+        assert isinstance(rule, ast.Rule)
+        [clause] = rule.clauses
+        assert isinstance(clause, ast.Selected)
+        assert clause.times == ast.Times(least, most)
+        assert isinstance(clause.event, ast.Event)
+        assert clause.event.type == name(type_name)
+
+
+@pytest.mark.parametrize("negated", ["Count(run) > 3", "First(run.x) = 3", "Min(run.x) in (3, 4)"])
+def test_aggregates_of_runs_are_negated_as_values(negated: str) -> None:
+    [rule] = parse(f"define A() from B() and not {negated}").statements
+    assert isinstance(rule, ast.Rule)
+    [clause] = rule.clauses
+    assert isinstance(clause, ast.Constraint)
+    assert isinstance(clause.item, ast.Not)
+
+
+def test_bounds_that_are_no_bounds_are_explained() -> None:
+    with pytest.raises(rules.RuleErrors, match=r"an iteration has bounds: 2..2, or 2.. without"):
+        parse("define A() from B() and last 2 C() within 2 s from B")

@@ -110,7 +110,15 @@ def larger(operands: Any) -> some.SearchStrategy[Any]:
             events(operands) | ranging(operands),
             windows(),
         ),
+        some.builds(ast.Aggregate, some.sampled_from(Function), of_run(), some.none()),
     )
+
+
+def of_run() -> some.SearchStrategy[Any]:
+    """What is aggregated over a run: its name, or an expression of its attributes."""
+    attributes = some.builds(ast.Attribute, named(), named())
+    sums = some.builds(ast.Arithmetic, some.sampled_from(Operator), attributes, LEAVES)
+    return some.builds(ast.Attribute, some.none(), named()) | attributes | sums
 
 
 @some.composite
@@ -170,7 +178,9 @@ EXPRESSIONS = some.recursive(LEAVES, larger, max_leaves=8)
 def selected(draw: Any) -> ast.Selected:
     policy = draw(some.sampled_from(Policy))
     rank = 0 if policy is Policy.EACH else draw(some.integers(1, 5))
-    return ast.Selected(policy, rank, draw(choices(EXPRESSIONS)), draw(within()))
+    count = some.integers(0, 10)
+    times = draw(some.none() | some.builds(ast.Times, count, some.none() | count))
+    return ast.Selected(policy, rank, draw(choices(EXPRESSIONS)), draw(within()), times)
 
 
 CLAUSES = some.one_of(

@@ -6,14 +6,16 @@ into 1 to 16 pieces in every way that is allowed; the oracle runs over the whole
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from agreement import row
+from cases import Case, random_case
 from cut_cases import Cut, cut_case, found_in_whole, identity
+from iteration_cases import iteration_case
 from rule_texts import SCHEMAS
 from timeline import batches
 
@@ -80,10 +82,11 @@ def found_by_parts(cut: Cut, passes: Sequence[Pass], random: Random) -> list[Eve
 
 
 @pytest.mark.timeout(3600)
-def test_pieces_give_what_the_whole_gives():
+@pytest.mark.parametrize("case_of", [random_case, iteration_case])
+def test_pieces_give_what_the_whole_gives(case_of: Callable[[int], Case]):
     fired: dict[type, int] = {ByKey: 0, ByTime: 0, Whole: 0}
     for seed in range(FIRST, FIRST + CASES):
-        cut = cut_case(seed)
+        cut = cut_case(seed, case_of)
         splitting = split(cut.ruleset, cut.ways)
         whole = sorted(found_in_whole(cut), key=identity)
         parts = sorted(found_by_parts(cut, splitting.passes, Random(seed)), key=identity)

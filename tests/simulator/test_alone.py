@@ -1,18 +1,18 @@
-"""A broker that works alone, as a plain Node, against the oracle, while rules, sources and sinks
+"""A broker that works alone against the oracle, while rules, sources and sinks
 come and go in mid-stream: the networks of the fuzz with all their clients at one broker.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from pairs import seeds
 
 import rules.engine
 from routing.config import NodeConfig, Ordering
-from routing.node import Node
+from routing.network.brokers.broker import Broker
+from routing.overlay.config import OverlayConfig
 from simulator import scenario
 from simulator.checkers import check_results
 from simulator.experiment import Experiment
@@ -23,23 +23,16 @@ SEEDS = len(seeds(20, 120))
 PARTS = 4
 
 
-class Alone(Node):
-    """A Node as the simulator asks for one: in no overlay, and at no cost that goes by rules."""
-
-    overlay = SimpleNamespace(states=(), neighbours={})
-    context = SimpleNamespace(detection=SimpleNamespace(evaluators=()))
-    agreed = SimpleNamespace(absent=(), out_of_reach=())
-
-
 class AloneExperiment(Experiment):
-    """An experiment whose brokers know nothing of networks."""
+    """An experiment whose brokers work alone."""
 
-    def _making(self, name: str) -> Callable[[float], Alone]:  # type: ignore[override]
+    def _making(self, name: str) -> Callable[[float], Broker]:
         read = self.scenario
         config = NodeConfig(
             name=name, heartbeat_s=read.heartbeat_s, ordering=Ordering(read.ordering)
         )
-        return lambda now: Alone(config, rules.engine.make(read.engine), now)
+        overlay, engine = OverlayConfig(name), rules.engine.make(read.engine)
+        return lambda now: Broker(config, overlay, engine, None, now)
 
 
 def at_one_broker(case: Case) -> Case:

@@ -1,6 +1,6 @@
 """``ordering = "arrival"``: events have the times at which they come to where a rule is evaluated.
 
-The law (routing.network.evaluation.arrival): the results are those of one engine for all events,
+The law (routing.evaluation.arrival): the results are those of one engine for all events,
 those that came at the times at which they came. Random rules made to be divided, random networks.
 """
 

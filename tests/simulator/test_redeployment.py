@@ -20,10 +20,10 @@ from datadriven import Case
 import rules.engine
 from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network import strategy
 from routing.network.brokers import measuring
 from routing.network.evaluation import tree_evaluator
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.strategy import WHOLE, Choice
 from routing.partition.forwarder import Forwarder
 from routing.partition.fragment import Fragment
@@ -194,7 +194,7 @@ class Notes:
     def _trees(self) -> Trees:
         found: dict[str, dict[str, tuple[NotingEngine, NotingForwarder]]] = defaultdict(dict)
         for name, host in self._experiment.brokers.items():
-            detection = host.broker._divided
+            detection = host.broker._detection
             evaluators: dict[str, TreeEvaluator] = {"": detection.evaluator}
             evaluators |= {root: tree.evaluator for root, tree in detection.trees.items()}
             for root, one in evaluators.items():

@@ -71,5 +71,5 @@ def test_what_passes_its_bound_is_told_with_places(monkeypatch, capsys) -> None:
 
 def test_calls_are_counted_from_the_frame_to_the_delivery() -> None:
     first, *_, last = calls_of_an_event(house.PACKAGES)
-    assert first == "routing/node.py: Node.receive_frames"
+    assert first == "routing/network/brokers/broker.py: Broker.receive_frames"
     assert last == "routing/wire/singles.py: SingleForm.encode"

@@ -15,8 +15,8 @@ from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.router import Router
 from routing.network.strategy import Choice, Strategy, has_sink_trees_by
 from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
-from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds, kinds_of
+from routing.partition.places import Division
 
 
 class Agreed:

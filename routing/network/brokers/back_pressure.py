@@ -25,11 +25,11 @@ from collections.abc import Iterable, Iterator
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.delivery.sinks import Sink
 from routing.effects import Peer
+from routing.evaluation.skew import SkewLimit
 from routing.messages import ANY_TYPE, Hold
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.evaluation.skew import SkewLimit
 from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
 

@@ -1,29 +1,28 @@
-"""A broker in a network: a Node for its clients, part of an overlay, and of its single tree.
+"""A broker: a Node for its clients, part of an overlay, and of its single tree.
 
 It is made of parts, each with one responsibility and the state that belongs to it (the package's
 page names them). This file says in which order they are asked; nothing is decided here.
 
-A single broker is the root of a tree of one, and does just what a Node does: b1 without neighbours
-follows a plan of its own, and its clients hear the same as those of a Node.
+One that works alone is the root of a tree of one: b1 follows a plan of its own, which it makes as
+soon as there is reason to, and refuses brokers that greet it.
 
 A broker is composed as its strategy needs it: with Measuring if the root goes by what it measures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
-from matcher.model import TIME_MIN, EventBatch
+from matcher.model import EventBatch
 from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
-from routing.durability.journal import PROMISES, Journal
-from routing.durability.log_reading import LogReading
+from routing.durability.journal import Journal
 from routing.durability.restart import take_over
-from routing.effects import Effect, Peer, Send
+from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import (
     GATHERED,
@@ -31,14 +30,13 @@ from routing.messages import (
     Asking,
     Code,
     Confirmed,
-    Message,
     Need,
     Needed,
     ShowTrace,
     WhenFull,
 )
 from routing.messages.links import LinkHello
-from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
+from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
@@ -47,51 +45,69 @@ from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.overview import NetworkOverview, broker_facts
 from routing.network.evaluation.router import Router
-from routing.network.strategy import Strategy
+from routing.network.strategy import Centralized, Strategy
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
+from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
 from routing.serving.draining import close_overdue, stand_in_for
 from routing.serving.link import Link
+from routing.serving.outlet import Outlet
+from routing.serving.service import Service
 from routing.serving.sources import Source
-from routing.serving.status import Overview
+from routing.serving.tables import Tables, tables_of
 from routing.storage import StoreContents
 from rules.engine.engine import Detector
 from rules.engine.overrun import Overrun
 from rules.errors import RuleErrors
 
 
-class Broker(Node):
-    """One broker of a network. Drive it like a Node; neighbours' links are peers like clients'."""
-
-    _divided: DividedDetection
-    """Its ``_detection``, made with the rest of the Node."""
+class Broker:
+    """One broker of a network, be it of one. ``node`` is its side towards clients, and ``service``
+    what it does for them; neighbours' links are peers like clients'.
+    """
 
     def __init__(
         self,
         config: NodeConfig,
         overlay: OverlayConfig,
         engine: Detector,
-        strategy: Strategy,
+        strategy: Strategy | None,
         now: float = 0.0,
     ) -> None:
-        """``strategy``: of the whole network. ``now``: seconds of the host's clock."""
-        most = config.composites_per_instant_max
-        terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
+        """``strategy``: of the whole network; None for a broker that works alone. ``now``: seconds
+        of the host's clock.
+        """
+        self._config = config
+        self._strategy = strategy
+        used = strategy or Centralized()
+        most, terms = config.composites_per_instant_max, ""
+        if strategy is not None:
+            terms = terms_of(strategy.name, config.ordering, overlay.forget_s, most)
         self.overlay = Overlay(replace(overlay, terms=terms), now)
-        self._strategy_name = strategy.name
-        self._remote_sources = RemoteSources()
         self._router = Router(overlay.name, config.matching)
-        self.agreed = Agreed(type(strategy), config.ordering, self._router)
+        self.agreed = Agreed(type(used), config.ordering, self._router)
         """The agreement of its tree."""
-        super().__init__(config, engine, now)
-        self._timer = UpdateTimer(self._moment, overlay.flood_s)
-        self.context = self._make_context()
+        tables = tables_of(config, now)
+        self._moment, self._links, self._sinks = tables.moment, tables.links, tables.sinks
+        self.outlet = Outlet(tables.links, tables.moment)
+        """The way out to clients and log; the host sets its ``emit``."""
+        self._detection = self._detection_of(engine, tables)
+        remote_sources = RemoteSources()
+        overview = NetworkOverview(
+            overlay.name, self.agreed.division, remote_sources, self._detection, tables
+        )
+        self.service = Service(config, tables, self._detection, overview, self.outlet, self)
+        """Its work for clients."""
+        self.node = Node(config, tables, self.service, self.outlet, self, self.status)
+        """Its clients' links."""
+        gather_s = 0.0 if strategy is None else overlay.flood_s  # nobody is to be told
+        self._timer = UpdateTimer(tables.moment, gather_s)
+        self.context = self._context_of(tables, remote_sources)
         """Its tables."""
-        self.overlay.traces = self.traces
-        self.overlay.trace_queries.find = lambda event: self.traced(event)
+        self.overlay.traces = tables.traces
         self.overlay.trace_queries.answer = self.context.answer
         parts = parts_of(self.context, self.agreed, self._timer)
         self._needs = parts.needs
@@ -109,8 +125,56 @@ class Broker(Node):
         """The holds of what is full, here and elsewhere."""
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
-        self._log_reading = LogReading(self.context, self.agreed)
+        self._log_reading = parts.reading
         self._journal: Journal | None = None
+
+    def _detection_of(self, engine: Detector, tables: Tables) -> DividedDetection:
+        basis = Basis(
+            self._config,
+            engine,
+            tables.advertisements,
+            tables.deployments,
+            on_types=lambda: self.service.check_interests(),
+            on_rules=tables.sinks.index,
+        )
+        return DividedDetection(self.overlay.name, self._router, basis)
+
+    def _context_of(self, tables: Tables, remote_sources: RemoteSources) -> BrokerContext:
+        service, outlet = self.service, self.outlet
+        callbacks = NodeCallbacks(
+            send=outlet.send,
+            answer=service.answer,
+            receive=self.node.receive,
+            refuse=service.refuse,
+            expel=service.expel,
+            source_of=service.source_of,
+            hold=tables.credit.hold,
+            close_source=service.close_source,
+            check_interests=service.check_interests,
+            note_overrun=service.note_overrun,
+            follow=service.follow,
+            settle=service.settle,
+            when_kept=self._when_kept,
+            log=outlet.log,
+        )
+        return BrokerContext(
+            name=self.overlay.name,
+            config=self._config,
+            moment=tables.moment,
+            callbacks=callbacks,
+            overlay=self.overlay,
+            router=self._router,
+            detection=self._detection,
+            remote_sources=remote_sources,
+            links=tables.links,
+            published=tables.published,
+            sources=tables.sources,
+            sinks=tables.sinks,
+            advertisements=tables.advertisements,
+            deployments=tables.deployments,
+        )
+
+    # --- the store ---
 
     def recall(self, stored: StoreContents, now: float) -> None:
         """Keep what matters in a store from now on, and go on from what that has kept. Before
@@ -118,38 +182,30 @@ class Broker(Node):
         """
         assert not self.agreed.by_arrival, "by arrival nothing is kept"
         self._moment.now = now
+        deduplicator, context = self._passing.deduplicator, self.context
         journal = Journal(
-            self.context,
-            self.agreed,
-            self._passing.deduplicator,
-            lambda effect: self.emit(effect),
+            context, self.agreed, deduplicator, lambda effect: self.outlet.emit(effect)
         )
-        self._durables = journal.durables
-        take_over(
-            stored,
-            self.context,
-            self._catalog_sync,
-            self._published,
-            self._passing.deduplicator,
-            journal,
-        )
-        self._journal = self._divided.keeper = journal
-        self._log_reading.log, self._divided.log = stored.reader, stored.log
-        self._divided.replay_buffer.let_go_before = stored.let_go
+        self.service.durables = journal.durables
+        take_over(stored, context, self._catalog_sync, deduplicator, journal)
+        self._journal = self._detection.keeper = journal
+        self._log_reading.log, self._detection.log = stored.reader, stored.log
+        self._detection.replay_buffer.let_go_before = stored.let_go
+        self.outlet.when_kept = journal.when_kept
 
     def stored(self, number: int, now: float) -> None:
         """The store has kept all up to the Store of this number."""
         assert self._journal is not None
         self._moment.now = now
         self._journal.stored(number)
-        self._settle()
+        self.service.settle()
 
     def store_failed(self, problem: str, now: float) -> None:
         """The store takes nothing more for now; ``stored`` says that it does again."""
         assert self._journal is not None
         self._moment.now = now
         if self._journal.problem is None:
-            self._log("error", "the store takes nothing more", reason=problem)
+            self.outlet.log("error", "the store takes nothing more", reason=problem)
         self._journal.problem = problem
 
     def _when_kept(self, action: Callable[[], None]) -> None:
@@ -158,68 +214,31 @@ class Broker(Node):
         else:
             self._journal.when_kept(action)
 
-    def _make_detection(self, engine: Detector) -> DividedDetection:
-        self._divided = DividedDetection(self.overlay.name, self._router, self._basis(engine))
-        return self._divided
-
-    def _make_overview(self) -> Overview:
-        own = self.overlay.name, self.agreed.division, self._remote_sources
-        known = self._deployments, self._advertisements, self._sources, self._sinks
-        return NetworkOverview(*own, self._divided, *known)
-
-    def _make_context(self) -> BrokerContext:
-        callbacks = NodeCallbacks(
-            send=self._send,
-            serve=self._serve,
-            receive=self.receive,
-            refuse=self._refuse,
-            expel=self._expel,
-            source_of=self._source_of,
-            hold=self._credit.hold,
-            close_source=self._close_source,
-            check_interests=self._check_interests,
-            follow=self._follow,
-            settle=self._settle,
-            when_kept=self._when_kept,
-            read_log=lambda *asked: self._log_reading.read(*asked),
-            log=self._log,
-        )
-        return BrokerContext(
-            name=self.overlay.name,
-            config=self._config,
-            moment=self._moment,
-            callbacks=callbacks,
-            overlay=self.overlay,
-            router=self._router,
-            detection=self._divided,
-            remote_sources=self._remote_sources,
-            links=self._links,
-            sources=self._sources,
-            sinks=self._sinks,
-            advertisements=self._advertisements,
-            deployments=self._deployments,
-        )
+    # --- what is asked of it ---
 
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: of the network, too, and of this broker's part."""
-        facts = broker_facts(
-            self.overlay, self._router, self._strategy_name, self._divided, self.agreed.division()
-        )
-        away, closed = sorted(self.agreed.out_of_reach), list(self.agreed.catalog.closed)
-        return {**super().status(now), **facts, "out_of_reach": away, "closed": closed}
-
-    def _filters(self) -> Iterator[tuple[str, str]]:
-        """The filters of its sinks, and of all beyond the neighbours in the tree."""
-        yield from super()._filters()
-        for branch in self._router.branches.values():
-            for name in branch.types:
-                for text in branch.texts(name):
-                    yield name, text
+        draining = self.node.draining
+        facts = {
+            **self.service.status(now),
+            "draining": None if draining is None else list(draining),
+        }
+        if self._strategy is None:
+            return facts
+        division = self.agreed.division()
+        return {
+            **facts,
+            **broker_facts(
+                self.overlay, self._router, self._strategy.name, self._detection, division
+            ),
+            "out_of_reach": sorted(self.agreed.out_of_reach),
+            "closed": list(self.agreed.catalog.closed),
+        }
 
     @property
     def remembered(self) -> int:
         """Ids of published events that are remembered, the most together (repeat_ids_max)."""
-        return max(self._passing.remembered, self._published.remembered)
+        return max(self._passing.remembered, self.context.published.remembered)
 
     @property
     def lent(self) -> frozenset[str]:
@@ -233,8 +252,8 @@ class Broker(Node):
         """
         return (
             self.agreed.is_planned
-            and self._divided.is_at_work
-            and not self._divided.is_held
+            and self._detection.is_at_work
+            and not self._detection.is_held
             and self._timer.tell_at is None
             and self._subscription_sync.is_settled
             and self.overlay.is_settled
@@ -242,6 +261,19 @@ class Broker(Node):
         )
 
     # --- inputs ---
+
+    def receive_together(
+        self, messages: Iterable[tuple[Peer, Sequence[bytes | memoryview]]], now: float
+    ) -> None:
+        """Take in messages that are there at once (routing.node, Law 3)."""
+        service = self.service
+        for peer, frames in messages:
+            if wire.is_gathered(frames):
+                service.gathers = True
+            else:
+                service.settle_gathered()
+            self.receive_frames(peer, frames, now)
+        service.settle_gathered()
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message, of a client or of a neighbour."""
@@ -252,11 +284,12 @@ class Broker(Node):
             self.overlay.receive_frames(peer, frames, now)
             self._follow_overlay(now)
         else:
-            super().receive_frames(peer, frames, now)
+            self.node.receive_frames(peer, frames, now)
 
     def configure(self, config: NodeConfig, now: float) -> None:
         """Take over what a running broker can change."""
-        super().configure(config, now)
+        self.node.configure(config, now)
+        self._config = self._config.changed_to(config)
         self._passing.configure(config.repeat_ids_max)
 
     def lose(self, peer: Peer, now: float) -> None:
@@ -266,7 +299,7 @@ class Broker(Node):
             self.overlay.lose(peer, now)
             self._follow_overlay(now)
         else:
-            super().lose(peer, now)
+            self.node.lose(peer, now)
 
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
         """Be linked to the broker at ``peer``."""
@@ -287,13 +320,13 @@ class Broker(Node):
         if timer.tell_at is not None and timer.tell_at <= now:
             self._moment.now = now
             self._tell()
-        due = super().next_timer()
+        due = self.node.next_timer()
         if due is not None and due <= now:
-            super().handle_timer(now)
+            self.node.handle_timer(now)
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, others = super().next_timer(), [part.due_at for part in self._timed]
+        due, others = self.node.next_timer(), [part.due_at for part in self._timed]
         for at in (self._timer.tell_at, self.overlay.next_timer(), *others):
             if at is not None and (due is None or at < due):
                 due = at
@@ -301,24 +334,19 @@ class Broker(Node):
 
     def drain(self, now: float) -> None:
         """Begin to drain, and go on; what is kept for others is let go of as soon as it may."""
-        self._divided.replay_buffer.look_soon()
-        for one in close_overdue(self._divided.publishers.all, now):
-            self._divided.withdraw(one, ())
-        super().drain(now)
-        name, publishers = self.overlay.name, self._divided.publishers
-        if not (len(self._divided.replay_buffer) or any(publishers.all)):
+        self._detection.replay_buffer.look_soon()
+        for one in close_overdue(self._detection.publishers.all, now):
+            self._detection.withdraw(one, ())
+        self.node.drain(now)
+        name, publishers = self.overlay.name, self._detection.publishers
+        if not (len(self._detection.replay_buffer) or any(publishers.all)):
             publishers.forgets = True
             if name in dict(self.agreed.catalog.homes):
                 self._needs.say(Need(Needed.LEAVE, (name,)))
 
-    def _hand_over(self, source: Source) -> None:
-        stand_in = stand_in_for(source, self._moment.now)
-        self._divided.publishers.add(stand_in, stand_in.floors)
-        self._close_source(source, "gone to another broker")
-
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to clients and neighbours."""
-        super().close(reason, now)
+        self.node.close(reason, now)
         self.overlay.close(reason, now)
 
     def take_effects(self) -> list[Effect]:
@@ -326,7 +354,7 @@ class Broker(Node):
         if self._journal is not None:
             self._journal.flush()
         others = self.overlay.take_effects() if self.overlay.effects else []
-        return super().take_effects() + others if self._effects else others
+        return self.outlet.take_effects() + others if self.outlet.effects else others
 
     # --- the network ---
 
@@ -338,7 +366,7 @@ class Broker(Node):
             self._moment.now = now
             for link in [link for link in self._links if link.source is not None]:
                 reason = "this broker was kept from its work: advertise the types again"
-                self._expel(link.peer, Code.SILENT, reason)
+                self.service.expel(link.peer, Code.SILENT, reason)
             self._follow_overlay(now)
 
     def _follow_overlay(self, now: float) -> None:
@@ -346,7 +374,7 @@ class Broker(Node):
         overlay, trees = self.overlay, self._trees
         trees.look_at_links()
         if overlay.has_moved:
-            self._settle_gathered()
+            self.service.settle_gathered()
         is_anew = overlay.has_moved and overlay.take_moved() and self._follow_tree()
         changes = overlay.take_changes() if overlay.changes else ()
         for change in changes:
@@ -356,11 +384,11 @@ class Broker(Node):
                 self.back_pressure.note(change)
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
-        if is_anew or (self._router.has_untold and not self._divided.is_held):
+        if is_anew or (self._router.has_untold and not self._detection.is_held):
             self._timer.look_again()
-            self._settle_input()
+            self.service.settle_input()
         elif changes:  # else acknowledgements, mostly
-            self._settle_input()
+            self.service.settle_input()
         self._pausing.look()
 
     def _follow_tree(self) -> bool:
@@ -390,19 +418,21 @@ class Broker(Node):
     def _hear(self, heard: Heard) -> None:
         """Take in what a neighbour sent; what makes no sense is left out, and said."""
         if type(heard.message) not in GATHERED:  # it may have come in a packet before its turn
-            self._settle_gathered()
+            self.service.settle_gathered()
         try:
             self._heard[type(heard.message)](heard.neighbour, heard.message)
         except (ProtocolError, RuleErrors) as error:
             what = type(heard.message).__name__
-            self._log("error", f"{what} left out", neighbour=heard.neighbour, reason=str(error))
+            self.outlet.log(
+                "error", f"{what} left out", neighbour=heard.neighbour, reason=str(error)
+            )
 
     def _tell(self) -> None:
         """Tell what is wanted, what is known, and what was answered."""
         timer, subscription_sync = self._timer, self._subscription_sync
         timer.tell_at = None
-        self._divided.tell_marks()
-        if not self._divided.is_held:
+        self._detection.tell_marks()
+        if not self._detection.is_held:
             subscription_sync.tell()
             subscription_sync.confirm(is_planned=self._trees.is_wanted_planned)
         self._catalog_sync.tell()
@@ -412,48 +442,71 @@ class Broker(Node):
         if self._router.is_root and self._pausing.has_work:
             self._pausing.begin()
 
-    # --- clients ---
+    # --- clients (routing.serving.beyond) ---
 
-    def _ask(self, link: Link, request: Asking) -> None:
+    def ask(self, link: Link, request: Asking) -> None:
+        """A client asks what the root has to answer."""
         if self._journal is not None and isinstance(request, Advertise):
             self._journal.check_room()
         self._requests.ask(link, request)
 
-    def _serve(self, link: Link, request: Asking) -> None:
-        Node.handlers[type(request)](self, link, request)
+    def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
+        """Give the events that sinks have not been offered before: another may have passed them on
+        before it was lost.
+        """
+        return self._passing.news(batches)
 
-    def _show_trace(self, link: Link, message: ShowTrace) -> None:
+    def show_trace(self, link: Link, message: ShowTrace) -> None:
+        """Ask all brokers for the path of an event."""
         self.overlay.ask_traces(link.peer, message, self._moment.now)
 
-    def _unseen(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
-        return self._passing.news(batches)  # another may have passed them on before it was lost
-
-    def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
+    def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
+        """Answer a client once its subscription is in force everywhere."""
         is_planned = self._trees.is_wanted_planned
         self._subscription_sync.confirm_subscription(link, answer, is_planned=is_planned)
 
-    def _deliver(self, sink: Sink) -> None:
+    def note_delivered(self, sink: Sink) -> None:
         """A sink that blocks holds up the sources of other brokers, too, but these hear of it
         later, and are many: what they fill its queue with has a bound of its own.
         """
-        super()._deliver(sink)
         self.back_pressure.note_sink(sink)
         most = self._config.queue_events_max
         is_excessive = sink.when_full is WhenFull.BLOCK and sink.excess > most
         if is_excessive and self.overlay.neighbours and not isinstance(sink, DurableSink):
             reason = f"{most} events of sources at other brokers wait beyond the queue"
-            self._expel(sink.peer, Code.QUEUE_FULL, reason)
+            self.service.expel(sink.peer, Code.QUEUE_FULL, reason)
+
+    def withdraw(self, one: Deployed) -> None:
+        """Have a rule removed that nobody has asked to remove."""
+        self._requests.withdraw(one)
+
+    def note_overrun(self, overrun: Overrun) -> None:
+        """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
+        self._detection.ended[overrun.rule] = overrun.until
+        self._needs.say(Need(Needed.END, (overrun.rule,)))
+
+    def hand_over(self, source: Source) -> None:
+        """Let a source go that has been sent to another broker."""
+        stand_in = stand_in_for(source, self._moment.now)
+        self._detection.publishers.add(stand_in, stand_in.floors)
+        self.service.close_source(source, "gone to another broker")
+
+    def is_held(self) -> bool:
+        """Whether no source gets credit for now."""
+        self.back_pressure.look_at_links()
+        is_behind = self._journal is not None and self._journal.is_behind
+        return self._detection.is_held or is_behind
 
     # --- after every input ---
 
-    def _settle(self) -> None:
-        super()._settle()
+    def settle(self) -> None:
+        """Do what follows for others, when clients have got what is theirs."""
         self.back_pressure.look_at_sinks()
-        if self._divided.skew_limit.has_news:
-            self._divided.skew_limit.has_news = False
+        if self._detection.skew_limit.has_news:
+            self._detection.skew_limit.has_news = False
             self.back_pressure.look_at_lags()
             self._pulled_progress.tell_kept()
-        timer, sinks, detection = self._timer, self._sinks, self._divided
+        timer, sinks, detection = self._timer, self._sinks, self._detection
         if timer.seen != sinks.version and self._router.has_tree:
             timer.seen = sinks.version
             self._know()
@@ -478,28 +531,3 @@ class Broker(Node):
         # What the root knows is told with all that comes at about this time.
         self._trees.ask_for_own()
         self._timer.tell_soon()
-
-    def _end(self, overrun: Overrun) -> None:
-        """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
-        until = TIME_MIN if self.agreed.by_arrival else overrun.until
-        self._divided.ended[overrun.rule] = until
-        self._needs.say(Need(Needed.END, (overrun.rule,)))
-
-    def _withdraw(self, one: Deployed) -> None:
-        self._requests.withdraw(one)
-
-    def _is_held(self) -> bool:
-        self.back_pressure.look_at_links()
-        is_behind = self._journal is not None and self._journal.is_behind
-        return self._divided.is_held or is_behind
-
-    def _send(self, peer: Peer, message: Message) -> None:
-        if peer == ELSEWHERE:
-            self._requests.note_answer(message)
-        elif self._journal is not None and type(message) in PROMISES:
-            self._journal.when_kept(lambda: self.emit(Send(peer, message)))
-        else:
-            super()._send(peer, message)
-
-
-Broker.handlers = {**Node.handlers, **dict.fromkeys(get_args(Asking), Broker._ask)}

@@ -17,12 +17,9 @@ from routing.messages import (
     Asking,
     Carried,
     Code,
+    Confirmed,
     FromClient,
-    LogPart,
     Message,
-    ReadLog,
-    Refused,
-    Rights,
 )
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
@@ -34,6 +31,7 @@ from routing.serving.deployment import Deployments
 from routing.serving.intake import check_schema
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
+from routing.serving.published import PublishedIds
 from routing.serving.sources import Source, Sources
 
 
@@ -43,8 +41,8 @@ class NodeCallbacks:
 
     send: Callable[[Peer, Message], None]
     """Send to a client."""
-    serve: Callable[[Link, Asking], None]
-    """Do what a client asks, as a Node alone does; raises Refusal and ProtocolError."""
+    answer: Callable[[Link, Asking], Confirmed]
+    """Do what a client asks, as the root does; raises Refusal and ProtocolError."""
     receive: Callable[[Peer, FromClient, float], None]
     """Take in once more what a client has sent."""
     refuse: Callable[[Link, int | None, Code, str], None]
@@ -59,14 +57,14 @@ class NodeCallbacks:
     """A source has published everything."""
     check_interests: Callable[[], None]
     """Types have become known or were forgotten: check subscriptions again."""
+    note_overrun: Callable[[str, str, int], None]
+    """A rule has ended by itself: its id, the type that it defines, and up to when it holds."""
     follow: Callable[[], None]
     """Rules have changed: what is held back may be due."""
     settle: Callable[[], None]
     """Do all that follows from what has come so far."""
     when_kept: Callable[[Callable[[], None]], None]
     """Do something once all that has changed so far would survive a restart."""
-    read_log: Callable[[ReadLog, Rights, Callable[[LogPart | Refused], None]], None]
-    """Read this broker's log for who has these rights, and give the answer once it is there."""
     log: Callable[..., None]
     """Tell the host something: level, text, and fields by name."""
 
@@ -85,6 +83,7 @@ class BrokerContext:
     detection: DividedDetection
     remote_sources: RemoteSources
     links: Links
+    published: PublishedIds
     sources: Sources
     sinks: Sinks
     advertisements: Advertisements

@@ -56,6 +56,8 @@ class Following:
         self._reopen(dict(plan.reopened).get(self._context.name, ()))
         self._take_over(plan)
         self._tell(self._partners_in(plan), plan)
+        for rule, type_name, until in plan.ended:
+            self._context.callbacks.note_overrun(rule, type_name, until)
         again = self._divide(plan, is_lost=is_lost)
         if again:
             self._withdraw(again)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from routing.durability.log_reading import LogReading
 from routing.messages import (
     Answered,
     Asked,
@@ -65,6 +66,7 @@ class Parts:
 
     needs: Needs
     registry: SourceRegistry
+    reading: LogReading
     subscription_sync: SubscriptionSync
     catalog_sync: CatalogSync
     requests: Requests
@@ -91,7 +93,8 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     needs, registry = Needs(context), SourceRegistry(context)
     subscription_sync = SubscriptionSync(context, timer)
     catalog_sync = CatalogSync(context, agreed, timer, registry)
-    requests = Requests(context, agreed, timer, registry)
+    reading = LogReading(context, agreed)
+    requests = Requests(context, timer, registry, reading)
     passing = Passing(context, agreed, registry)
     openings = Openings(context)
     trees = SinkTrees(context, agreed, timer, needs, subscription_sync, openings)
@@ -131,6 +134,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     return Parts(
         needs=needs,
         registry=registry,
+        reading=reading,
         subscription_sync=subscription_sync,
         catalog_sync=catalog_sync,
         requests=requests,

@@ -51,8 +51,8 @@ from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
-from routing.network.recovery.dues import Times, least, over
-from routing.network.ways.places import Division
+from routing.network.recovery.dues import Times, least
+from routing.partition.places import Division
 from routing.serving.status import time_or_none
 from routing.watermarks.ends import CLOSED
 
@@ -101,20 +101,21 @@ class Planning:
         away = {name: types for name, types in waited_for.items() if name not in {*homes, *overdue}}
         if introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
-        for rule, until in found.ended:
-            self._detection.changes.end(rule, until)
+        ended = self._end_overrun(found.ended)
         due = self._due_in(found, away)
         self._close(overdue, waited_for, homes, due)
-        self._drop_over(due, away)
+        self._detection.dues = None if away else due
+        self._detection.changes.drop_over()
         self._detection.out_of_reach = away
         self._detection.logs, self._detection.homes = dict(found.logs), homes
         self._do_what_was_asked(homes)
-        self._drop_over(due, away)
+        self._detection.changes.drop_over()  # rules below those that have ended with it
+        self._detection.dues = None
         due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
         reopened, closed = self._closed_in(found, homes, overdue)
         staying = {name: homes[name] for name in homes.keys() - self._inputs.leaving}
         self._catalog_sync.conclude({**staying, **away}, closed)
-        plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened)
+        plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened, ended)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
@@ -122,8 +123,22 @@ class Planning:
             plan = replace(plan, anew=True, due=dues)
         return self._trees.plan(plan, found, dues, introduce=introduce)
 
+    def _end_overrun(self, overrun: Times) -> tuple[tuple[str, str, int], ...]:
+        """Take rules out of force that have ended by themselves; gives them as in Plan."""
+        changes, ended = self._detection.changes, []
+        for rule, until in overrun:
+            one = changes.end(rule, TIME_MIN if self._agreed.by_arrival else until)
+            if one is not None:
+                ended.append((rule, one.rule.defines.name, until))
+        return tuple(ended)
+
     def _plan_of(
-        self, found: Report, homes: Homes, absent: Absent, reopened: Iterable[str]
+        self,
+        found: Report,
+        homes: Homes,
+        absent: Absent,
+        reopened: Iterable[str],
+        ended: tuple[tuple[str, str, int], ...],
     ) -> Plan:
         """The plan by which rules go on as they are, on the single tree."""
         choice, nodes = self._agreed.choice, sorted(found.nodes)
@@ -137,6 +152,7 @@ class Planning:
             candidate=choice.candidate,
             front=found.front,
             reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
+            ended=ended,
         )
 
     def _learn(self, found: Report, homes: Homes, waited_for: Homes, *, introduce: bool) -> None:
@@ -214,6 +230,8 @@ class Planning:
         from when on rules may lack what was published there.
         """
         closed = self._inputs.take_unpublished()
+        for known in filter(None, map(self._context.advertisements.find, closed)):
+            known.given_up = True
         self._tell_closed("never", (), closed, due)
         for why, names in (
             ("unreachable", [name for name in overdue if name not in homes]),
@@ -262,11 +280,6 @@ class Planning:
         marks = {} if self._agreed.by_arrival else self._detection.type_marks
         given = ((name, marks.get(name, TIME_MIN)) for name in sorted(types))
         return tuple((name, mark) for name, mark in given if TIME_MIN < mark < CLOSED)
-
-    def _drop_over(self, due: Mapping[str, int], absent: Homes) -> None:
-        """Law 6, before anything is done that was asked, and where that has ended some."""
-        if not absent:
-            self._detection.changes.drop(over(self._context.deployments.rules, due))
 
     def _do_what_was_asked(self, homes: Homes) -> None:
         before = self._registry.published

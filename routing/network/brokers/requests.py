@@ -25,6 +25,7 @@ from functools import partial
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
+from routing.durability.log_reading import LogReading
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
@@ -36,18 +37,14 @@ from routing.messages import (
     Confirmed,
     Deploy,
     ListRules,
-    LogPart,
-    Message,
     ReadLog,
     Refused,
     Remove,
-    Rights,
     ShowRule,
     Unadvertise,
 )
 from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
-from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
@@ -75,21 +72,19 @@ class Requests:
     def __init__(
         self,
         context: BrokerContext,
-        agreed: Agreed,
         timer: UpdateTimer,
         registry: SourceRegistry,
+        reading: LogReading,
     ) -> None:
         self._context = context
         self._router = context.router
         self._detection = context.detection
-        self._agreed = agreed
         self._timer = timer
         self._registry = registry
+        self._reading = reading
         self._pending = PendingRequests()
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
-        self._answers: list[Message] = []
-        """Messages to a client of another broker, whose request is being done."""
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
         self._behind_events: set[Peer] = set()
@@ -108,11 +103,12 @@ class Requests:
     def ask(self, link: Link, request: Asking) -> None:
         """A client asks what the root has to answer (Law 1), or the broker that it names."""
         if isinstance(request, ReadLog):
-            self._ask_log(link.peer, request, link.rights)
+            self._ask_log(link, request)
         elif not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
-            self._context.callbacks.serve(link, request)
+            context = self._context
+            context.callbacks.send(link.peer, context.callbacks.answer(link, request))
         else:
             if len(self._queued) >= PENDING_REQUESTS_MAX:
                 reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
@@ -123,26 +119,15 @@ class Requests:
             self._queued.append((link.peer, request))
             self._timer.tell_soon()
 
-    def _ask_log(self, peer: Peer, request: ReadLog, rights: Rights) -> None:
-        context = self._context
-        if request.broker in ("", context.name):
-            context.callbacks.read_log(request, rights, partial(context.answer, peer))
+    def _ask_log(self, link: Link, request: ReadLog) -> None:
+        if self._reading.is_own(request):
+            answer = partial(self._context.answer, link.peer)
+            self._reading.read(request, link.rights, answer)
             return
         self._pending.check_room()
-        neighbour = self._way_to(request.broker)
-        number = self._pending.send(peer, request)
-        context.send(neighbour, Asked((context.name,), number, "", request, rights))
-
-    def _way_to(self, broker: str) -> str:
-        """The neighbour on the way to a broker along the tree; Refusal where there is none."""
-        plan = self._agreed.plan if self._agreed.is_planned else None
-        fathers = {} if plan is None else {name: father for name, father, _ in plan.nodes}
-        if broker not in fathers:
-            raise Refusal(Code.SILENT, f"broker {broker!r} is out of reach")
-        at, below = broker, ""
-        while at and at != self._context.name:
-            at, below = fathers[at], at
-        return below if at else fathers[self._context.name]
+        way = self._reading.way_to(request.broker)
+        number = self._pending.send(link.peer, request)
+        self._context.send(way, Asked((self._context.name,), number, "", request, link.rights))
 
     def _ask_root(self, link: Link, request: Asking) -> None:
         context, father = self._context, self._router.father
@@ -186,7 +171,7 @@ class Requests:
         if not asked.path or asked.path[-1] != neighbour:
             raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
         if isinstance(asked.request, ReadLog):
-            self._hear_log_asked(neighbour, asked, asked.request)
+            self._reading.hear(neighbour, asked)
             return
         if not self._router.is_root:
             if self._router.father is not None:
@@ -200,42 +185,16 @@ class Requests:
             self._answered.append((neighbour, self._answer(asked)))
         self._timer.tell_soon()
 
-    def _hear_log_asked(self, neighbour: str, asked: Asked, request: ReadLog) -> None:
-        context = self._context
-
-        def answer(found: LogPart | Refused) -> None:
-            context.send(neighbour, Answered(asked.path[:-1], asked.number, found))
-
-        if request.broker == context.name:
-            context.callbacks.read_log(request, asked.rights, answer)
-            return
-        try:
-            on = self._way_to(request.broker)
-        except Refusal as refusal:
-            answer(Refused(request.request, refusal.code, str(refusal)))
-        else:
-            context.send(on, replace(asked, path=(*asked.path, context.name)))
-
     def _answer(self, asked: Asked) -> Answered:
         return Answered(asked.path[:-1], asked.number, self._do(asked))
 
     def _do(self, asked: Asked) -> Confirmed | Refused:
         """Do what a client of another broker asks, as if it were a client of this one."""
         request = asked.request
-        self._answers = []
         try:
-            self._context.callbacks.serve(self._registry.admit(asked), request)
-        except Refusal as refusal:
+            return self._context.callbacks.answer(self._registry.admit(asked), request)
+        except (Refusal, ProtocolError) as refusal:
             return Refused(request.request, refusal.code, str(refusal))
-        except ProtocolError as error:
-            return Refused(request.request, error.code, str(error))
-        (answer,) = self._answers
-        assert isinstance(answer, Confirmed | Refused)
-        return answer
-
-    def note_answer(self, message: Message) -> None:
-        """Note a message to a client of another broker, as if it were one of this one."""
-        self._answers.append(message)
 
     def tell_answered(self) -> None:
         """At the root: what the answers are true of has been told."""
@@ -285,12 +244,13 @@ class Requests:
         try:
             if isinstance(request, Advertise):
                 self._registry.check_name(link.name)
-            callbacks.serve(link, request)
+            answer = callbacks.answer(link, request)
         except Refusal as refusal:
             callbacks.refuse(link, request.request, refusal.code, str(refusal))
         except ProtocolError as error:
             callbacks.expel(peer, error.code, str(error))
         else:
+            self._context.answer(peer, answer)
             self._note_own(link, request)
             return True
         return False

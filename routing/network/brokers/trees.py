@@ -44,9 +44,9 @@ from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import has_sink_trees
 from routing.network.tables.covering import maximal
 from routing.network.tables.filters import type_named
-from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds, trees_wanted
 from routing.overlay.graph import Component, Edge
+from routing.partition.places import Division
 
 
 class SinkTrees:
@@ -170,10 +170,9 @@ class SinkTrees:
         """At the root: the types that come along the single tree with the plan that is being made,
         and came to sinks from trees of their own with the last one (Law 5).
         """
-        before = {
-            type_named(text) for tree in self._detection.trees.values() for text in tree.filters
-        }
-        return self._kinds.routed & before
+        trees = self._detection.trees.values()
+        before = {type_named(text) for tree in trees for text in tree.filters}
+        return self._kinds.routed & before if before else frozenset()
 
     def plan(
         self, plan: Plan, found: Report, due: tuple[tuple[str, int], ...], *, introduce: bool

@@ -1,11 +1,9 @@
 """A broker's part in the evaluation of divided rules (thesis 7.3.5, 7.3.6; brokers.md section 5).
 
-A ``tree_evaluator`` has the engine and the fragments of one tree (``duties``: what a division asks
-of it; ``progress``: how far rules are, and types with them, by the watermarks; ``skew``: which
-rules wait while others run ahead; ``arrival``: where events are stamped as they come).
-``tree_part`` is an evaluator with the router of its tree. ``processing_tree`` gives it what it
-needs on the tree of one broker with sinks, ``divided`` on the single one, and has all of them
-(``tree_table``: which have news; ``publishers``: who publishes here, and has promised what);
-``router`` takes events, results and the marks that these wait for along a tree, and ``overview``
-tells of it all (``origins``: who may hold what a broker below forwards).
+``tree_part`` is an evaluator (routing.evaluation) with the router of its tree.
+``processing_tree`` gives it what it needs on the tree of one broker with sinks, ``divided`` on the
+single one, and has all of them (``tree_table``: which have news; ``publishers``: who publishes
+here, and has promised what); ``router`` takes events, results and the marks that these wait for
+along a tree, and ``overview`` tells of it all (``origins``: who may hold what a broker below
+forwards).
 """

@@ -26,36 +26,40 @@ nobody here can say how far that has been evaluated there, so neither from which
 would hold nor up to which it does: it is neither deployed nor removed. By arrival there is no such
 instant, and nothing is refused; a rule ends as soon as it is removed. b3 has published Temp, and is
 out of reach: fire over Temp cannot be removed.
+
+Law 5: a type that no rule uses binds nobody who publishes it: what is earlier than others have
+promised is not late. fire has come to 40 s and is removed: another source of Temp begins anywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from matcher.single import packed
-from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
+from routing.durability.past import check_logs, missing_from
 from routing.errors import Refusal
+from routing.evaluation.arrival import ArrivalEvaluator
+from routing.evaluation.outbox import message_sized
+from routing.evaluation.skew import SkewLimit
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan
-from routing.network.evaluation.arrival import ArrivalEvaluator
 from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
 from routing.network.evaluation.publishers import Publishers
 from routing.network.evaluation.router import Router
-from routing.network.evaluation.skew import SkewLimit
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
-from routing.network.recovery.dues import chosen, horizons
+from routing.network.recovery.dues import chosen, horizons, over
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.tables.branch import Branch
-from routing.network.tables.outbox import message_sized
-from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds
 from routing.order import in_sequence
+from routing.partition.places import Division
 from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Evaluator
@@ -113,6 +117,9 @@ class DividedDetection(Evaluator):
         self.type_marks: dict[str, int] = {}
         self.rule_marks: dict[str, int] = {}
         """At the root, what was last found in the whole network: see messages.Report."""
+        self.dues: Mapping[str, int] | None = None
+        """At the root, while it does what was asked and nobody is out of reach: up to where all
+        have the rules' composite events."""
         self.evaluated: dict[str, int] = {}
         """By rule, how far it has ever been evaluated here, when it was last asked: it may have
         begun anew since, and the root may be another."""
@@ -132,12 +139,14 @@ class DividedDetection(Evaluator):
         """Rules of them whose composite events come along it."""
         self._mixed: tuple[str, ...] = ()
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
+        self._used: frozenset[str] = frozenset()
+        """The types that rules use."""
         self._published_types: frozenset[str] = frozenset()
         """The types that somebody publishes or has published, Timer too."""
         self.keeper: Keeper | None = None
         """Told of what is to be kept over a restart, where anything is."""
         self.log: KeptLog | None = None
-        """What it has kept, which goes further back than the replay buffer."""
+        """The events that its store has kept, further back than the replay buffer."""
         self.logs: Mapping[str, int] = {}
         """At the root: the brokers that have logs, and from which time on each is whole."""
         self.homes: Mapping[str, Collection[str]] = {}
@@ -155,6 +164,11 @@ class DividedDetection(Evaluator):
         self._is_measured = True
         for evaluator in self.evaluators:
             evaluator.is_measured = True
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this broker is the root of a tree of one, and knows all that there is to know."""
+        return self._router.is_root and not self._router.branches
 
     @property
     def evaluator(self) -> TreeEvaluator:
@@ -318,7 +332,7 @@ class DividedDetection(Evaluator):
         self.skew_limit.configure(config.lead_max_us)
         for evaluator in self.evaluators:
             evaluator.missing.configure(config.waiting_events_max)
-            evaluator.skew.look_again()
+            evaluator.look_again()
 
     # --- local sources ---
 
@@ -327,7 +341,10 @@ class DividedDetection(Evaluator):
         their outlooks, and what comes before one may still be evaluated (evaluation.progress).
         """
         return {
-            name: max(self.type_marks.get(name, TIME_MIN), self._gone_on_to(name)) for name in names
+            name: max(self.type_marks.get(name, TIME_MIN), self._gone_on_to(name))
+            if self._deployments.using(name)
+            else TIME_MIN
+            for name in names
         }
 
     def _gone_on_to(self, name: str) -> int:
@@ -349,7 +366,7 @@ class DividedDetection(Evaluator):
         self.publishers.add(source, names)
         marks = self.evaluator.type_marks
         for name in names:
-            source.begin_at(name, marks.get(name, TIME_MIN))
+            source.begin_at(name, marks.get(name, TIME_MIN) if name in self._used else TIME_MIN)
         source.goes_on = True
         self._keep((source,))
 
@@ -373,7 +390,7 @@ class DividedDetection(Evaluator):
             self.publishers.drop(source)
         super().resume(source)
 
-    def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
+    def push(self, batches: Sequence[EventBatch], horizon: int) -> None:
         """Events of local sources."""
         for batch in batches:
             self._advertisements[batch.type.name].take(batch, horizon)
@@ -383,13 +400,12 @@ class DividedDetection(Evaluator):
                 self.keeper.append(batches)
         if self.is_held:
             self._held.append(batches)
-            return []
+            return
         self._send_along(batches)
         if self.tree_table.trees:
             self.tree_table.touch_users([batch.type.name for batch in batches])
             for tree in self.tree_table.news:
                 tree.push(batches)
-        return []
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
         """Send events of local sources along the single tree."""
@@ -518,9 +534,10 @@ class DividedDetection(Evaluator):
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
         self._feed_trees()
         self._follow(division)
-        self._release(packed_parts(self._held))
+        self._go_on(packed_parts(self._held))
 
     def _follow(self, division: Division) -> None:
+        self._release()
         self.skew_limit.keep(evaluator.skew for evaluator in self.evaluators)
         self._router.follow_division(division, self._mixed)
         self.evaluator.follow(division)
@@ -545,35 +562,21 @@ class DividedDetection(Evaluator):
         self.evaluator.begin_anew()
         self._follow(division)
         self.replay_buffer.begin_anew()
-        kept = self._kept(division.rules, self.part.due)
+        kept = self._kept_for(division.rules, self.part.due)
         held = len(self._held)  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
         for part in packed_parts(kept[:came]):
             self.evaluator.push(part, fresh=False)
-        self._release(packed_parts(kept[came:]))
+        self._go_on(packed_parts(kept[came:]))
         routed = {RULE_SOURCE + name for name in self._routed}
         return {source: time for source, time in again.items() if source in routed}
 
-    def _kept(
+    def _kept_for(
         self, rules: Sequence[Deployed], due: Mapping[str, int]
     ) -> list[Sequence[EventBatch]]:
-        """The events that these rules may need, message by message: those of the replay buffer, and
-        before them those that the log alone has.
-        """
         buffer, schemas = self.replay_buffer, self._advertisements.schemas
-        kept: list[Sequence[EventBatch]] = list(buffer.fitting(schemas))
-        if self.log is None:
-            return kept
-        wanted = {
-            name: time
-            for name, time in horizons(rules, due).items()
-            if time < buffer.let_go.get(name, buffer.let_go_before)
-        }
-        if not wanted:
-            return kept
-        found = buffer.missing(wanted, self.log.events(min(wanted.values())))
-        known = ([one for one in some if schemas.get(one.type.name) == one.type] for some in found)
-        return [*known, *kept]
+        past = missing_from(buffer, self.log, horizons(rules, due), schemas)
+        return [*past, *buffer.fitting(schemas)]
 
     def _feed_trees(self) -> None:
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
@@ -582,13 +585,21 @@ class DividedDetection(Evaluator):
         held = packed_parts(self._held) if self.trees else ()
         for root, tree in self.trees.items():
             if root in begun:
-                tree.begin(packed_parts(self._kept(tree.division.rules, tree.part.due)))
+                tree.begin(packed_parts(self._kept_for(tree.division.rules, tree.part.due)))
                 continue
             for batches in held:
                 tree.push(batches)
         self._begun = frozenset()
 
-    def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
+    def _release(self) -> None:
+        """Let nobody be late any more for what rules that are gone did with types (Law 5)."""
+        before, self._used = self._used, frozenset(self._deployments.used)
+        if before - self._used:
+            self._advertisements.release(before - self._used)
+            self.publishers.touch()
+            self._keep(self.publishers.all)
+
+    def _go_on(self, held: Iterable[Sequence[EventBatch]]) -> None:
         self._held, self.is_held, self.is_at_work = [], False, True
         for batches in held:
             self._send_along(batches)
@@ -614,9 +625,19 @@ class DividedDetection(Evaluator):
         """At the root: the mark of a type, as was last found everywhere."""
         return self.type_marks.get(name, TIME_MIN)
 
-    def is_done(self, one: Deployed, until: int) -> bool:
-        """How far all brokers are is known to the root with a plan alone."""
-        return until <= one.begin
+    def over(self, ends: Mapping[Deployed, int]) -> Collection[Deployed]:
+        """The rules that never hold, and while a plan is made those that everybody has, too."""
+        done = [one for one, end in ends.items() if end <= one.begin]
+        if self.dues is None or len(done) == len(ends):
+            return done
+        until = {one.rule.name: max(one.begin, end) for one, end in ends.items()}
+        rules = self._deployments.rules
+        ending = [
+            one if (end := until.get(one.rule.name)) is None else replace(one, until=end)
+            for one in rules
+        ]
+        names = {one.rule.name for one in over(ending, self.dues)}
+        return [one for one, end in ends.items() if end <= one.begin or one.rule.name in names]
 
     def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
         """There are other rules: some are no more; the plan that follows divides the others."""
@@ -657,16 +678,7 @@ class DividedDetection(Evaluator):
         """Raise Refusal where events of these types since then are kept nowhere."""
         if self._by_arrival:
             raise Refusal(Code.BAD_RULES, "by arrival rules hold from when they are deployed")
-        for broker, published in sorted(self.homes.items()):
-            if set(needs).isdisjoint(published):
-                continue
-            whole = self.logs.get(broker)
-            if whole is None:
-                reason = f"broker {broker!r} keeps no log (--data), and publishes there"
-                raise Refusal(Code.NO_STORE, reason)
-            if whole > since:
-                reason = f"the log of broker {broker!r} begins at {time_text(whole)}"
-                raise Refusal(Code.TRIMMED, reason)
+        check_logs(needs, since, self.homes, self.logs)
 
     def _needs_with_reach(self, rules: RuleSet) -> frozenset[str]:
         """The types that new rules need, and those above them, by all that is published."""

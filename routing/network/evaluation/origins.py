@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from routing.network.agreement.remote_sources import RemoteSources
-from routing.network.ways.places import Division
+from routing.partition.places import Division
 
 Names = Mapping[str, Mapping[str, list[str]]]
 """By type and broker."""

@@ -12,17 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from matcher.model import TIME_MIN
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.origins import Names, Origins, remote_names
 from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.evaluation.router import Router
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
-from routing.network.ways.places import Division
 from routing.overlay.overlay import Overlay
+from routing.partition.places import Division
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, UNKNOWN, Facts, Holder, Overview, source_holder
+from routing.serving.tables import Tables
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Placement
 from rules.pattern import TIMER
@@ -123,12 +124,22 @@ class NetworkOverview(Overview):
         name: str,
         division: Callable[[], Division | None],
         remote_sources: RemoteSources,
-        *parts: Any,
+        detection: DividedDetection,
+        tables: Tables,
     ) -> None:
-        super().__init__(*parts)
+        super().__init__(detection, tables)
         self._name = name
         self._division = division
         self._remote_sources = remote_sources
+
+    @property
+    def filters(self) -> Iterator[tuple[str, str]]:
+        """The filters of its sinks, and of all beyond the neighbours in the tree."""
+        yield from super().filters
+        for branch in self._detection.branches.values():
+            for name in branch.types:
+                for text in branch.texts(name):
+                    yield name, text
 
     @property
     def matched(self) -> Iterator[Facts]:
@@ -180,6 +191,11 @@ class NetworkOverview(Overview):
         tree = (*own, *here, *trees)[0]
         return tree.evaluator, tree.division
 
+    @property
+    def _is_alone(self) -> bool:
+        """Whether all that is known is known here, before any plan has it."""
+        return self._detection.is_alone
+
     def _is_idle(self, deployed: Deployed) -> bool:
         """Whether no tree has a rule, since nobody wants it: it is for trees of sinks alone."""
         found = self._detection
@@ -202,9 +218,8 @@ class NetworkOverview(Overview):
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""
         _, division = self._tree(deployed)
-        if division is None:
-            return UNKNOWN
-        place = division.partition.places.get(deployed.rule.name, UNKNOWN)
+        places = {} if division is None else division.partition.places
+        place = places.get(deployed.rule.name, self._name if self._is_alone else UNKNOWN)
         return "" if place == self._name else place
 
     def placement(self, deployed: Deployed) -> Placement | None:
@@ -214,6 +229,8 @@ class NetworkOverview(Overview):
 
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that nobody in the network has advertised."""
+        if self._is_alone:
+            return super().absent(deployed)
         _, division = self._tree(deployed)
         waiting = {} if division is None else division.partition.waiting
         return sorted(waiting.get(deployed.rule.name, ()))

@@ -30,15 +30,15 @@ from dataclasses import dataclass
 
 from matcher.matching import Matching
 from matcher.model import EventBatch
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, SinkTree, SubscriptionUpdate
 from routing.network.evaluation.router import Router
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.recovery.dues import horizons, needed
 from routing.network.tables.filters import type_named
-from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
 from routing.partition.asking import AskedSpans
+from routing.partition.places import Division
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
 

@@ -38,8 +38,8 @@ from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal_of_type
 from routing.network.tables.filters import type_of
 from routing.network.tables.owed import RuleWatermarks
-from routing.network.ways.places import Division
 from routing.overlay.trees import LocalTree
+from routing.partition.places import Division
 from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections

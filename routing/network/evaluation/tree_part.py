@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from matcher.model import TIME_MIN
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.evaluation.router import Router
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.recovery.dues import from_due_on
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import NOTHING, Detections

@@ -13,15 +13,13 @@ counts them: what is then under way when the tree is rebuilt may be lost. With 1
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
-from routing.network.recovery.dues import needed
 from routing.order import greatest_time
-from routing.storage import Entry
 
 LEAST = 4_096
 """So many events are kept without asking whether they are needed."""
@@ -126,20 +124,6 @@ class ReplayBuffer:
             name = one.type.name
             self.let_go[name] = max(greatest_time(one) + 1, self.let_go.get(name, TIME_MIN))
 
-    def missing(
-        self, horizons: Mapping[str, int], log: Iterable[Entry]
-    ) -> Iterator[tuple[EventBatch, ...]]:
-        """The events of a log, those not earlier than the horizons of their types, that are kept
-        no more.
-        """
-        held = {(name, number) for entry in self._entries for name, number in _names(entry.batches)}
-        for _, batches, _ in log:
-            some = list(needed(batches, horizons))
-            if held:
-                some = [_without(one, held) for one in some]
-            if left := tuple(one for one in some if len(one)):
-                yield left
-
     def drop(self, is_far: Callable[[str, int], bool]) -> None:
         """Drop events that nobody may be sent again: by type, from which time on."""
         for place, entry in enumerate(self._entries):
@@ -151,16 +135,6 @@ class ReplayBuffer:
     def begin_anew(self) -> None:
         """The tree is another: surveys that are under way will not be committed."""
         self._marked = self._passed = self._arrived
-
-
-def _names(batches: Iterable[EventBatch]) -> Iterator[tuple[str, int]]:
-    """The source and the number of each event."""
-    for one in batches:
-        yield from zip(one.ids.source.tolist(), one.ids.sequence.tolist(), strict=True)
-
-
-def _without(batch: EventBatch, names: Container[tuple[str, int]]) -> EventBatch:
-    return batch.take(np.array([one not in names for one in _names((batch,))], np.bool_))
 
 
 def _but(batch: EventBatch, is_far: Callable[[str, int], bool]) -> EventBatch:

@@ -1,7 +1,6 @@
 """A broker's tables of a tree, and what crosses its links (thesis 7.3.3, 7.3.4, 7.3.6).
 
 ``branch`` is one neighbour in the tree, with what is wanted beyond it
-(``filters``, ``demand``) but for filters that others cover (``covering``). ``outbox`` is what is
-about to go up, ``sharing`` what goes up several trees at once. ``owed`` are the marks that a
-neighbour waits for.
+(``filters``, ``demand``) but for filters that others cover (``covering``). ``sharing`` is what
+goes up several trees at once. ``owed`` are the marks that a neighbour waits for.
 """

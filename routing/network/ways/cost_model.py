@@ -32,8 +32,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from matcher.model import MICROSECONDS, EventType
-from routing.network.ways.places import Division
-from routing.network.ways.sizes import (
+from routing.partition.placement import Tree
+from routing.partition.places import Division
+from routing.wire.sizes import (
     ASKING_BYTES,
     MESSAGE,
     PART,
@@ -41,7 +42,6 @@ from routing.network.ways.sizes import (
     event_bytes,
     mark_bytes,
 )
-from routing.partition.placement import Tree
 from rules.pattern import Policy, Rule, Selected
 
 UNSEEN = 0.5

@@ -13,10 +13,10 @@ from routing.messages import Catalog, Plan
 from routing.network.agreement.catalog import rules_of
 from routing.network.agreement.rounds import Absent, ReportedNode
 from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees, has_sink_trees_by
-from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import below, kinds_of, rules_for
 from routing.overlay.graph import Edge, fathers_of
 from routing.partition.placement import Partition, Tree, tree_of
+from routing.partition.places import Division
 from routing.serving.deployment import Deployed
 from rules.pattern import Rule
 

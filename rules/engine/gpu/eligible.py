@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from matcher.model import Kind
-from rules.engine.gpu.linking import MASKS, is_multiple
+from rules.engine.gpu.linking import is_multiple
 from rules.engine.gpu.machine import DEPTH
 from rules.engine.gpu.records import LEVELS_MAX, STEPS_MAX
+from rules.engine.kernels.words import GREATER, LESS, SAME, WANTED
 from rules.engine.timers import uses_timer
 from rules.pattern import Rule
 from rules.planning.plan import RulePlan, Step, StepKind
@@ -76,8 +77,6 @@ def _against_programs(programs: Iterable[Program]) -> str | None:
         for one in program.code:
             if one.op is Op.TEXT:
                 return "it computes with strings"
-            if one.op is Op.COMPARE_S and (
-                one.offset not in MASKS or MASKS[one.offset] not in (2, 5)
-            ):
+            if one.op is Op.COMPARE_S and (WANTED.get(one.offset) not in (SAME, LESS | GREATER)):
                 return "it orders or searches strings"
     return None

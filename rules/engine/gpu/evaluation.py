@@ -76,7 +76,8 @@ class Workspace:
     def fit(self, linked: Linked) -> None:
         """Have room for a rule."""
         plan = linked.plan
-        terms = max((len(one.terms) for one in linked.searches if one is not None), default=0)
+        searches = [one for one in linked.searches if one is not None]
+        terms = max((len(one.terms) + len(one.operands) for one in searches), default=0)
         wanted = (linked.levels, len(linked.columns), plan.slots, terms, len(plan.values))
         shape = tuple(map(max, wanted, self._shape))
         if shape != self._shape:

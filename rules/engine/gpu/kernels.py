@@ -24,7 +24,7 @@ from __future__ import annotations
 from numba import cuda, int64
 
 from matcher.gpu.scan import greater, lesser
-from rules.engine.gpu.machine import DEPTH, key_word, relation, run
+from rules.engine.gpu.machine import DEPTH, WIDE, WIDE_STACK, key_word, run, run_wide, word_at
 from rules.engine.gpu.records import (
     ANCHOR,
     ANCHOR_TIMES,
@@ -49,6 +49,7 @@ from rules.engine.gpu.records import (
     LOWER_STRICT,
     NEEDS,
     NEGATE,
+    OPERANDS,
     ORDER,
     OWN,
     POLICY,
@@ -70,6 +71,7 @@ from rules.engine.gpu.records import (
     SIZE,
     SLOT,
     SORTED,
+    STRAIGHT,
     STRICT,
     TERM_CONVERT,
     TERM_EVENT,
@@ -100,6 +102,7 @@ from rules.engine.gpu.records import (
 from rules.engine.kernels.pyramid import key_of
 from rules.engine.kernels.ranges import lower_key, upper_key
 from rules.engine.kernels.spans import TIME_LEAST
+from rules.engine.kernels.words import relation
 
 PROBES = 7
 """Places that a search looks at together."""
@@ -236,15 +239,19 @@ def end_of(heap, step, frames, stride, p):
 
 
 @cuda.jit(device=True)
+def run_known(heap, code, frames, slots, stride, p, stack):
+    """Run a program that reads neither a candidate nor operands."""
+    return run(heap, code, slots, frames, slots, stride, p, int64(-1), int64(0), stack)
+
+
+@cuda.jit(device=True)
 def operand_of(heap, term, frames, slots, stride, p, stack):
     """A term's operand, and whether it is defined and some word can equal it."""
     if heap[term + TERM_EVENT] >= 0:
         entry = frames[heap[term + TERM_EVENT] * stride + p]
         word, is_known = heap[heap[term + TERM_PLACE] + entry], True
     else:
-        word, is_known = run(
-            heap, heap[term + TERM_PLACE], frames, slots, stride, p, int64(-1), int64(0), stack
-        )
+        word, is_known = run_known(heap, heap[term + TERM_PLACE], frames, slots, stride, p, stack)
     if is_known and heap[term + TERM_CONVERT] != 0:
         word, is_known = key_word(word, heap[term + TERM_CONVERT])
     return word, is_known
@@ -252,8 +259,8 @@ def operand_of(heap, term, frames, slots, stride, p, stack):
 
 @cuda.jit(device=True)
 def know_operands(heap, step, frames, slots, operands, stride, p, stack):
-    """Compute the operands of a step's terms; whether all are defined."""
-    for number in range(heap[step + TERMS]):
+    """Compute a step's operands; whether all are defined."""
+    for number in range(heap[step + OPERANDS]):
         term = heap[step + FIRST_TERM] + number * TERM_WORDS
         word, is_known = operand_of(heap, term, frames, slots, stride, p, stack)
         operands[number * stride + p] = word
@@ -311,7 +318,7 @@ def range_of(heap, step, frames, slots, stride, p, stack):
         program = heap[step + (UPPER if is_upper else LOWER)]
         if program < 0:
             continue
-        word, is_known = run(heap, program, frames, slots, stride, p, int64(-1), int64(0), stack)
+        word, is_known = run_known(heap, program, frames, slots, stride, p, stack)
         if is_known and is_upper:
             is_strict = heap[step + UPPER_STRICT] != 0
             greatest, is_known = upper_key(word, heap[step + UPPER_KIND], is_strict)
@@ -354,41 +361,52 @@ def narrow(
 
 
 @cuda.jit(device=True)
-def fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
-    """Whether a candidate satisfies the conditions of a step but the first term."""
-    term = heap[step + FIRST_TERM]
-    for number in range(1, heap[step + TERMS]):
+def fitting(heap, step, frames, slots, operands, stride, p, entries, fit, stack):
+    """The candidates of WIDE that satisfy all conditions of a step: a bit each, of those in
+    ``fit``.
+
+    ``entries`` int64[WIDE] are theirs; where a bit is not set, some other's.
+    """
+    term = word_at(heap, step + FIRST_TERM)
+    for number in range(word_at(heap, step + TERMS)):
+        segment, how = word_at(heap, term + TERM_SEGMENT), word_at(heap, term + TERM_HOW)
+        mask, operand = word_at(heap, term + TERM_MASK), word_at(operands, number * stride + p)
+        for k in range(WIDE):
+            if relation(how, word_at(heap, segment + entries[k]), operand) & mask == 0:
+                fit &= ~(int64(1) << k)
         term += TERM_WORDS
-        word = heap[heap[term + TERM_SEGMENT] + entry]
-        found = relation(heap[term + TERM_HOW], word, operands[number * stride + p])
-        if found & heap[term + TERM_MASK] == 0:
-            return False
-    if heap[step + REST] >= 0:
-        own = heap[step + OWN]
-        _, is_true = run(heap, heap[step + REST], frames, slots, stride, p, own, entry, stack)
-        return is_true
-    return True
+    rest, own = word_at(heap, step + REST), word_at(heap, step + OWN)
+    if rest < 0 or fit == 0:
+        return fit
+    if word_at(heap, step + STRAIGHT) != 0:
+        return run_wide(heap, rest, operands, stride, p, entries, fit, stack)
+    for k in range(WIDE):
+        if (fit >> k) & 1 != 0:
+            entry = entries[k]
+            if not run(heap, rest, operands, frames, slots, stride, p, own, entry, stack)[1]:
+                fit &= ~(int64(1) << k)
+    return fit
 
 
 @cuda.jit(device=True)
-def entry_of_range(heap, step, firsts, counts, tails, lows, ends, p, turn):
-    """The entry of a candidate of a range by its number, and whether it is in the window."""
-    if turn >= counts[p]:
-        return tails[p] + turn - counts[p], True
-    entry = heap[heap[step + RANGE_ORDER] + firsts[p] + turn]
-    return entry, lows[p] <= entry < ends[p]
-
-
-@cuda.jit(device=True)
-def fits(heap, step, frames, slots, operands, stride, p, entry, stack):
-    """Whether a candidate satisfies all conditions of a step."""
-    if heap[step + TERMS] > 0:
-        term = heap[step + FIRST_TERM]
-        word = heap[heap[term + TERM_SEGMENT] + entry]
-        found = relation(heap[term + TERM_HOW], word, operands[p])
-        if found & heap[term + TERM_MASK] == 0:
-            return False
-    return fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack)
+def entries_of_range(heap, step, firsts, counts, tails, lows, ends, p, turn, lanes, entries):
+    """Note the entries of WIDE candidates of a range, ``lanes`` apart: a bit for each that is there
+    and in the window.
+    """
+    fit, length = int64(0), counts[p] + ends[p] - tails[p]
+    for k in range(WIDE):
+        at = turn + k * lanes
+        is_in = at < length
+        if not is_in:
+            at = turn
+        if at >= counts[p]:
+            entries[k] = tails[p] + at - counts[p]
+        else:
+            entries[k] = word_at(heap, heap[step + RANGE_ORDER] + firsts[p] + at)
+            is_in = is_in and lows[p] <= entries[k] < ends[p]
+        if is_in:
+            fit |= int64(1) << k
+    return fit
 
 
 @cuda.jit(device=True)
@@ -399,12 +417,13 @@ def entry_at(heap, step, place):
 
 
 @cuda.jit(device=True)
-def value_of(heap, step, frames, slots, stride, p, entry, stack):
+def value_of(heap, step, frames, slots, operands, stride, p, entry, stack):
     """The value of an entry that is aggregated, and whether it is defined."""
     if heap[step + VALUES] >= 0:
         return heap[heap[step + VALUES] + entry], True
     own = heap[step + OWN]
-    return run(heap, heap[step + PROGRAM], frames, slots, stride, p, own, entry, stack)
+    code = heap[step + PROGRAM]
+    return run(heap, code, operands, frames, slots, stride, p, own, entry, stack)
 
 
 @cuda.jit(device=True)
@@ -455,6 +474,46 @@ def bring(results, seconds, p, how, best, second):
         seconds[p] = 1
 
 
+@cuda.jit(device=True)
+def is_better(how, one, other):
+    """Whether a result is to be taken in place of another."""
+    if how in (REDUCE_FIRST, REDUCE_MIN):
+        return one < other
+    return one > other
+
+
+@cuda.jit(device=True)
+def gathered(
+    heap, step, frames, slots, operands, stride, p, entries, fit, stack, best, second, is_any
+):
+    """Do what a step asks with the candidates of ``fit``: what it has come to, and whether there is
+    something.
+    """
+    how, kind = word_at(heap, step + REDUCTION), word_at(heap, step + VALUE_KIND)
+    if how == REDUCE_COUNT:
+        return best + cuda.popc(fit), second, is_any or fit != 0
+    for k in range(WIDE):
+        if (fit >> k) & 1 == 0:
+            continue
+        found, is_known = entries[k], True
+        if how not in (REDUCE_FIRST, REDUCE_LAST):
+            found, is_known = value_of(
+                heap, step, frames, slots, operands, stride, p, entries[k], stack
+            )
+        if not is_known:
+            continue
+        if how == REDUCE_SUM:
+            best += found >> 32
+            second += found & MASK_32
+        else:
+            if how in (REDUCE_MIN, REDUCE_MAX):
+                found = key_of(found, kind)
+            if not is_any or is_better(how, found, best):
+                best = found
+        is_any = True
+    return best, second, is_any
+
+
 @cuda.jit
 def reduce(
     heap, step, frames, slots, lows, highs, operands, stride, sizes, level, results, seconds
@@ -465,11 +524,12 @@ def reduce(
     Each thread looks at some and then brings what it found into ``results`` (and, of sums, the
     lower 32 bits into ``seconds``), which stood at none before: see ``look``.
     """
-    stack = cuda.local.array(DEPTH, int64)
+    stack = cuda.local.array(WIDE_STACK, int64)
+    entries = cuda.local.array(WIDE, int64)
     partials, longest = sizes[LEVELS + level], sizes[heap[step + LONGEST]]
     bits = lanes_of(partials, longest, int64(cuda.gridsize(1)))
     lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
-    how_reduced, order, kind = heap[step + REDUCTION], heap[step + ORDER], heap[step + VALUE_KIND]
+    how_reduced, order = heap[step + REDUCTION], heap[step + ORDER]
     terms, is_plain = heap[step + TERMS], heap[step + TERMS] <= 1 and heap[step + REST] < 0
     term = heap[step + FIRST_TERM]
     segment, how, mask = int64(0), int64(0), int64(7)
@@ -503,44 +563,41 @@ def reduce(
                 lanes,
                 how_reduced == REDUCE_COUNT,
             )
-        for turn in range(lane, int64(0) if is_quick else high - low, lanes):
-            place = low + turn if how_reduced != REDUCE_LAST else high - 1 - turn
-            entry = place if order < 0 else heap[order + place]
-            if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
-                continue
-            if not is_plain and not fits_rest(
-                heap, step, frames, slots, operands, stride, p, entry, stack
-            ):
-                continue
-            if how_reduced == REDUCE_COUNT:
-                best += 1
-                is_any = True
-            elif how_reduced in (REDUCE_FIRST, REDUCE_LAST):
-                best = place
+        turn = high - low if is_quick else lane
+        while turn < high - low:
+            fit = int64(0)
+            for k in range(WIDE):
+                at = turn + k * lanes
+                if at < high - low:
+                    fit |= int64(1) << k
+                else:
+                    at = turn
+                place = low + at if how_reduced != REDUCE_LAST else high - 1 - at
+                entries[k] = place if order < 0 else word_at(heap, order + place)
+            fit = fitting(heap, step, frames, slots, operands, stride, p, entries, fit, stack)
+            if fit != 0 and how_reduced in (REDUCE_FIRST, REDUCE_LAST):
+                at = turn + lanes * (cuda.ffs(fit) - 1)
+                best = low + at if how_reduced == REDUCE_FIRST else high - 1 - at
                 is_any = True
                 break
-            else:
-                word, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
-                if is_known:
-                    if how_reduced == REDUCE_SUM:
-                        best += word >> 32
-                        second += word & MASK_32
-                    else:
-                        key = key_of(word, kind)
-                        is_better = key < best if how_reduced == REDUCE_MIN else key > best
-                        if is_better or not is_any:
-                            best = key
-                    is_any = True
+            best, second, is_any = gathered(
+                heap,
+                step,
+                frames,
+                slots,
+                operands,
+                stride,
+                p,
+                entries,
+                fit,
+                stack,
+                best,
+                second,
+                is_any,
+            )
+            turn += WIDE * lanes
         if is_any:
             bring(results, seconds, p, how_reduced, best, second)
-
-
-@cuda.jit(device=True)
-def is_better(how, one, other):
-    """Whether a result is to be taken in place of another."""
-    if how in (REDUCE_FIRST, REDUCE_MIN):
-        return one < other
-    return one > other
 
 
 @cuda.jit
@@ -562,35 +619,34 @@ def reduce_range(
     ends,
 ):
     """Do as ``reduce`` for the candidates of the ranges that ``narrow`` chose."""
-    stack = cuda.local.array(DEPTH, int64)
+    stack = cuda.local.array(WIDE_STACK, int64)
+    entries = cuda.local.array(WIDE, int64)
     partials = sizes[LEVELS + level]
     bits = lanes_of(partials, sizes[LONGEST_RANGE], int64(cuda.gridsize(1)))
     lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
-    how, kind = heap[step + REDUCTION], heap[step + VALUE_KIND]
+    how = heap[step + REDUCTION]
     for p in range(int64(cuda.grid(1)) >> bits, partials, int64(cuda.gridsize(1)) >> bits):
         best, second, is_any = int64(0), int64(0), False
-        for turn in range(lane, counts[p] + ends[p] - tails[p], lanes):
-            entry, is_in = entry_of_range(heap, step, firsts, counts, tails, lows, ends, p, turn)
-            if not is_in or not fits(heap, step, frames, slots, operands, stride, p, entry, stack):
-                continue
-            if how == REDUCE_COUNT:
-                best += 1
-                is_any = True
-                continue
-            found, is_known = entry, True
-            if how not in (REDUCE_FIRST, REDUCE_LAST):
-                found, is_known = value_of(heap, step, frames, slots, stride, p, entry, stack)
-            if not is_known:
-                continue
-            if how == REDUCE_SUM:
-                best += found >> 32
-                second += found & MASK_32
-            else:
-                if how in (REDUCE_MIN, REDUCE_MAX):
-                    found = key_of(found, kind)
-                if not is_any or is_better(how, found, best):
-                    best = found
-            is_any = True
+        for turn in range(lane, counts[p] + ends[p] - tails[p], WIDE * lanes):
+            fit = entries_of_range(
+                heap, step, firsts, counts, tails, lows, ends, p, turn, lanes, entries
+            )
+            fit = fitting(heap, step, frames, slots, operands, stride, p, entries, fit, stack)
+            best, second, is_any = gathered(
+                heap,
+                step,
+                frames,
+                slots,
+                operands,
+                stride,
+                p,
+                entries,
+                fit,
+                stack,
+                best,
+                second,
+                is_any,
+            )
         if is_any:
             bring(results, seconds, p, how, best, second)
 
@@ -650,7 +706,8 @@ def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level,
     how many words there are, and chunks of them; if they are more than there is room for, nothing
     is set.
     """
-    stack = cuda.local.array(DEPTH, int64)
+    stack = cuda.local.array(WIDE_STACK, int64)
+    entries = cuda.local.array(WIDE, int64)
     partials, longest = sizes[LEVELS + level], sizes[heap[step + LONGEST]]
     pieces = words_of(longest)
     words = partials * pieces
@@ -700,12 +757,19 @@ def mark(heap, step, frames, slots, lows, highs, operands, stride, sizes, level,
                 if left > 3 * lanes and relation(how, fourth, operand) & mask != 0:
                     set_mark(marks, p * pieces, place + 3 * lanes)
                 place += 4 * lanes
-        for place in range(lane, int64(0) if is_quick else length, lanes):
-            entry = low + place if order < 0 else heap[order + low + place]
-            if terms > 0 and relation(how, heap[segment + entry], operand) & mask == 0:
-                continue
-            if is_plain or fits_rest(heap, step, frames, slots, operands, stride, p, entry, stack):
-                set_mark(marks, p * pieces, place)
+        for place in range(lane, int64(0) if is_quick else length, WIDE * lanes):
+            fit = int64(0)
+            for k in range(WIDE):
+                at = place + k * lanes
+                if at < length:
+                    fit |= int64(1) << k
+                else:
+                    at = place
+                entries[k] = low + at if order < 0 else word_at(heap, order + low + at)
+            fit = fitting(heap, step, frames, slots, operands, stride, p, entries, fit, stack)
+            for k in range(WIDE):
+                if (fit >> k) & 1 != 0:
+                    set_mark(marks, p * pieces, place + k * lanes)
 
 
 @cuda.jit
@@ -728,17 +792,22 @@ def mark_range(
     """Do as ``mark``, which has been before, for the candidates of the ranges that ``narrow``
     chose; nothing where there was no room.
     """
-    stack = cuda.local.array(DEPTH, int64)
+    stack = cuda.local.array(WIDE_STACK, int64)
+    entries = cuda.local.array(WIDE, int64)
     if sizes[WORDS] == 0:
         return
     partials, pieces = sizes[LEVELS + level], words_of(sizes[heap[step + LONGEST]])
     bits = lanes_of(partials, sizes[LONGEST_RANGE], int64(cuda.gridsize(1)))
     lane, lanes = int64(cuda.grid(1)) & ((1 << bits) - 1), int64(1) << bits
     for p in range(int64(cuda.grid(1)) >> bits, partials, int64(cuda.gridsize(1)) >> bits):
-        for turn in range(lane, counts[p] + ends[p] - tails[p], lanes):
-            entry, is_in = entry_of_range(heap, step, firsts, counts, tails, lows, ends, p, turn)
-            if is_in and fits(heap, step, frames, slots, operands, stride, p, entry, stack):
-                set_mark(marks, p * pieces, entry - lows[p])
+        for turn in range(lane, counts[p] + ends[p] - tails[p], WIDE * lanes):
+            fit = entries_of_range(
+                heap, step, firsts, counts, tails, lows, ends, p, turn, lanes, entries
+            )
+            fit = fitting(heap, step, frames, slots, operands, stride, p, entries, fit, stack)
+            for k in range(WIDE):
+                if (fit >> k) & 1 != 0:
+                    set_mark(marks, p * pieces, entries[k] - lows[p])
 
 
 @cuda.jit
@@ -860,9 +929,7 @@ def check(heap, step, frames, slots, alive, stride, sizes, level):
                 alive[p] = 0
         else:
             program = heap[step + REST] if kind == TEST else heap[step + PROGRAM]
-            word, is_known = run(
-                heap, program, frames, slots, stride, p, int64(-1), int64(0), stack
-            )
+            word, is_known = run_known(heap, program, frames, slots, stride, p, stack)
             if not is_known:
                 alive[p] = 0
             elif kind != TEST:
@@ -902,8 +969,6 @@ def conclude(
                 word = heap[heap[value + VALUE_PLACE] + entry]
             else:
                 program = heap[value + VALUE_PLACE]
-                word, is_known = run(
-                    heap, program, frames, slots, stride, p, int64(-1), int64(0), stack
-                )
+                word, is_known = run_known(heap, program, frames, slots, stride, p, stack)
             results[at + item] = word
             results[at + item + values] = 1 if is_known else 0

@@ -5,58 +5,47 @@ its plan says. What has no such words is refused beforehand (:mod:`rules.engine.
 
 A condition ``candidate.attribute < operand``, the operand being known before the candidate, becomes
 a *term*: its operand is computed once for a partial sequence and not for each candidate. So do the
-keys of an access, and that the events of a match are distinct (S1). All else is run as a program.
+keys of an access, and that the events of a match are distinct (S1). All else is run as a program,
+of which the parts that do not read the candidate are computed once, too: of ``candidate.v * 2 =
+x.v + 1`` the right side is an *operand*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from matcher.identity import Key
 from matcher.model import TIME_MIN, Kind
 from rules.engine.assembler import word_of
 from rules.engine.catalogue import Deployed
 from rules.engine.gpu import records
-from rules.engine.gpu.machine import (
-    BY_FLOAT,
-    BY_FLOAT_INT,
-    BY_INT,
-    BY_INT_FLOAT,
-    BY_KEY,
-    GREATER,
-    INSTRUCTION,
-    LESS,
-    SAME,
-)
+from rules.engine.gpu.machine import INSTRUCTION
 from rules.engine.gpu.stores import Column, Stores
 from rules.engine.kernels import layout
+from rules.engine.kernels.words import (
+    COMPARE_F,
+    COMPARE_FI,
+    COMPARE_I,
+    COMPARE_IF,
+    COMPARE_S,
+    GREATER,
+    LESS,
+    SAME,
+    WANTED,
+)
 from rules.engine.steps import bound_kind, probe_kind
 from rules.pattern import Policy
 from rules.planning.plan import Range, RulePlan, Step, StepKind, key_kind
 from rules.planning.planner import compile_rule
-from rules.planning.program import COMPARISONS, TRUE, Instruction, Op, Program, frame_place
-from rules.terms import Comparison, Function
+from rules.planning.program import TRUE, Instruction, Op, Program, frame_place
+from rules.terms import Function
 
-MASKS = {
-    COMPARISONS[Comparison.EQUAL]: SAME,
-    COMPARISONS[Comparison.UNEQUAL]: LESS | GREATER,
-    COMPARISONS[Comparison.LESS]: LESS,
-    COMPARISONS[Comparison.LESS_EQUAL]: LESS | SAME,
-    COMPARISONS[Comparison.GREATER]: GREATER,
-    COMPARISONS[Comparison.GREATER_EQUAL]: GREATER | SAME,
-}
-"""The relations that satisfy each comparison."""
-HOW = {
-    Op.COMPARE_I: BY_INT,
-    Op.COMPARE_F: BY_FLOAT,
-    Op.COMPARE_IF: BY_INT_FLOAT,
-    Op.COMPARE_FI: BY_FLOAT_INT,
-    Op.COMPARE_S: BY_INT,
-}
-"""The way in which words compare; strings are compared for equality of codes alone."""
-_TURNED = {BY_INT_FLOAT: BY_FLOAT_INT, BY_FLOAT_INT: BY_INT_FLOAT}
-_PUSHES = (Op.LOAD, Op.CONST, Op.SLOT)
+_TURNED = {COMPARE_IF: COMPARE_FI, COMPARE_FI: COMPARE_IF}
+_PUSHES = (Op.LOAD, Op.CONST, Op.SLOT, Op.OPERAND)
+_LAZY = (Op.AND, Op.OR, Op.CHOOSE)
+"""Instructions that may have a result where an operand is undefined (S9)."""
 _POLICIES = {
     Policy.EACH: records.POLICY_EACH,
     Policy.FIRST: records.POLICY_FIRST,
@@ -79,10 +68,16 @@ class Term:
     """A program; or an event and an offset in its row."""
     convert: int = layout.PROBE_SAME
 
+    @classmethod
+    def known(cls, operand: Program) -> Term:
+        """An operand that the program of the rest reads; it is compared with nothing."""
+        return cls(NUMBER, COMPARE_I, LESS | SAME | GREATER, operand)
+
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A step that looks for events in a column: its terms, and a program for the rest.
+    """A step that looks for events in a column: its terms, and a program for the rest, which reads
+    the ``operands`` behind those of the terms.
 
     ``key`` is the number of the term that an index of ``key_offset`` serves, or -1. Where no key is
     asked for, ``ordered`` has the bounds that an index by value serves, if there are some; they are
@@ -93,6 +88,7 @@ class Search:
     column: Column
     bound: int
     terms: tuple[Term, ...]
+    operands: tuple[Term, ...]
     rest: Program
     key: int
     key_offset: int
@@ -164,25 +160,62 @@ def _search(step: Step, column: Column, plan: RulePlan, bound: int) -> Search:
     for probe, key in zip(step.probes, step.access.keys, strict=True):
         is_float = key_kind(type_, key) is Kind.FLOAT
         convert = probe_kind(probe, step.access, key)
-        how = BY_KEY if is_float else BY_INT
+        how = COMPARE_F if is_float else COMPARE_I
         terms.append(Term(layout.offset_of(key), how, SAME, probe.program, convert))
     if step.kind is not StepKind.AGGREGATE:
         for event in range(bound):
             if plan.event_types[event].name == type_.name:  # S1, S6
-                terms.append(Term(NUMBER, BY_INT, LESS | GREATER, (event, NUMBER)))
-    rest: list[Instruction] = []
+                terms.append(Term(NUMBER, COMPARE_I, LESS | GREATER, (event, NUMBER)))
+    others = []
     for condition in conditions_of(step.residue):
         term = as_term(condition, own)
         if term is None:
-            rest += [*condition, Instruction(Op.CHECK)]
+            others.append(condition)
         else:
             terms.append(term)
+    known = Operands(len(terms), own)
+    rest = [one for other in others for one in (*known.instead(other), Instruction(Op.CHECK))]
     program = Program((*rest, Instruction(Op.END)), step.residue.depth) if rest else TRUE
     key = 0 if step.access.keys else -1
     offset = layout.offset_of(step.access.keys[0]) if step.access.keys else -1
-    is_float = key >= 0 and terms[0].how == BY_KEY
+    is_float = key >= 0 and terms[0].how == COMPARE_F
     ordered = None if step.access.keys else step.ordered
-    return Search(step, column, bound, tuple(terms), program, key, offset, is_float, ordered)
+    operands = tuple(Term.known(one) for one in known.programs)
+    return Search(
+        step, column, bound, tuple(terms), operands, program, key, offset, is_float, ordered
+    )
+
+
+class Operands:
+    """Owner of the operands of a step's program, numbered from ``first`` on."""
+
+    def __init__(self, first: int, own: int) -> None:
+        self._first, self._own = first, own
+        self.programs: list[Program] = []
+
+    def instead(self, condition: Sequence[Instruction]) -> Sequence[Instruction]:
+        """A condition that reads operands where parts of it do not read the candidate. An undefined
+        operand leaves no candidate at all, so all is as it was where ``and`` might make up for it.
+        """
+        if any(one.op in _LAZY for one in condition):
+            return condition
+        stack: list[tuple[tuple[Instruction, ...], bool]] = []  # and whether it reads the candidate
+        for one in condition:
+            begin = len(stack) - arity(one)
+            parts, stack[begin:] = stack[begin:], []
+            reads = _reads((one,), self._own) or any(reads for _, reads in parts)
+            codes = [self._part(*part) if reads else part[0] for part in parts]
+            stack.append(((*chain.from_iterable(codes), one), reads))
+        return self._part(*stack.pop())
+
+    def _part(self, code: tuple[Instruction, ...], reads: bool) -> tuple[Instruction, ...]:
+        """The part of a condition, or the operand in its place."""
+        if reads or (code[0].op is Op.CONST and len(code) == 1):
+            return code
+        program = Program((*code, Instruction(Op.END)), len(code))
+        if program not in self.programs:
+            self.programs.append(program)
+        return (Instruction(Op.OPERAND, offset=self._first + self.programs.index(program)),)
 
 
 def conditions_of(program: Program) -> list[tuple[Instruction, ...]]:
@@ -198,11 +231,11 @@ def conditions_of(program: Program) -> list[tuple[Instruction, ...]]:
 def as_term(condition: Sequence[Instruction], own: int) -> Term | None:
     """A condition as a term, if it compares the candidate, frame place ``own``, with others."""
     last = condition[-1]
-    if last.op not in HOW:
+    if not COMPARE_I <= last.op <= COMPARE_S:
         return None
     split = _second_operand(condition[:-1])
     left, right = condition[:split], condition[split:-1]
-    mask, how = MASKS[last.offset], HOW[last.op]
+    mask, how = WANTED[last.offset], int(last.op)
     if _is_load(right, own):
         left, right = right, left
         how = _TURNED.get(how, how)
@@ -271,8 +304,8 @@ class Words:
                 column = candidate if one.event == own else linked.columns[one.event - 1]
                 assert column is not None
                 offset = self._segment(column, layout.offset_of(one.offset))
-            elif one.op in HOW:
-                event, offset = HOW[one.op], MASKS[one.offset]
+            elif COMPARE_I <= one.op <= COMPARE_S:
+                offset = WANTED[one.offset]
             words += int(one.op) | event << 8 | offset << 16, word_of(one.value, self._strings)
         assert len(words) % INSTRUCTION == 0
         return self.append(words)
@@ -401,10 +434,12 @@ def _step(
     record[records.SIZE], record[records.BOUND] = size(column), search.bound
     record[records.TIMES] = segment(column, layout.ROW_TIME)
     record[records.NUMBERS] = segment(column, NUMBER)
-    terms = [words.term(linked, search, term) for term in search.terms]
-    record[records.TERMS] = len(terms)
+    terms = [words.term(linked, search, term) for term in (*search.terms, *search.operands)]
+    record[records.TERMS] = len(search.terms)
+    record[records.OPERANDS] = len(terms)
     record[records.FIRST_TERM] = words.append(word for term in terms for word in term)
     record[records.REST] = words.program(search.rest, linked, column, own)
+    record[records.STRAIGHT] = int(all(one.op not in _LAZY for one in search.rest.code))
     record[records.SORTED], record[records.ORDER] = index(search)
     record[records.INDEX_TERM] = search.key
     if step.kind is StepKind.AGGREGATE:

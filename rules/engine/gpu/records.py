@@ -36,6 +36,9 @@ TERMS, FIRST_TERM = 19, 20
 REST = 21
 """The address of the program of all other conditions, or -1."""
 SLOT = 22
+OPERANDS = 23
+"""How many operands there are: those of the terms, and behind them what the program of REST reads.
+These have the words of a term, too."""
 VALUES = 24
 """The segment of the attribute that is aggregated; -1 where PROGRAM computes the value."""
 PROGRAM = 25
@@ -57,6 +60,9 @@ LOWER, LOWER_KIND, LOWER_STRICT = 35, 36, 37
 UPPER, UPPER_KIND, UPPER_STRICT = 38, 39, 40
 """The bounds of what the index is asked for: programs, or -1; how they become keys
 (layout.PROBE_...); and whether the bound itself is left out."""
+STRAIGHT = 41
+"""1 where the program of REST has neither ``and`` and ``or`` nor choices, and reads operands in
+place of all events but the candidate."""
 STEP_WORDS = 48
 
 POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2

@@ -24,7 +24,7 @@ from rules.engine.kernels.coverage import (
     word_digits,
 )
 from rules.engine.kernels.exact import FLOAT_UNIT, carry_over, deviation, rounded
-from rules.engine.kernels.expressions import as_float, as_word, run
+from rules.engine.kernels.expressions import run
 from rules.engine.kernels.far import is_far, next_in_range
 from rules.engine.kernels.layout import (
     ENTRY_WORDS,
@@ -35,6 +35,7 @@ from rules.engine.kernels.layout import (
 )
 from rules.engine.kernels.memory import row_offset
 from rules.engine.kernels.pyramid import extreme_within, is_before, key_of
+from rules.engine.kernels.words import as_float, as_word
 from rules.terms import Function
 
 FUNCTIONS = {function: number for number, function in enumerate(Function)}

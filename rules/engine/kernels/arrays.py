@@ -87,7 +87,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "string_bytes": np.dtype(np.uint8),
     "text_results": _I,  # of functions of strings, see Interner.results
     # Scratch of the evaluation of one terminator.
-    "frame": _I,  # heap offsets of rows; place 0 is the candidate's
+    "frame": _I,  # heap offsets of rows; place 0 is the candidate's, see STEP for neighbours
     "chosen": _I,  # row numbers of the numbered events
     "chosen_types": _I,
     "slots": _I,
@@ -134,6 +134,17 @@ class Arrays:
         self._held[name] = array
         place = _PLACES[name]
         self._words[place : place + 2] = array.ctypes.data, len(array)
+
+    def beside(self, own: Mapping[str, AnyArray]) -> Int64s:
+        """Words for another thread's kernels, whose address they take for their state: they see the
+        same arrays, but for their own. Good until an array is replaced.
+        """
+        words = self._words.copy()
+        for name, array in own.items():
+            assert array.dtype == DTYPES[name], name
+            place = _PLACES[name]
+            words[place : place + 2] = array.ctypes.data, len(array)
+        return words
 
     def grow(self, name: str, length: int) -> None:
         """Give an array room for at least ``length`` items."""

@@ -27,6 +27,7 @@ from rules.engine.kernels.layout import (
     GROW_RUNS,
     HALTED,
     LATE_AGGREGATES,
+    LATE_RUNS,
     PASSED,
     POLICY_EACH,
     POLICY_FIRST,
@@ -239,12 +240,13 @@ def fill_slot(state: int, step, since: int) -> None:  # type: ignore[no-untyped-
     low, high = np.int64(0), np.int64(0)
     if number >= 0:
         low, high = bounds(state, step, number, since)
-    if step.function == COUNT and step.residue < 0 and step.program < 0:
+    is_count = step.function == COUNT and step.residue < 0 and step.program < 0
+    if is_count and step.run == 0:
         arrays.slots(state)[step.slot] = max(0, high - low)
         arrays.slots_defined(state)[step.slot] = True
         return
-    aggregates = arrays.late(state)[LATE_AGGREGATES]
-    arrays.call(aggregates, state, arrays.address_of(step), number, low, high, 0)
+    late = arrays.late(state)[LATE_RUNS if step.run > 0 else LATE_AGGREGATES]
+    arrays.call(late, state, arrays.address_of(step), number, low, high, 0)
 
 
 @kernel

@@ -9,29 +9,38 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
-from rules.planning.program import COMPARISONS, Op
-from rules.terms import Comparison
-
-END, CHECK, LOAD, CONST, SLOT = (
-    int(Op.END),
-    int(Op.CHECK),
-    int(Op.LOAD),
-    int(Op.CONST),
-    int(Op.SLOT),
+from rules.engine.kernels.words import (
+    ADD_F,
+    ADD_I,
+    CHECK,
+    CHOOSE,
+    COMPARE_F,
+    COMPARE_FI,
+    COMPARE_I,
+    COMPARE_IF,
+    COMPARE_S,
+    CONST,
+    END,
+    LOAD,
+    MODULO_F,
+    MODULO_I,
+    NEGATE_F,
+    NOT,
+    OR,
+    SLOT,
+    TEXT,
+    TO_FLOAT,
+    as_float,
+    as_word,
+    compute_float,
+    compute_int,
+    of_one,
+    order_int_float,
 )
-TO_FLOAT, NEGATE_I, NEGATE_F = int(Op.TO_FLOAT), int(Op.NEGATE_I), int(Op.NEGATE_F)
-ADD_I, SUBTRACT_I, MULTIPLY_I = int(Op.ADD_I), int(Op.SUBTRACT_I), int(Op.MULTIPLY_I)
-MODULO_I = int(Op.MODULO_I)
-ADD_F, SUBTRACT_F, MULTIPLY_F = int(Op.ADD_F), int(Op.SUBTRACT_F), int(Op.MULTIPLY_F)
-DIVIDE_F, MODULO_F = int(Op.DIVIDE_F), int(Op.MODULO_F)
-COMPARE_I, COMPARE_F, COMPARE_IF = int(Op.COMPARE_I), int(Op.COMPARE_F), int(Op.COMPARE_IF)
-COMPARE_FI, COMPARE_S = int(Op.COMPARE_FI), int(Op.COMPARE_S)
-NOT, AND, OR = int(Op.NOT), int(Op.AND), int(Op.OR)
-CHOOSE, TEXT = int(Op.CHOOSE), int(Op.TEXT)
+from rules.planning.program import COMPARISONS
+from rules.terms import Comparison
 
 EQUAL = COMPARISONS[Comparison.EQUAL]
 UNEQUAL = COMPARISONS[Comparison.UNEQUAL]
@@ -41,37 +50,6 @@ GREATER = COMPARISONS[Comparison.GREATER]
 GREATER_EQUAL = COMPARISONS[Comparison.GREATER_EQUAL]
 PREFIX = COMPARISONS[Comparison.PREFIX]
 SUFFIX = COMPARISONS[Comparison.SUFFIX]
-
-INT_MIN = -(2**63)
-TWO_63 = 9223372036854775808.0
-
-
-@kernel
-def as_float(word: int) -> float:
-    """The float whose bits a word is."""
-    return np.int64(word).view(np.float64)
-
-
-@kernel
-def as_word(number: float) -> int:
-    """The bits of a float."""
-    return np.float64(number).view(np.int64)
-
-
-@kernel
-def order_int_float(number: int, other: float) -> int:
-    """-1, 0 or 1 as an int is less than, equal to or greater than a float, exactly (S10)."""
-    if other >= TWO_63:
-        return -1
-    if other < -TWO_63:
-        return 1
-    whole = np.int64(other)
-    if number != whole:
-        return -1 if number < whole else 1
-    rest = other - np.float64(whole)
-    if rest > 0.0:
-        return -1
-    return 1 if rest < 0.0 else 0
 
 
 @kernel
@@ -145,53 +123,6 @@ def compare(state: int, op: int, comparison: int, left: int, right: int) -> bool
 
 
 @kernel
-def compute_int(op: int, left: int, right: int) -> tuple[int, bool]:
-    """Arithmetic of ints, undefined beyond 64 bits.
-
-    It is done on unsigned words, which wrap: the compiler may take signed ones never to.
-    """
-    if op == ADD_I:
-        result = np.int64(np.uint64(left) + np.uint64(right))
-        return result, ((left ^ result) & (right ^ result)) >= 0
-    if op == SUBTRACT_I:
-        result = np.int64(np.uint64(left) - np.uint64(right))
-        return result, ((left ^ right) & (left ^ result)) >= 0
-    if op == MULTIPLY_I:
-        if left == 0 or right == 0:
-            return 0, True
-        if left == -1:
-            return -right, right != INT_MIN
-        if right == -1:
-            return -left, left != INT_MIN
-        result = np.int64(np.uint64(left) * np.uint64(right))
-        return result, result // right == left
-    if right == 0:
-        return 0, False
-    if right == -1:
-        return 0, True  # the machine's remainder of INT_MIN by -1 would trap
-    return left % right, True
-
-
-@kernel
-def compute_float(op: int, left: float, right: float) -> float:
-    """Arithmetic of floats; not finite where undefined."""
-    if op == ADD_F:
-        return left + right
-    if op == SUBTRACT_F:
-        return left - right
-    if op == MULTIPLY_F:
-        return left * right
-    if right == 0.0:
-        return np.nan
-    if op == DIVIDE_F:
-        return left / right
-    rest = np.fmod(left, right)
-    if rest != 0.0:
-        return rest + right if (rest < 0.0) != (right < 0.0) else rest
-    return math.copysign(0.0, right)
-
-
-@kernel
 def run(state: int, first: int) -> bool:
     """Run the program that begins at instruction ``first``.
 
@@ -234,18 +165,7 @@ def run(state: int, first: int) -> bool:
 def run_rare(state: int, op: int, offset: int, top: int) -> int:
     """The instructions that hot programs seldom have; gives the new top of the stack."""
     stack, defined = arrays.stack(state), arrays.stack_defined(state)
-    if op == SLOT:
-        top += 1
-        stack[top] = arrays.slots(state)[offset]
-        defined[top] = arrays.slots_defined(state)[offset]
-    elif op == TO_FLOAT:
-        stack[top] = as_word(np.float64(stack[top]))
-    elif op == NEGATE_I:
-        defined[top] = defined[top] and stack[top] != INT_MIN
-        stack[top] = -stack[top]
-    elif op == NEGATE_F:
-        stack[top] = as_word(-as_float(stack[top]))
-    elif ADD_I <= op <= MODULO_I:
+    if ADD_I <= op <= MODULO_I:
         top -= 1
         result, fits = compute_int(op, stack[top], stack[top + 1])
         stack[top] = result
@@ -254,9 +174,15 @@ def run_rare(state: int, op: int, offset: int, top: int) -> int:
         top -= 1
         number = compute_float(op, as_float(stack[top]), as_float(stack[top + 1]))
         stack[top] = as_word(number)
-        defined[top] = defined[top] and defined[top + 1] and np.isfinite(number)
-    elif op == NOT:
-        stack[top] = 1 - stack[top]
+        defined[top] = defined[top] and defined[top + 1] and math.isfinite(number)
+    elif op == SLOT:
+        top += 1
+        stack[top] = arrays.slots(state)[offset]
+        defined[top] = arrays.slots_defined(state)[offset]
+    elif TO_FLOAT <= op <= NEGATE_F or op == NOT:
+        result, fits = of_one(op, stack[top])
+        stack[top] = result
+        defined[top] = defined[top] and fits
     elif op == CHOOSE:
         top -= 2
         chosen = top + 1 if stack[top] != 0 else top + 2

@@ -31,6 +31,7 @@ from rules.engine.kernels.layout import (
     WISH,
 )
 from rules.engine.kernels.ranges import last_in_range, next_in_range
+from rules.engine.kernels.runs import evaluate_run
 from rules.engine.kernels.straight import detect_straight
 
 
@@ -73,6 +74,16 @@ def late_aggregates(state: int, place: int, number: int, low: int, high: int, _5
         elif arrays.call(summaries, state, SUMMARY_AGGREGATES, place, number, low, high) != 0:
             return DONE
     value, defined = evaluate(state, step, number, low, high)
+    arrays.slots(state)[step.slot] = value
+    arrays.slots_defined(state)[step.slot] = defined
+    return DONE
+
+
+@kernel
+def late_runs(state: int, place: int, number: int, low: int, high: int, _5: int) -> int:
+    """The same of a step that is of a run."""
+    step = arrays.step_at(place)
+    value, defined = evaluate_run(state, step, number, low, high)
     arrays.slots(state)[step.slot] = value
     arrays.slots_defined(state)[step.slot] = defined
     return DONE

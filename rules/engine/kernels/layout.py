@@ -212,6 +212,10 @@ STEP = np.dtype(
         ("function", _I),
         ("offset", _I),  # of the aggregated attribute in the row; -1: none
         ("kind_of_value", _I),
+        ("run", _I),  # the event that ends the run it is of, or 0 (X4)
+        ("neighbour", _I),  # the frame place of the event before another in the run
+        ("links", _I),  # code of what neighbours are asked; -1: nothing
+        ("most", _I),  # how many of its events count; 0: all
         ("inner", _I),  # steps to compute per candidate
         ("inner_end", _I),
         ("rivals", _I),  # selections whose candidates count for the rank too (X2)
@@ -443,6 +447,7 @@ LATE_SUMMARIES = 4
 SUMMARY_AGGREGATES, SUMMARY_FINDS_NEXT, SUMMARY_FINDS_LAST = 0, 1, 2
 """Questions to summaries."""
 LATE_AHEAD = 5
+LATE_RUNS = 6
 
 DIGITS = 640
 """Words of scratch for the digits of sums."""

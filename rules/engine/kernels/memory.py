@@ -15,7 +15,6 @@ from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import allocate, first_entry, logarithm, release
 from rules.engine.kernels.buckets import FIRST_CAPACITY, find_list, forget_list, make_list
 from rules.engine.kernels.compiled import kernel, part
-from rules.engine.kernels.expressions import INT_MIN
 from rules.engine.kernels.layout import (
     DONE,
     ENTRY_WORDS,
@@ -30,6 +29,7 @@ from rules.engine.kernels.layout import (
     SWEEP,
 )
 from rules.engine.kernels.summaries import forget_from, forget_stale
+from rules.engine.kernels.words import INT_MIN
 
 SELDOM = 7
 """A row with none of these bits sweeps although it makes no list."""

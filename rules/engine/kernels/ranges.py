@@ -16,7 +16,7 @@ import numpy as np
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.coverage import cover
-from rules.engine.kernels.expressions import INT_MIN, TWO_63, as_float, as_word, run
+from rules.engine.kernels.expressions import run
 from rules.engine.kernels.layout import (
     FORM_EXTREMES,
     KIND_FLOAT,
@@ -25,6 +25,7 @@ from rules.engine.kernels.layout import (
     PROBE_SAME,
 )
 from rules.engine.kernels.pyramid import first_within, key_of, last_within
+from rules.engine.kernels.words import INT_MIN, TWO_63, as_float, as_word
 
 INT_MAX = 2**63 - 1
 

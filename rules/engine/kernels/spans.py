@@ -9,9 +9,10 @@ import numpy as np
 from rules.engine.kernels import arrays
 from rules.engine.kernels.buckets import find_list
 from rules.engine.kernels.compiled import kernel, part
-from rules.engine.kernels.expressions import TWO_63, as_float, as_word, run
+from rules.engine.kernels.expressions import run
 from rules.engine.kernels.layout import PROBE_FLOAT, PROBE_FLOAT_TO_INT, PROBE_SAME, ROW_TIME
 from rules.engine.kernels.memory import find_time
+from rules.engine.kernels.words import TWO_63, as_float, as_word
 from rules.planning.plan import StepKind
 
 NEGATE = int(StepKind.NEGATE)

@@ -90,11 +90,15 @@ class AipPublished(CdpEngine):
         """Nothing: every rule has an automaton."""
 
     def _rearrange(self, linked_anew: Sequence[Deployed] = ()) -> None:
-        for number, address in _addresses().items():
+        for number, address in self._late().items():
             self._arrays["late"][number] = address
         self._arrays["counters"][layout.SCAN_MAX] = NEVER_SUMMARISED
         super()._rearrange(linked_anew)
         self._forget_sequences(self._linker.take_turned())
+
+    def _late(self) -> Mapping[int, int]:
+        """The kernels that stand in for those of the other engines, by number."""
+        return _addresses()
 
     def _forget_sequences(self, rules: Iterable[LinkedRule]) -> None:
         for one in rules:
@@ -148,7 +152,6 @@ def _reason(rule: Rule) -> str:
 
 @cache
 def _addresses() -> Mapping[int, int]:
-    """The kernels that stand in for those of the other engines."""
     return {
         layout.LATE_DETECT: pointer_to(kernels.late_detect),
         layout.LATE_AUTOMATA: pointer_to(kernels.late_automata),

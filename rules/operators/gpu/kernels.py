@@ -7,28 +7,13 @@ they are.
 
 from __future__ import annotations
 
-import math
-from types import FunctionType
-from typing import Any
-
 from numba import cuda, int64
 
-from matcher.gpu.scan import greater, lesser
+from rules.engine.gpu.words import on_device, step
 from rules.operators.kernels import bodies, machine
 from rules.operators.kernels.machine import STACK
 
-
-def on_device(function: Any, **called: Any) -> Any:
-    """A body as a device function that calls ``called`` by these names."""
-    plain = function.py_func
-    own = {**plain.__globals__, "min": lesser, "max": greater, **called}
-    return cuda.jit(device=True)(FunctionType(plain.__code__, own, plain.__name__))
-
-
-_computed = on_device(machine.computed, fmod=math.fmod)
-_of_two = on_device(machine.of_two, computed=_computed)
-_run_rare = on_device(machine.run_rare, of_two=_of_two)
-_run = on_device(machine.run, run_rare=_run_rare)
+_run = on_device(machine.run, step=step)
 _bound = on_device(bodies.bound)
 _flag = on_device(bodies.flag, run=_run)
 _gather = on_device(bodies.gather)

@@ -16,9 +16,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from rules.engine.kernels.expressions import COMPARE_F, COMPARE_I, COMPARE_S
+from rules.engine.kernels.words import (
+    COMPARE_F,
+    COMPARE_I,
+    COMPARE_S,
+    GREATER,
+    LESS,
+    SAME,
+    relation,
+)
 from rules.operators.kernels.compiled import kernel
-from rules.operators.kernels.machine import GREATER, LESS, SAME, relation_of, run
+from rules.operators.kernels.machine import run
 
 COUNT, LOW, HIGH, LEAST, GREATEST = 0, 1, 2, 3, 4
 """Parts that are kept of an aggregate: how many values, their sum in two digits of 32 bits (the
@@ -227,7 +235,7 @@ def meets(
         one = mine[(my_raw + 1 + k) * my_capacity + at]
         other = theirs[(their_raw + 1 + k) * their_capacity + to]
         left, right = (other, one) if flipped else (one, other)
-        if relation_of(compared[1 + k, 0], left, right) & compared[1 + k, 1] == 0:
+        if relation(compared[1 + k, 0], left, right) & compared[1 + k, 1] == 0:
             return False
     if rest < 0:
         return True
@@ -307,7 +315,7 @@ def pair(
                 one, other = first, theirs[words + to]
                 if flipped:
                     one, other = other, one
-                if relation_of(op, one, other) & wanted == 0:
+                if relation(op, one, other) & wanted == 0:
                     continue
             if theirs[counted + to] == 0:
                 continue
@@ -439,7 +447,7 @@ def append_values(
 def relation_in(kind, one, other):
     """The relation of two values that are aggregated."""
     if kind == IS_FLOAT:
-        return relation_of(COMPARE_F, one, other)
+        return relation(COMPARE_F, one, other)
     return LESS if one < other else (GREATER if one > other else SAME)
 
 

@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 from rules.engine.kernels import exact
-from rules.engine.kernels.expressions import as_float, as_word
 from rules.engine.kernels.layout import KIND_FLOAT, KIND_INT
+from rules.engine.kernels.words import GREATER, LESS, as_float, as_word
 from rules.operators.kernels.bodies import (
     COUNT,
     GREATEST,
@@ -27,7 +27,6 @@ from rules.operators.kernels.bodies import (
     relation_in,
 )
 from rules.operators.kernels.compiled import kernel
-from rules.operators.kernels.machine import GREATER, LESS
 
 OF_COUNT, OF_SUM, OF_AVG, OF_MIN, OF_MAX = 0, 1, 2, 3, 4
 """Functions."""

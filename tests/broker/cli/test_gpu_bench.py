@@ -2,9 +2,13 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 from zipfile import ZipFile
 
 import pytest
@@ -86,6 +90,54 @@ def test_without_a_device_it_says_so_and_measures_nothing(tmp_path: Path) -> Non
     assert re.match(r"benchmarks: nothing to measure: (CuPy|CUDA|numba) .+\n$", done.stderr)
 
 
+STARTING = """
+import subprocess, sys, time
+from benchmarks.report import Row
+def run(quick):
+    yield Row("before", 2.0, "us")
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    yield Row("child", child.pid, "")
+    time.sleep(60)
+"""
+BY_ITSELF = """
+import sys
+from benchmarks import gpu
+gpu.ASK = "print('a pretended GPU')"
+gpu.PARTS = [gpu.Part("starting", "part_starting", 50.0)]
+sys.exit(gpu.main(["--output", sys.argv[1], "--parts", "starting"]))
+"""
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_one_that_is_ended_leaves_its_rows_and_no_process(tmp_path: Path, by: int) -> None:
+    (tmp_path / "part_starting.py").write_text(STARTING)
+    path = os.pathsep.join(map(str, (gpu.ROOT, tmp_path)))
+    command = [sys.executable, "-c", BY_ITSELF, str(tmp_path)]
+    with subprocess.Popen(
+        command, cwd=gpu.ROOT, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL
+    ) as process:
+        rows = until(lambda: [row for _, row in kept(tmp_path / gpu.ROWS)], lambda told: told[1:])
+        process.send_signal(by)
+    assert [row.name for row in rows] == ["before", "child"]
+    child = Path(f"/proc/{rows[1].value:.0f}")
+    until(child.exists, lambda is_there: not is_there)
+    if by == signal.SIGTERM:
+        assert "before" in (tmp_path / gpu.PAGE).read_text()
+
+
+Found = TypeVar("Found")
+
+
+def until(look: Callable[[], Found], is_so: Callable[[Found], object]) -> Found:
+    """What is found once it is so; half a minute at most."""
+    for _ in range(600):
+        found = look()
+        if is_so(found):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(found)
+
+
 FAKE = """
 from benchmarks.report import Row
 def run(quick):
@@ -114,7 +166,7 @@ def test_all_of_it_with_a_device_and_parts_that_are_pretended(
     wheel_of(tmp_path, "part_fake", FAKE)
     parts = [Part("first", "part_fake", 20.0), Part("second", "part_fake", 20.0)]
     monkeypatch.setattr(gpu, "PARTS", parts)
-    monkeypatch.setattr(gpu, "ASK", "print('a pretended GPU'); print(1)")
+    monkeypatch.setattr(gpu, "ASK", "print('a pretended GPU')")
     output = tmp_path / "out"
     options = ["--wheels", str(tmp_path), "--output", str(output), "--quick", "--total-s", "60"]
     assert gpu.main([*options, "--parts", "second,first"]) == 0
@@ -123,6 +175,23 @@ def test_all_of_it_with_a_device_and_parts_that_are_pretended(
     assert {row.value for _, row in rows if row.name == "fake/target"} == {2.0}
     assert (output / gpu.PAGE).read_text().startswith("# On a pretended GPU\n")
     assert "fake/target: 2 us (target: at most 3)" in capsys.readouterr().out
+
+
+def test_wheels_that_cannot_be_installed_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        gpu.main(["--wheels", str(tmp_path), "--output", str(tmp_path / "out")])
+    assert f"the wheels in {tmp_path} cannot be installed" in capsys.readouterr().err
+
+
+def test_a_package_that_is_missing_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu, "ASK", "import nothing_of_the_kind")
+    assert gpu.main(["--output", str(tmp_path)]) == 1
+    said = "ModuleNotFoundError: No module named 'nothing_of_the_kind'"
+    assert f"failed: a device: {said}; wheels can be carried" in capsys.readouterr().out
 
 
 def test_help_tells_the_parts_and_what_to_carry(capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,6 +218,13 @@ def test_parts_are_chosen_by_name_and_run_in_their_order() -> None:
     ("text", "status", "was_cut", "row"),
     [
         ("= 3 passed in 2.00s =", 0, False, Row("tests/t.py", 3, "passed", note="2 s")),
+        ("= 1 skipped in 2.00s =", 5, False, Row("tests/t.py", 0, "passed", note="2 s, 1 skipped")),
+        (
+            "= no tests ran =",
+            5,
+            False,
+            Row("tests/t.py", None, "", note="0 passed, in 2 s; not: status 5"),
+        ),
         (
             "FAILED tests/device/t.py::test_a[x] - Error\n= 1 failed, 2 passed in 2.00s =",
             1,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from routing.network.brokers.planning import has_moved
-from routing.network.ways.places import Division
 from routing.partition.placement import Partition
+from routing.partition.places import Division
 from routing.serving.deployment import Deployed
 from rules.language import load
 

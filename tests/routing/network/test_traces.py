@@ -108,7 +108,10 @@ def asked(network: Network, name: str, text: str) -> dict[str, object]:
 def test_any_broker_tells_what_all_have_kept_and_who_has_not_answered() -> None:
     network = Network(4)
     for name, broker in network.brokers.items():
-        broker.traced = lambda event, name=name: {"traced": 5, "events": [f"{event} at {name}"]}
+        broker.overlay.trace_queries.find = lambda event, name=name: {
+            "traced": 5,
+            "events": [f"{event} at {name}"],
+        }
     for place in ("b1", "b3"):
         network.connect(place + "k", place)
         detail = asked(network, place + "k", "t#1")

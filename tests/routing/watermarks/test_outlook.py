@@ -13,9 +13,9 @@ from networks import run, sharp, write
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Catalog, RuleFacts
 from routing.network.agreement.catalog import rules_of
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
 from routing.order import greatest_time, least_time
 from routing.watermarks import outlook
 from routing.watermarks.outlook import Outlook

@@ -17,11 +17,13 @@ from matcher.identity import composite_key
 from rules.engine.gpu import eligible, kernels
 from rules.engine.gpu.batches import digests
 from rules.engine.gpu.eligible import reason_against
-from rules.engine.gpu.linking import as_term, conditions_of
-from rules.engine.gpu.machine import DEPTH, LESS, SAME
+from rules.engine.gpu.linking import Operands, as_term, conditions_of
+from rules.engine.gpu.machine import DEPTH, WIDE
 from rules.engine.kernels.layout import HEADER, ROW_KEY_HIGH, ROW_KEY_LOW
+from rules.engine.kernels.words import LESS, SAME
 from rules.pattern import Rule
 from rules.planning.planner import compile_rule
+from rules.planning.program import Op
 
 WORDS, NUMBER = types.int64[::1], types.int64
 STEP = (WORDS, NUMBER)
@@ -59,7 +61,9 @@ SUMS = {
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ptx = ptx_of(getattr(kernels, name), SIGNATURES[name], monkeypatch)
-    assert local_bytes(ptx) <= 8 * DEPTH  # the stack, and nothing beside it
+    looking = ("reduce", "mark", "reduce_range", "mark_range")
+    words = WIDE * (DEPTH + 1) if name in looking else DEPTH
+    assert local_bytes(ptx) <= 8 * words  # the stack, and the candidates at hand
     assert ".shared" not in ptx
     has_atomics = "atom." in ptx or "red." in ptx
     together = ("look", "narrow", "reduce", "mark", "reduce_range", "mark_range")
@@ -104,6 +108,30 @@ def test_a_comparison_with_what_is_known_is_a_term_whichever_side_it_stands_on()
     assert term is not None
     assert term.mask == LESS | SAME
     assert as_term(second, own=2) is None  # the candidate is computed with
+
+
+@pytest.mark.parametrize(
+    ("condition", "operands", "words"),
+    [
+        ("2.0 * v = A.x + 1", 1, "CONST LOAD MULTIPLY_F OPERAND COMPARE_F"),
+        ("(v - A.x) * (v - A.x) < 3", 1, "LOAD OPERAND SUBTRACT_F LOAD OPERAND SUBTRACT_F"),
+        ("v * v = A.x * v + A.x / 2", 2, "LOAD LOAD MULTIPLY_F OPERAND LOAD MULTIPLY_F OPERAND"),
+        ("A.x / 2 > 3", 1, "OPERAND"),
+        ("(v > 3.0 or v = A.x / A.k)", 0, "LOAD CONST COMPARE_F LOAD LOAD"),
+    ],
+)
+def test_what_does_not_read_the_candidate_is_an_operand(
+    condition: str, operands: int, words: str
+) -> None:
+    (step,) = compile_rule(rule(f"and last B({condition}) within 1 s from A")).steps
+    (code,) = conditions_of(step.residue)
+    known = Operands(first=3, own=2)
+    found = known.instead(code)
+    assert " ".join(one.op.name for one in found).startswith(words)
+    assert len(known.programs) == operands
+    assert {one.offset for one in found if one.op is Op.OPERAND} == {3, 4, 5}.intersection(
+        range(3, 3 + operands)
+    )
 
 
 @pytest.mark.parametrize(

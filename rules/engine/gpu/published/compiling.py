@@ -17,6 +17,7 @@ from matcher.model import Int64s, Kind
 from rules.engine.assembler import word_of
 from rules.engine.gpu.published import layout
 from rules.engine.interner import Interner
+from rules.engine.kernels.words import WANTED
 from rules.errors import Problem, RuleErrors
 from rules.pattern import TIMER, Rule
 from rules.planning.plan import ColumnPlan, RulePlan, Step, StepKind
@@ -180,6 +181,8 @@ class CompiledRule:
                 offset = self.columns[self._column_read(event, task)].offset(offset)
             elif one.op is Op.SLOT:
                 event, offset, value = offset, self.events + 1 + offset, self.events
+            elif Op.COMPARE_I <= one.op <= Op.COMPARE_S:
+                offset = WANTED[offset]
             self._code.append((int(one.op), event, offset, value))
         return first
 

@@ -43,7 +43,7 @@ from rules.engine.gpu.published.layout import (
     TIME,
 )
 from rules.engine.gpu.published.machine import run_on
-from rules.engine.kernels.expressions import as_float, as_word
+from rules.engine.kernels.words import as_float, as_word
 
 TIME_LEAST = -(2**63)
 HALF = 32

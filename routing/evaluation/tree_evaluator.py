@@ -23,22 +23,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import TIME_MIN, EventBatch
 from matcher.single import packed
-from routing.messages import Forward
-from routing.network.evaluation.duties import NO_DUTIES, duties_of
-from routing.network.evaluation.progress import Progress
-from routing.network.evaluation.skew import (
+from routing.evaluation.duties import NO_DUTIES, duties_of
+from routing.evaluation.outbox import Outbox
+from routing.evaluation.progress import Progress
+from routing.evaluation.skew import (
     JoinedInputs,
     PulledInputs,
     SkewLimit,
     TreeSkew,
     WaitingInputs,
 )
-from routing.network.tables.outbox import Outbox
-from routing.network.ways.places import Division as Division
-from routing.network.ways.sizes import batch_bytes
+from routing.messages import Forward
 from routing.partition.asking import Answers, AskedSpans
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Demanded, Forwarder
+from routing.partition.places import Division as Division
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed, install
@@ -46,6 +45,7 @@ from routing.watermarks.ends import CLOSED
 from routing.watermarks.missing import Missing
 from routing.watermarks.standing import TypeProgress
 from routing.watermarks.watermarks import Watermarks
+from routing.wire.sizes import batch_bytes
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.intervals import Intervals
@@ -153,6 +153,11 @@ class TreeEvaluator:
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
         return rule in self._watermarks.ends.rules
+
+    def look_again(self) -> None:
+        """Look again at what waits: it may wait no longer, by another limit."""
+        self.skew.look_again()
+        self.has_news = True
 
     # --- deployment ---
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
-from routing.network.recovery.dues import Times
 from routing.partition.asking import Answers
 from routing.partition.forwarder import Forwarded
 from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent, fitting
@@ -21,7 +20,9 @@ class Outbox:
         self._told: dict[str, int] = {}
         """The marks of types that were last told."""
 
-    def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
+    def post(
+        self, forwarded: Forwarded, marks: tuple[tuple[str, int], ...] = (), answers: Answers = ()
+    ) -> None:
         """Have these events sent to the father, and then the marks and the answers."""
         first_sent, late = tuple(fitting(forwarded.fresh)), tuple(fitting(forwarded.late))
         batches, fresh = first_sent + late, len(first_sent)
@@ -38,7 +39,7 @@ class Outbox:
             last = self.waiting.pop() if batches or forwarded.waited else Forward()
             self.waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
 
-    def news(self, marks: Mapping[str, int]) -> Times:
+    def news(self, marks: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """Give the marks that are greater than was told; they are told by that."""
         told = self._told
         news = [one for one in marks.items() if one[1] > told.get(one[0], TIME_MIN)]

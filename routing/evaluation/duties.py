@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.identity import RULE_SOURCE
-from routing.network.ways.places import Division
 from routing.partition.fragment import Fragment
+from routing.partition.places import Division
 from routing.serving.deployment import Deployed
 from routing.watermarks.ends import users_of
 from rules.pattern import TIMER, Rule

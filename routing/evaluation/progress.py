@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
-from routing.network.evaluation.duties import NO_DUTIES, Duties
+from routing.evaluation.duties import NO_DUTIES, Duties
 from routing.order import greatest_time, least_time
 from routing.partition.forwarder import Forwarder
 from routing.watermarks.ends import CLOSED

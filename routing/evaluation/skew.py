@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from matcher.model import TIME_MIN
-from routing.network.evaluation.progress import Progress
+from routing.evaluation.progress import Progress
 from routing.partition.pull_buffer import PullBuffer
 from routing.partition.pulling import Pull
 from routing.watermarks.ends import CLOSED

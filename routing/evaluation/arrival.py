@@ -32,12 +32,12 @@ from dataclasses import replace
 import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch, Int64s
+from routing.evaluation.skew import SkewLimit
+from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
-from routing.network.evaluation.skew import SkewLimit
-from routing.network.evaluation.tree_evaluator import TreeEvaluator
-from routing.network.ways.places import Division
 from routing.order import at_times, in_sequence
 from routing.partition.composites import numbered
+from routing.partition.places import Division
 from routing.serving.deployment import Deployed
 from routing.serving.sources import FAR
 from rules.engine.conflict import Conflict

@@ -1,0 +1,194 @@
+"""One heavy rule on several threads: hybrid parallelism beside the other ways to share it out.
+
+Figures are events a second of the wall clock, from the first event to the last result, each the
+best of some runs in turn; the machine has to be quiet, and ``threads`` of it free. The baseline is
+the sequential engine, AIP as published, in the same run. Beside it:
+
+- ``hybrid``: on one thread and on more, by roles;
+- ``runs`` (RIP): the stream is cut into runs, each with what comes before it within the window, and
+  threads take one after another; terminators of other runs are no terminators there;
+- ``rules in parallel``: threads share out whole rules, of which there is one;
+- ``by key``: where all events of a match have a key in common, each thread has its keys;
+- ``cdp`` and ``aip``: today's engines, which have indexes, on one thread.
+
+Every way has to find as many composite events. At last, what a lock costs: ours, and Python's.
+
+::
+
+    python -m benchmarks.hybrid [--quick] [--threads N] [--only NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, pairwise
+
+import numpy as np
+
+from benchmarks.hybrid_workloads import Stream, streams
+from benchmarks.report import Row, attempted, table
+from broker.parallel import AtOnce, engine_of, workers
+from matcher.model import TIME_MAX, EventBatch
+from rules import load
+from rules.engine import Detector
+from rules.engine.hybrid import Crew, HybridEngine
+from rules.engine.hybrid.atomics import lock, unlock
+from rules.engine.hybrid.compiled import kernel
+from rules.pattern import RuleSet
+
+THREADS, REPEATS, RUNS_PER_THREAD = 2, 3, 8
+LOCKS = 1_000_000
+SEQUENTIAL = "aip-published"
+
+Way = Callable[[Stream, RuleSet], int]
+"""A way to detect what a stream's rule finds: how many composite events."""
+
+
+def run(quick: bool, threads: int = THREADS, only: str = "") -> Iterator[Row]:
+    for stream in streams(quick=quick):
+        if only in stream.name:
+            name = f"hybrid/{stream.name}"
+            yield from attempted(name, lambda one=stream: measure(one, quick, threads))
+    yield from attempted("hybrid/lock", lambda: measure_locks(quick))
+
+
+def measure(stream: Stream, quick: bool, threads: int) -> Iterator[Row]:
+    """Events a second in every way, beside the sequential one."""
+    rules = load(stream.rule)
+    ways = dict(ways_of(stream, threads))
+    best = dict.fromkeys(ways, float("inf"))
+    found = {name: way(stream, rules) for name, way in ways.items()}  # and what is compiled, is
+    for _ in range(1 if quick else REPEATS):
+        for name, way in ways.items():
+            begun = time.perf_counter()
+            way(stream, rules)
+            best[name] = min(best[name], time.perf_counter() - begun)
+    for name, seconds in best.items():
+        note = f"{found[name]:,} composite events, {seconds:.2f} s"
+        if found[name] != found[SEQUENTIAL]:
+            note = f"WRONG: {note}"
+        rate, other = stream.events / seconds, stream.events / best[SEQUENTIAL]
+        baseline = ("", None) if name == SEQUENTIAL else ("sequential", other)
+        yield Row(f"hybrid/{stream.name}, {name}", rate, "events/s", *baseline, note)
+
+
+def ways_of(stream: Stream, threads: int) -> Iterator[tuple[str, Way]]:
+    """The ways that are compared, the sequential one first."""
+    at_once = workers(threads)
+    yield SEQUENTIAL, by_engine(lambda: engine_of(SEQUENTIAL, 1))
+    yield "hybrid, 1 thread", by_engine(lambda: engine_of("hybrid", 1))
+    for roles in ("full", "state", "static"):
+        crew = Crew(threads, roles, at_once)
+        yield f"hybrid {roles}, {threads} threads", by_engine(lambda crew=crew: HybridEngine(crew))
+    yield f"runs, {threads} threads", lambda one, rules: by_runs(one, rules, at_once, threads)
+    parted = by_engine(lambda: engine_of(SEQUENTIAL, threads))
+    yield f"rules in parallel, {threads} threads", parted
+    if stream.key:
+        yield f"by key, {threads} threads", lambda one, rules: by_key(one, rules, at_once, threads)
+    for name in ("cdp", "aip"):
+        yield name, by_engine(lambda name=name: engine_of(name, 1))
+
+
+def by_engine(make: Callable[[], Detector]) -> Way:
+    """The whole stream through one engine, chunk by chunk."""
+
+    def detect(stream: Stream, rules: RuleSet) -> int:
+        return detected(make(), rules, stream.chunks)
+
+    return detect
+
+
+def detected(engine: Detector, rules: RuleSet, chunks: Sequence[Sequence[EventBatch]]) -> int:
+    """How many composite events an engine finds."""
+    engine.deploy(rules)
+    count = 0
+    for chunk in chunks:
+        for batch in chunk:
+            engine.push(batch)
+        if chunk:
+            count += len(engine.advance(max(int(batch.time[-1]) for batch in chunk)))
+    return count + len(engine.advance(TIME_MAX))
+
+
+def by_runs(stream: Stream, rules: RuleSet, at_once: AtOnce, threads: int) -> int:
+    """Run-based parallelism: a run's engine has the run's terminators, and all that is in reach."""
+    batches = list(chain(*stream.chunks))
+    first = min(int(batch.time[0]) for batch in batches)
+    last = max(int(batch.time[-1]) for batch in batches)
+    edges = np.linspace(first, last + 1, threads * RUNS_PER_THREAD + 1).astype(np.int64).tolist()
+    runs = iter(list(pairwise(edges)))
+
+    def work(_: int) -> int:
+        return sum(_of_run(stream, rules, batches, begin, end) for begin, end in runs)
+
+    return sum(at_once(work, range(threads)))
+
+
+def _of_run(
+    stream: Stream, rules: RuleSet, batches: Sequence[EventBatch], begin: int, end: int
+) -> int:
+    engine = engine_of(SEQUENTIAL, 1)
+    engine.deploy(rules)
+    engine.advance(begin)  # what is earlier is no terminator
+    for batch in batches:
+        low, high = np.searchsorted(batch.time, (begin - stream.window, end))
+        if low < high:
+            engine.push(batch.take(slice(low, high)))
+    return len(engine.advance(end))
+
+
+def by_key(stream: Stream, rules: RuleSet, at_once: AtOnce, threads: int) -> int:
+    """Every thread has an engine of its own, and the events of its keys."""
+
+    def work(number: int) -> int:
+        chunks = [
+            [batch.take(batch.columns[0] % threads == number) for batch in chunk]
+            for chunk in stream.chunks
+        ]
+        chunks = [[batch for batch in chunk if len(batch)] for chunk in chunks]
+        return detected(engine_of(SEQUENTIAL, 1), rules, chunks)
+
+    return sum(at_once(work, range(threads)))
+
+
+# --- locks ---------------------------------------------------------------------------------------
+
+
+@kernel
+def take_turns(address: int, count: int) -> None:
+    """Take a lock, and let go of it, so many times."""
+    for _ in range(count):
+        lock(address)
+        unlock(address)
+
+
+def measure_locks(quick: bool) -> Iterator[Row]:
+    """Nanoseconds to take a lock that nobody else wants, and let go of it."""
+    count = LOCKS // 10 if quick else LOCKS
+    words, other = np.zeros(8, np.int64), threading.Lock()
+    take_turns(words.ctypes.data, 1)
+    begun = time.process_time()
+    take_turns(words.ctypes.data, count)
+    ours = time.process_time() - begun
+    begun = time.process_time()
+    for _ in range(count):
+        with other:
+            pass
+    theirs = time.process_time() - begun
+    yield Row("hybrid/lock", ours / count * 1e9, "ns", "Python's", theirs / count * 1e9)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--threads", type=int, default=THREADS)
+    parser.add_argument("--only", default="", help="streams whose names contain this")
+    options = parser.parse_args()
+    print(table(list(run(options.quick, options.threads, options.only))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Events that a broker's log has and its replay buffer has no more.
+
+Law: a rule that begins anew is sent all that it may see (recovery.dues), however long ago the
+buffer has let go of it. Of Temp it has let go up to 40 s, and fire is to see Temps from 10 s on:
+the log is read from 10 s on, and what the buffer has, too, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from matcher.model import EventBatch, EventType
+from matcher.times import time_text
+from routing.errors import Refusal
+from routing.messages import Code
+from routing.network.recovery.dues import needed
+from routing.network.recovery.replay_buffer import ReplayBuffer
+from routing.storage import KeptLog
+
+
+def missing_from(
+    buffer: ReplayBuffer,
+    log: KeptLog | None,
+    horizons: Mapping[str, int],
+    schemas: Mapping[str, EventType],
+) -> Iterator[Sequence[EventBatch]]:
+    """The events of a log, those not earlier than the horizons of their types, that a buffer has
+    let go, message by message; none of a type that has another schema by now.
+    """
+    wanted = {
+        name: time
+        for name, time in horizons.items()
+        if time < buffer.let_go.get(name, buffer.let_go_before)
+    }
+    if log is None or not wanted:
+        return
+    held = {one for batches in buffer for one in _names(batches)}
+    for _, batches, _ in log.events(min(wanted.values())):
+        known = [one for one in batches if schemas.get(one.type.name) == one.type]
+        left = [_without(one, held) for one in needed(known, wanted)]
+        if some := [one for one in left if len(one)]:
+            yield some
+
+
+def _names(batches: Iterable[EventBatch]) -> Iterator[tuple[str, int]]:
+    """The source and the number of each event."""
+    for one in batches:
+        yield from zip(one.ids.source.tolist(), one.ids.sequence.tolist(), strict=True)
+
+
+def _without(batch: EventBatch, names: Container[tuple[str, int]]) -> EventBatch:
+    return batch.take(np.array([one not in names for one in _names((batch,))], np.bool_))
+
+
+def check_logs(
+    needs: Collection[str],
+    since: int,
+    homes: Mapping[str, Collection[str]],
+    logs: Mapping[str, int],
+) -> None:
+    """Raise Refusal unless each broker where any of these types is published, by ``homes``, has a
+    log that is whole from a time on. ``logs``: from when on each is.
+    """
+    for broker, published in sorted(homes.items()):
+        if set(needs).isdisjoint(published):
+            continue
+        whole = logs.get(broker)
+        if whole is None:
+            reason = f"broker {broker!r} keeps no log (--data), and events are published there"
+            raise Refusal(Code.NO_STORE, reason)
+        if whole > since:
+            reason = f"the log of broker {broker!r} begins at {time_text(whole)}"
+            raise Refusal(Code.TRIMMED, reason)

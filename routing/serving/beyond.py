@@ -1,0 +1,47 @@
+"""Network of a broker, as its clients' side sees it: who decides, and what others have to know."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from matcher.model import EventBatch
+from routing.delivery.sinks import Sink
+from routing.messages import Asking, Confirmed, ShowTrace
+from routing.serving.deployment import Deployed
+from routing.serving.link import Link
+from routing.serving.sources import Source
+from rules.engine.overrun import Overrun
+
+
+class Beyond(Protocol):
+    """The other side of a broker: that of the network, be it a network of one."""
+
+    def ask(self, link: Link, request: Asking) -> None:
+        """A client asks what the root has to answer."""
+
+    def show_trace(self, link: Link, message: ShowTrace) -> None:
+        """A client asks all brokers for the path of an event."""
+
+    def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
+        """Give the events of a part of a source that sinks have not been offered before."""
+
+    def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
+        """Answer a client once its subscription is in force everywhere."""
+
+    def note_delivered(self, sink: Sink) -> None:
+        """A sink was sent what it has credit for."""
+
+    def withdraw(self, one: Deployed) -> None:
+        """Have a rule removed that nobody has asked to remove."""
+
+    def note_overrun(self, overrun: Overrun) -> None:
+        """A rule has ended here by itself."""
+
+    def is_held(self) -> bool:
+        """Whether no source gets credit for now."""
+
+    def settle(self) -> None:
+        """Do what follows for others, when clients have got what is theirs."""
+
+    def hand_over(self, source: Source) -> None:
+        """Let a source go that has been sent to another broker."""

@@ -1,0 +1,50 @@
+"""Tables of one broker: who is connected, who publishes, which rules there are, who subscribes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matcher.traces import TraceContexts
+from routing.config import NodeConfig
+from routing.delivery.sinks import Sinks
+from routing.serving.advertisements import Advertisements
+from routing.serving.credit import PublishCredit
+from routing.serving.deployment import Deployments
+from routing.serving.link import Links
+from routing.serving.moment import Moment
+from routing.serving.published import PublishedIds
+from routing.serving.sources import Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Each owns its part of the state; who works with them shares them."""
+
+    moment: Moment
+    links: Links
+    published: PublishedIds
+    sources: Sources
+    advertisements: Advertisements
+    deployments: Deployments
+    sinks: Sinks
+    credit: PublishCredit
+    traces: TraceContexts
+    """Trace contexts of events that have come, and of composite events found of them."""
+
+
+def tables_of(config: NodeConfig, now: float) -> Tables:
+    """Empty tables. ``now``: seconds of the host's clock."""
+    moment, advertisements = Moment(now), Advertisements(config)
+    deployments = Deployments(config)
+    sinks = Sinks(config, deployments)
+    return Tables(
+        moment,
+        Links(),
+        PublishedIds(config),
+        Sources(config),
+        advertisements,
+        deployments,
+        sinks,
+        PublishCredit(config, advertisements, deployments, sinks, moment),
+        TraceContexts(),
+    )
