@@ -17,7 +17,6 @@ import numpy as np
 from msgspec import structs
 
 from matcher.model import EventType
-from matcher.traces import TraceContexts
 from routing import wire
 from routing.config import SessionConfig
 from routing.delivery.parcel import select
@@ -49,6 +48,7 @@ from routing.messages import (
 from routing.outgoing import Outgoing
 from routing.requests import ClientRequest, SessionRequests
 from routing.silence import excused
+from routing.traced import traces_left
 
 NO_RETRY = frozenset(
     {
@@ -387,15 +387,13 @@ class Conversation:
                     message.batches, message.subscriptions, places[is_new], message.late
                 ).delivery
                 self._given.add(first, message.number)
-                contexts = TraceContexts()
-                contexts.take(message.batches, message.traces)
                 return (
                     structs.replace(
                         left,
                         number=message.number,
                         again=True,
                         dropped=message.dropped,
-                        traces=contexts.of(left.batches),
+                        traces=traces_left(message, left.batches),
                     )
                     if len(left)
                     else None

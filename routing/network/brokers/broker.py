@@ -21,6 +21,7 @@ from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
 from routing.durability.journal import Journal
+from routing.durability.past import NotedLog
 from routing.durability.restart import take_over
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
@@ -189,7 +190,9 @@ class Broker:
         self.service.durables = journal.durables
         take_over(stored, context, self._catalog_sync, deduplicator, journal)
         self._journal = self._detection.keeper = journal
-        self._log_reading.log, self._detection.log = stored.reader, stored.log
+        self._log_reading.log = stored.reader
+        if stored.log is not None:
+            self._detection.log = NotedLog(stored.log, self.overlay.traces)
         self._detection.replay_buffer.let_go_before = stored.let_go
         self.outlet.when_kept = journal.when_kept
 
