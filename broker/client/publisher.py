@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,7 +18,7 @@ from broker.client.address import Address, address_of
 from broker.client.scope import Scoped
 from broker.client.source import OnRefusal, Source
 from broker.client.threaded import Threaded
-from broker.errors import ClientClosed, PublishBlocked, RefusedError
+from broker.errors import BrokerError, ClientClosed, PublishBlocked, RefusedError
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.model import Event, EventType
 from matcher.times import UNITS, time_of
@@ -313,6 +314,10 @@ class Publisher(Scoped):
                 ):
                     raise blocked(self._source, self._close_timeout_s)
             self._source.check()
+            with self._driver as connection:
+                session.leave(connection.clock.now())
+            with suppress(BrokerError):  # the broker has all events
+                self._driver.wait_until(lambda: session.has_left, self._close_timeout_s)
 
     def _await_room(self, events: int) -> None:
         source = self._source

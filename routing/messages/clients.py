@@ -115,12 +115,12 @@ class Unsubscribe:
     number: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Deploy:
+class Deploy(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """Deploy the rules of ``text``, whole or not at all; ``replace`` those of the same names.
 
     ``file`` is the name that errors point at. ``since``: the rules hold from a past instant on, and
-    find in the brokers' logs what they would have found.
+    find in the brokers' logs what they would have found. Fields with a default may be left out at
+    the end.
     """
 
     request: Request
