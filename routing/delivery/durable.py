@@ -266,7 +266,7 @@ class DurableSink(Sink):
         numbered = Numbered.from_(parcel, self.last + 1)
         self.last = numbered.last
         self._new.append(numbered)
-        self._queued += numbered.events
+        self.queued += numbered.events
         self.note()
 
     def take_new(self) -> Sequence[Numbered]:
@@ -282,7 +282,7 @@ class DurableSink(Sink):
             self._beyond = self._beyond or parcel.first
             self.bytes += parcel.size
             return
-        self._queued -= parcel.events  # counted when they were offered
+        self.queued -= parcel.events  # counted when they were offered
         self._enter(parcel)
 
     def _enter(self, record: Numbered) -> None:
@@ -296,7 +296,7 @@ class DurableSink(Sink):
 
     def _count(self, parcel: Parcel, sign: int) -> None:
         assert isinstance(parcel, Numbered)
-        self._queued += sign * parcel.events
+        self.queued += sign * parcel.events
         self._here += sign * parcel.events
         self.bytes += sign * parcel.size
 
@@ -308,7 +308,7 @@ class DurableSink(Sink):
             for record in records:
                 if record.first > self.kept:
                     return  # it is about to be told that these are kept
-                self._queued -= record.last - max(self._beyond, record.first) + 1
+                self.queued -= record.last - max(self._beyond, record.first) + 1
                 self.bytes -= record.size
                 self._enter(record)
                 self._beyond = record.last + 1 if record.last < self._recorded else 0
@@ -485,8 +485,8 @@ class DurableSink(Sink):
         self.last = self.kept = self._recorded = self._known_to = last
         self._done_before, self.floor = acknowledged, floor
         self.bytes = self.stored_bytes = size
-        self._queued = last - acknowledged
-        self._beyond = acknowledged + 1 if self._queued else 0
+        self.queued = last - acknowledged
+        self._beyond = acknowledged + 1 if self.queued else 0
 
 
 def _first(parcel: Parcel) -> int:

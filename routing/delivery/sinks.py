@@ -75,28 +75,24 @@ class Sink:
         self.dropped = 0
         self._unreported = 0
         self._queue: deque[Parcel] = deque()
-        self._queued = 0
-        self._held = HoldBack()
-
-    @property
-    def queued(self) -> int:
+        self.queued = 0
         """Events that are due and wait for credit."""
-        return self._queued
+        self._held = HoldBack()
 
     @property
     def held(self) -> int:
         """Composite events that are not due yet."""
-        return len(self._held)
+        return self._held.events
 
     @property
     def has_any(self) -> bool:
         """Whether any event waits here, due or not."""
-        return self._queued > 0 or len(self._held) > 0
+        return self.queued > 0 or self._held.events > 0
 
     @property
     def excess(self) -> int:
         """By how many events the limit is exceeded; at 0 the queue is just full."""
-        return self._queued + len(self._held) - self.limit
+        return self.queued + self._held.events - self.limit
 
     @property
     def full_from(self) -> int | None:
@@ -106,7 +102,7 @@ class Sink:
         """
         if self.when_full is not WhenFull.BLOCK or self.excess < 0:
             return None
-        return TIME_MIN if self._queued >= self.limit else min(self.mark + 1, TIME_MAX)
+        return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
 
     def follow(self, due_mark: Callable[[Deployed], int]) -> None:
         """Composite events are due as far as all of its rules have come."""
@@ -121,7 +117,7 @@ class Sink:
     def offer(self, parcel: Parcel) -> None:
         """Queue events that are due."""
         self._queue.append(parcel)
-        self._queued += parcel.events
+        self.queued += parcel.events
 
     def offer_found(self, parcel: Parcel) -> None:
         """Queue composite events that are due, as clients are told of them."""
@@ -135,7 +131,7 @@ class Sink:
         """Whether some composite events of a parcel are not due yet, come after held ones, or have
         no common order yet (``is_joined``).
         """
-        if len(self._held) or (is_joined and self.rules):
+        if self._held.events or (is_joined and self.rules):
             return True
         return max(map(greatest_time, parcel.batches)) >= self.mark
 
@@ -154,7 +150,7 @@ class Sink:
         """A subscription has ended: nothing more comes for it, not even what has waited."""
         left = [parcel.without(number) for parcel in self._queue]
         self._queue = deque(one for one in left if one is not None)
-        self._queued = sum(map(len, self._queue))
+        self.queued = sum(map(len, self._queue))
         self._held.forget(number)
 
     def withdraw(self, due: Mapping[str, int]) -> None:
@@ -165,7 +161,7 @@ class Sink:
         """The next delivery; None when nothing is due or there is no credit."""
         if not self._queue or self.credit == 0:
             return None
-        room = min(self.credit, events_max)
+        room = self.credit if self.credit < events_max else events_max
         parcel = self._pop(room)
         if parcel.events > 1 or self._queue:
             parcel = self._fitting(parcel, room)
@@ -228,13 +224,13 @@ class Sink:
         if parcel.events > events_max:
             parcel, rest = parcel.cut(events_max)
             self._queue.appendleft(rest)
-        self._queued -= parcel.events
+        self.queued -= parcel.events
         return parcel
 
     def _put_back(self, parcel: Parcel) -> None:
         """Have a parcel, or part of one, at the head of the queue again."""
         self._queue.appendleft(parcel)
-        self._queued += parcel.events
+        self.queued += parcel.events
 
 
 def _is_told(batch: EventBatch) -> bool:

@@ -624,8 +624,11 @@ class Service:
 
     def _send_due(self, sink: Sink) -> None:
         delivered, dropped = sink.delivered, sink.dropped
-        while (delivery := sink.take(self._config.delivery_events_max)) is not None:
+        most = self._config.delivery_events_max
+        delivery = sink.take(most)
+        while delivery is not None:
             self._send(sink.to, delivery)
+            delivery = sink.take(most) if sink.queued else None
         self.rates.delivered += sink.delivered - delivered
         self.rates.dropped += sink.dropped - dropped
 
