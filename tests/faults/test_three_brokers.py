@@ -13,6 +13,7 @@ from matcher import EventType
 
 A = EventType.of("A", n="int")
 WAIT_S = 60.0
+PATIENT = {"timeout_s": WAIT_S, "connect_timeout_s": WAIT_S}
 
 
 class Row:
@@ -70,28 +71,32 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 
 def test_a_durable_sink_is_served_at_its_home_which_is_known_everywhere(row: Row) -> None:
-    with Subscriber(row.endpoint("b1"), "A()", name="billing", durable=True):
+    with Subscriber(row.endpoint("b1"), "A()", name="billing", durable=True, **PATIENT):
         pass
     wait_for(lambda: row.homes("b3") == {"billing": "b1"})
     assert row.homes("b1") == {"billing": "b1"}
     with pytest.raises(RefusedError, match="'billing' is at broker b1") as refused:
-        Subscriber(row.endpoint("b3"), "A()", name="billing", durable=True)
+        Subscriber(row.endpoint("b3"), "A()", name="billing", durable=True, **PATIENT)
     assert refused.value.code == "elsewhere"
     with (
-        RuleManager(row.endpoint("b3")) as manager,
+        RuleManager(row.endpoint("b3"), **PATIENT) as manager,
         pytest.raises(RefusedError, match="'billing' is at broker b1"),
     ):
         manager.remove_durable("billing")
-    with Publisher(row.endpoint("b3"), name="s", types=[A], increasing=True) as publisher:
+    with Publisher(
+        row.endpoint("b3"), name="s", types=[A], increasing=True, **PATIENT
+    ) as publisher:
         publisher.publish("A", n=7)
-    with Subscriber(row.endpoint("b1"), "A()", name="billing", durable=True) as subscriber:
+    with Subscriber(
+        row.endpoint("b1"), "A()", name="billing", durable=True, **PATIENT
+    ) as subscriber:
         assert subscriber.receive(timeout_s=WAIT_S).data == {"n": 7}
     row.kill("b1")
     wait_for(lambda: row.homes("b3") == {"billing": "b1"})
-    with RuleManager(row.endpoint("b1"), connect_timeout_s=WAIT_S) as manager:
+    with RuleManager(row.endpoint("b1"), **PATIENT) as manager:
         manager.remove_durable("billing")
     wait_for(lambda: row.homes("b3") == {})
-    with Subscriber(row.endpoint("b3"), "A()", name="billing", durable=True):
+    with Subscriber(row.endpoint("b3"), "A()", name="billing", durable=True, **PATIENT):
         pass
     wait_for(lambda: row.homes("b1") == {"billing": "b3"})
 
@@ -106,11 +111,11 @@ rule pair: define Pair(n: int) from B() as b and last A() as a within 1 h from b
 
 def test_what_is_committed_has_come_to_the_sinks_of_all_brokers(row: Row) -> None:
     """A durable sink at b1 has the pair in its store when b3 says that B is committed."""
-    with RuleManager(row.endpoint("b2")) as manager:
+    with RuleManager(row.endpoint("b2"), **PATIENT) as manager:
         manager.add(RULE)
-    with Subscriber(row.endpoint("b1"), "Pair()", name="pairs", durable=True):
+    with Subscriber(row.endpoint("b1"), "Pair()", name="pairs", durable=True, **PATIENT):
         pass
-    patient = {"timeout_s": WAIT_S, "close_timeout_s": WAIT_S}
+    patient = {**PATIENT, "close_timeout_s": WAIT_S}
     own = {"acks": "committed", "increasing": True, **patient}
     with (
         Publisher(row.endpoint("b1"), name="a", types=[A], **patient) as first,
@@ -125,11 +130,11 @@ def test_what_is_committed_has_come_to_the_sinks_of_all_brokers(row: Row) -> Non
                 second.wait(timeout_s=0.2)  # an A between the two may come
             first.promise(time.time_ns() // 1_000)
             second.wait()
-            with RuleManager(row.endpoint("b1")) as manager:
+            with RuleManager(row.endpoint("b1"), **PATIENT) as manager:
                 (pairs,) = [one for one in manager.durables() if one["name"] == "pairs"]
             assert pairs["last"] == n + 1
     row.kill("b1")
     with Subscriber(
-        row.endpoint("b1"), "Pair()", name="pairs", durable=True, connect_timeout_s=WAIT_S
+        row.endpoint("b1"), "Pair()", name="pairs", durable=True, **PATIENT
     ) as subscriber:
         assert [subscriber.receive(timeout_s=WAIT_S).data["n"] for _ in range(20)] == [*range(20)]
