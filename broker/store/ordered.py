@@ -23,8 +23,8 @@ from rules.operators.batches import are_alike, concatenated
 
 HANDED_OUT = 65_536
 """Events that are put in order at a time, where there are so many."""
-READ_AT_ONCE = 64
-"""Entries."""
+READ_AT_ONCE = 1_024
+"""Entries, at most, that are read at a time: as many as have so many events together."""
 
 
 class Wanted(NamedTuple):
@@ -74,6 +74,11 @@ class Outline(Protocol):
         ...
 
     @property
+    def events(self) -> int:
+        """How many they are."""
+        ...
+
+    @property
     def frames(self) -> bytes:
         """Its events (broker.store.recording)."""
         ...
@@ -107,13 +112,14 @@ class Positions(NamedTuple):
     log: Int64s
     position: Int64s
     first_time: Int64s
+    events: Int64s
 
     @classmethod
     def of(
         cls, logs: Sequence[Log], wanted: Wanted
     ) -> tuple[Positions, dict[str, tuple[int, int]]]:
         """The entries of logs, and where each type is first found in them: log and position."""
-        rows: list[tuple[int, int, int]] = []
+        rows: list[tuple[int, int, int, int]] = []
         types = dict[str, tuple[int, int]]()
         for log, one in ((number, one) for number, of in enumerate(logs) for one in of.outlines()):
             if wanted.since is not None and one.last_time < wanted.since:
@@ -124,10 +130,19 @@ class Positions(NamedTuple):
             for name in names:
                 types.setdefault(name, (log, one.position))
             if names:
-                rows.append((log, one.position, one.first_time))
-        table = np.array(rows, np.int64).reshape(-1, 3)
-        table = table[np.argsort(table[:, 2], kind="stable")]
-        return cls(table[:, 0], table[:, 1], table[:, 2]), types
+                rows.append((log, one.position, one.first_time, one.events))
+        table = np.array(rows, np.int64).reshape(-1, 4)
+        return cls(*table[np.argsort(table[:, 2], kind="stable")].T), types
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """The entries to be read at a time: from one, and up to another."""
+        count, begin = np.cumsum(self.events), 0
+        while begin < len(count):
+            before = int(count[begin - 1]) if begin else 0
+            end = int(np.searchsorted(count, before + HANDED_OUT, side="right"))
+            end = min(max(end, begin + 1), begin + READ_AT_ONCE)
+            yield begin, end
+            begin = end
 
 
 class Ordered:
@@ -154,8 +169,7 @@ class Ordered:
         waiting: list[EventBatch] = []
         count, enough = 0, HANDED_OUT
         total = len(self)
-        for begin in range(0, total, READ_AT_ONCE):
-            end = begin + READ_AT_ONCE
+        for begin, end in self._positions.stretches():
             some = [self._wanted.of(one) for one in self._read(begin, end)]
             waiting += [one for one in some if one is not None]
             count += sum(len(one) for one in some if one is not None)

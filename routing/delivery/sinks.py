@@ -109,6 +109,11 @@ class Sink:
         if self.rules:
             self.mark = min([due_mark(deployed) for deployed in self.rules])
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its bounds are exceeded, so that what it chose is to be done."""
+        return self.excess > 0
+
     def offer(self, parcel: Parcel) -> None:
         """Queue events that are due."""
         self._queue.append(parcel)
@@ -173,8 +178,7 @@ class Sink:
         """
         while (size := extent_of(parcel.batches)) > EXTENT_MAX and parcel.events > 1:
             parcel, rest = parcel.cut(parcel.events // 2)
-            self._queue.appendleft(rest)
-            self.queued += rest.events
+            self._put_back(rest)
         return self._joined(parcel, size, events_max) if self._queue else parcel
 
     def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
@@ -202,16 +206,18 @@ class Sink:
         """The client at a link may be given so many events more."""
         self.credit = min(self.credit + events, most)
 
-    def drop_oldest(self) -> int:
-        """Drop what exceeds the limit, the first in the order of delivery; how many it was."""
+    def drop_oldest(self) -> None:
+        """Drop what exceeds the limit, the first in the order of delivery."""
         excess = left = self.excess
         while left > 0 and self._queue:
             left -= len(self._pop(left))
         if left > 0:
             self._held.drop(left)
-        self.dropped += excess
-        self._unreported += excess
-        return excess
+        self._note_dropped(excess)
+
+    def _note_dropped(self, events: int) -> None:
+        self.dropped += events
+        self._unreported += events
 
     def _pop(self, events_max: int) -> Parcel:
         parcel = self._queue.popleft()
@@ -220,6 +226,11 @@ class Sink:
             self._queue.appendleft(rest)
         self.queued -= parcel.events
         return parcel
+
+    def _put_back(self, parcel: Parcel) -> None:
+        """Have a parcel, or part of one, at the head of the queue again."""
+        self._queue.appendleft(parcel)
+        self.queued += parcel.events
 
 
 def _is_told(batch: EventBatch) -> bool:
@@ -231,7 +242,7 @@ class Sinks:
     """All sinks, and what is offered to them."""
 
     def __init__(self, config: NodeConfig, deployments: Deployments) -> None:
-        self._config = config
+        self.config = config
         self._deployments = deployments
         self._sinks: dict[Peer, Sink] = {}
         self._indices: dict[str, SubscriberIndex[Sink]] = {}
@@ -242,7 +253,7 @@ class Sinks:
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
-        self._config = config
+        self.config = config
 
     def __iter__(self) -> Iterator[Sink]:
         return iter(self._sinks.values())
@@ -274,7 +285,7 @@ class Sinks:
 
     def check_limit(self, limit: int) -> None:
         """Refusal for a queue that is longer than any may be."""
-        queue_max = self._config.queue_events_max
+        queue_max = self.config.queue_events_max
         if limit > queue_max:
             raise Refusal(Code.LIMIT, f"a queue of {limit} events (queue_events_max: {queue_max})")
 
@@ -289,8 +300,8 @@ class Sinks:
         rights: Rights = EVERYTHING,
     ) -> Interest:
         """Add a subscription of a sink; Refusal, with nothing changed, when it is refused."""
-        if len(sink.interests) >= self._config.subscriptions_max:
-            bound = f"{self._config.subscriptions_max} subscriptions (subscriptions_max)"
+        if len(sink.interests) >= self.config.subscriptions_max:
+            bound = f"{self.config.subscriptions_max} subscriptions (subscriptions_max)"
             raise Refusal(Code.LIMIT, f"more than {bound}")
         added = interest(number, text, schemas, again=again, rights=rights)
         self._sinks[sink.peer] = sink
@@ -340,7 +351,7 @@ class Sinks:
         sink.interests.add(added)
         index = self._indices.get(added.type_name)
         if index is None:
-            index = self._indices[added.type_name] = SubscriberIndex(self._config.matching)
+            index = self._indices[added.type_name] = SubscriberIndex(self.config.matching)
         index.add(sink, added)
 
     def unsubscribe(self, peer: Peer, number: int) -> None:
