@@ -184,13 +184,13 @@ def crowd_what_is_ahead(experiment: Experiment) -> None:
 def crowd_a_sink_that_drops(experiment: Experiment) -> None:
     (sink,) = broker_of(experiment, "b3").context.sinks
     sink.when_full = WhenFull.DROP_OLDEST
-    sink._queued = sink.limit + 1
+    sink.queued = sink.limit + 1
 
 
 def crowd_a_sink_that_blocks(experiment: Experiment) -> None:
     (sink,) = broker_of(experiment, "b3").context.sinks
     sink.rules = ()
-    sink._queued = sink.limit + 2 * 16_384 + 1
+    sink.queued = sink.limit + 2 * 16_384 + 1
 
 
 def remember_too_much(experiment: Experiment) -> None:
@@ -243,7 +243,7 @@ def test_what_still_waits_in_the_end_is_found(written) -> None:
     outcome = run(written(LINE, **FILES))
     assert check(outcome) == []
     (sink,) = broker_of(outcome.experiment, "b3").context.sinks
-    sink._queued = 2
+    sink.queued = 2
     outcome.experiment.sources[0].session._outgoing.unacknowledged = 1
     assert check(outcome) == [
         "broker b3: 2 events still wait for sink ",
