@@ -83,6 +83,9 @@ def ways_of(stream: Stream, threads: int) -> Iterator[tuple[str, Way]]:
     for roles in ("full", "state", "static"):
         crew = Crew(threads, roles, at_once)
         yield f"hybrid {roles}, {threads} threads", by_engine(lambda crew=crew: HybridEngine(crew))
+    crew = Crew(threads, at_once=at_once, tickets=False)
+    name = f"hybrid without tickets, {threads} threads"
+    yield name, by_engine(lambda crew=crew: HybridEngine(crew))
     yield f"runs, {threads} threads", lambda one, rules: by_runs(one, rules, at_once, threads)
     parted = by_engine(lambda: engine_of(SEQUENTIAL, threads))
     yield f"rules in parallel, {threads} threads", parted

@@ -1,4 +1,4 @@
-"""Streams for :mod:`benchmarks.hybrid`: correlated random walks, and the OpenCEP ticks.
+"""Streams for :mod:`benchmarks.hybrid`: random walks, sensors, keys, and the OpenCEP ticks.
 
 A stock has one tick a minute, with its last 20 prices and its last change. Prices are random walks
 with a common part, all from one seed; of the 2,100 stocks of the paper's data those alone are made
@@ -129,6 +129,34 @@ def keyed(events: int, keys: int, window: int) -> Stream:
     return Stream("keyed", f"{schemas}\n{rule}", chunks, window * MICROSECONDS, "key")
 
 
+def sensors(events: int, window: int, length: int = 6) -> Stream:
+    """A house's activities, each with the levels of 33 sensors: one lasts for some twenty events, a
+    second apart, so that matches lie where activities follow one another quickly.
+    """
+    rng = np.random.default_rng(SEED)
+    lasting = np.maximum(1, rng.geometric(1 / 20, events))
+    kind = np.repeat(rng.integers(0, length, events), lasting)[:events]
+    at = np.arange(events, dtype=np.int64) * MICROSECONDS
+    levels = np.cumsum(rng.normal(size=(events, 33)), axis=0)
+    names = [f"Activity{number}" for number in range(length)]
+    kinds = {f"s{number}": "float" for number in range(33)}
+    declared = ", ".join(f"{one}: {kind}" for one, kind in kinds.items())
+    schemas = "\n".join(f"event {one}({declared})" for one in names)
+    chunks = []
+    for start in range(0, events, 4_096):
+        part = np.arange(start, min(start + 4_096, events))
+        chunk = []
+        for number, name in enumerate(names):
+            chosen = part[kind[part] == number]
+            if len(chosen):
+                columns = tuple(levels[chosen, one].copy() for one in range(33))
+                chunk.append(batch_of(EventType.of(name, **kinds), at[chosen], chosen, columns))
+        chunks.append(chunk)
+    changes = [f"s{one} {sign} later.s{one}" for one, sign in ((0, "<"), (1, ">"))]
+    rule = sequence(names[::-1], changes, f"{window} s")
+    return Stream("sensors, 6 states", f"{schemas}\n{rule}", chunks, window * MICROSECONDS)
+
+
 def opencep(window: int) -> Stream:
     """The ticks that lie beside the repository, and five of their stocks in sequence, rising."""
     attributes = ("open", "high", "low", "close")
@@ -155,8 +183,9 @@ def opencep(window: int) -> Stream:
 def streams(*, quick: bool) -> Iterator[Stream]:
     """The streams that are measured; with ``quick`` a small part of each."""
     scale = 10 if quick else 1
-    yield walks("changes, 6 states", ["change < later.change"], 6_000 // scale, 12)
-    yield walks("correlation, 6 states", [correlated(0.8)], 3_000 // scale, 10)
+    yield walks("changes, 6 states", ["change < later.change"], 3_000 // scale, 20)
+    yield walks("correlation, 6 states", [correlated(0.8)], 3_000 // scale, 14)
+    yield sensors(40_000 // scale, 400)
     yield keyed(60_000 // scale, 8, 600)
     if TICKS.exists():
         yield opencep(20 if quick else 60)

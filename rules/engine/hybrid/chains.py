@@ -31,13 +31,14 @@ class Window:
 
 
 def windows_of(plan: RulePlan) -> tuple[Window, ...]:
-    """The windows of a chain, between places: the earliest event has place 0."""
+    """The windows of a chain, between places, by the later one: the earliest event has place 0."""
     last = len(plan.event_types) - 1  # the event numbers run the other way
 
     def between(step: Step) -> Window:
         return Window(last - step.span.later, last - step.event, step.span.duration)
 
-    return tuple(between(step) for step in plan.steps if step.kind in _SPANNED)
+    found = (between(step) for step in plan.steps if step.kind in _SPANNED)
+    return tuple(sorted(found, key=lambda one: one.later))
 
 
 def reason_against(rule: Rule, defined: Collection[str]) -> str | None:

@@ -82,9 +82,11 @@ class HybridEngine(AipPublished):
             raise RuleErrors(problems)
 
     def memory(self) -> Mapping[str, int]:
-        """As the other engines', with ``sequences`` that wait and words of ``chunks``."""
+        """As the other engines'; and ``sequences`` that wait, words of ``chunks``, and ``repeats``:
+        sequences that were complete twice, of which there are none with tickets.
+        """
         kept = [one.memory() for one in self._pipelines.values()]
-        sums = {name: sum(one[name] for one in kept) for name in ("sequences", "chunks")}
+        sums = {name: sum(one[name] for one in kept) for name in ("sequences", "chunks", "repeats")}
         return {**super().memory(), **sums}
 
     def remove(self, name: str) -> None:

@@ -7,7 +7,8 @@ a *ticket* once it is stored, and is tried only with those whose tickets are les
 Law: each pair is evaluated exactly once. Of two tickets one is less: its owner was stored before
 it took it, so the other, which took its own later, finds it; and passes over nothing else. Example:
 B#7 is stored and takes 12, ``C#1`` is stored and takes 13; then ``C#1`` is tried with B#7, and B#7
-not with ``C#1``, in whatever order both threads go on.
+not with ``C#1``, in whatever order both threads go on. (Without tickets, as published, both may
+find the other.)
 
 A ticket stands for all that a worker takes at once: some events of one place, or a chunk. Events
 are stored as ranges of numbers, which are in the order of time: those that a sequence's windows
@@ -37,6 +38,7 @@ from rules.engine.hybrid.layout import (
     EARLIEST,
     EVALUATIONS,
     EVENT,
+    FIRST_WINDOW,
     FOLLOWING,
     IS_REPEATED,
     LATEST,
@@ -55,6 +57,7 @@ from rules.engine.hybrid.layout import (
     SUCCESSES,
     TEST,
     TICKET,
+    TICKETLESS,
     TIMES,
     TYPE,
     UNKNOWN,
@@ -62,7 +65,6 @@ from rules.engine.hybrid.layout import (
     WINDOW,
     WINDOW_DURATION,
     WINDOW_EARLIER,
-    WINDOW_LATER,
     WINDOWS,
     WINDOWS_AT,
     WORKERS,
@@ -93,7 +95,9 @@ def take_events(block: int, state: int, worker: int, place: int, first: int, end
         while chunk != 0:
             delay(block, worker)
             is_before = written(chunk + 8 * CHUNK_TICKET, UNKNOWN) < ticket
-            if is_before and not pair(block, state, worker, place, chunk, first, end):
+            if (is_before or words[TICKETLESS] != 0) and not pair(
+                block, state, worker, place, chunk, first, end
+            ):
                 return False
             chunk = words_at(chunk, CHUNK)[FOLLOWING]
     return True
@@ -117,15 +121,20 @@ def take_chunk(block: int, state: int, worker: int, place: int, chunk: int) -> b
     for other in range(words[WORKERS]):
         at = share_at(words[PLACES], other, place)
         ranges = words_at(words[at + RANGES_AT], SIZE)
+        first, end = 0, 0  # ranges that lie side by side are tried as one
         for number in range(load(block + 8 * (at + RANGES))):
             entry = number * RANGE
             delay(block, worker)
             address = words[at + RANGES_AT] + 8 * (entry + RANGE_TICKET)
-            if written(address, UNKNOWN) > ticket:
+            if written(address, UNKNOWN) > ticket and words[TICKETLESS] == 0:
                 break  # so are those behind it
-            first, end = ranges[entry + RANGE_FIRST], ranges[entry + RANGE_END]
-            if not pair(block, state, worker, place, chunk, first, end):
-                return False
+            if ranges[entry + RANGE_FIRST] != end:
+                if first < end and not pair(block, state, worker, place, chunk, first, end):
+                    return False
+                first = ranges[entry + RANGE_FIRST]
+            end = ranges[entry + RANGE_END]
+        if first < end and not pair(block, state, worker, place, chunk, first, end):
+            return False
     return True
 
 
@@ -136,7 +145,7 @@ def pair(block: int, state: int, worker: int, place: int, chunk: int, first: int
     times = words_at(words[place_at(place) + TIMES], SIZE)
     if head[EARLIEST] > times[end - 1]:
         return True
-    if end_of(block, place, place - 1, head[LATEST]) < times[first]:
+    if end_of(block, place, head[LATEST]) < times[first]:
         return True
     for number in range(head[COUNT]):
         sequence = chunk + 8 * (CHUNK + number * place)
@@ -146,24 +155,26 @@ def pair(block: int, state: int, worker: int, place: int, chunk: int, first: int
 
 
 @kernel
-def end_of(block: int, later: int, earlier: int, time: int) -> int:
-    """The last instant at which one place's event may come, another's having come at a time."""
+def end_of(block: int, place: int, time: int) -> int:
+    """The last instant at which a place's event may come to a sequence whose last event has a time:
+    by windows from that one. Those that end later bind it too, as later events come no sooner.
+    """
     words, end = words_at(block, SIZE), TIME_GREATEST
-    for window in range(words[WINDOWS]):
-        at = words[WINDOWS_AT] + window * WINDOW
-        if words[at + WINDOW_LATER] == later and words[at + WINDOW_EARLIER] == earlier:
+    stop = words[WINDOWS_AT] + words[WINDOWS] * WINDOW
+    for at in range(words[place_at(place) + FIRST_WINDOW], stop, WINDOW):
+        if words[at + WINDOW_EARLIER] == place - 1:
             end = min(end, last_of(time, words[at + WINDOW_DURATION]))
     return end
 
 
 @kernel
 def end_of_sequence(block: int, place: int, sequence: int) -> int:
-    """The last instant at which an event may come to a sequence."""
+    """The last instant at which an event may come to a sequence: by windows from all its events."""
     words, events, end = words_at(block, SIZE), words_at(sequence, SIZE), TIME_GREATEST
-    for window in range(words[WINDOWS]):
-        at = words[WINDOWS_AT] + window * WINDOW
-        if words[at + WINDOW_LATER] == place:
-            earlier = words[at + WINDOW_EARLIER]
+    stop = words[WINDOWS_AT] + words[WINDOWS] * WINDOW
+    for at in range(words[place_at(place) + FIRST_WINDOW], stop, WINDOW):
+        earlier = words[at + WINDOW_EARLIER]
+        if earlier < place:
             time = time_of(block, earlier, events[earlier])
             end = min(end, last_of(time, words[at + WINDOW_DURATION]))
     return end
@@ -177,10 +188,11 @@ def extend(
     words, events = words_at(block, SIZE), words_at(sequence, SIZE)
     base, share = place_at(place), share_at(words[PLACES], worker, place)
     times = words_at(words[base + TIMES], SIZE)
-    begin = time_of(block, place - 1, events[place - 1])
+    number = first_from(times, first, end, time_of(block, place - 1, events[place - 1]))
+    if number == end:
+        return True
     until = end_of_sequence(block, place, sequence)
-    number = first_from(times, first, end, begin)
-    if number == end or times[number] > until:
+    if times[number] > until:
         return True
     frame, test = arrays.frame(state), words[base + TEST]
     rows = words_at(words[base + ROWS], SIZE)
@@ -206,6 +218,8 @@ def first_from(times, first: int, end: int, time: int) -> int:  # type: ignore[n
     """The first of some events that is not before a time; ``end`` where all are."""
     if times[first] >= time:
         return first
+    if times[end - 1] < time:
+        return end
     low, high = first + 1, end
     while low < high:
         middle = (low + high) >> 1

@@ -53,7 +53,8 @@ class Crew:
     inputs.
     ``weighs``: agents have threads by what they have to do, not all alike. ``fuses``: agents are
     fused where threads are too few for the roles. With a ``seed`` workers let others run at random
-    where they wait for, or write, what they share.
+    where they wait for, or write, what they share. Without ``tickets``, as
+    published, pairs may be evaluated twice; sequences that are complete twice count as ``repeats``.
     """
 
     threads: int = 1
@@ -66,6 +67,7 @@ class Crew:
     slice: int = SLICE_MOST
     weighs: bool = True
     fuses: bool = True
+    tickets: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ class Pipeline:
         self._feeds = [Feed() for _ in self._places]
         self._block = self._made(arrays)
         self._reaches = reaches(self._windows, len(self._places))
-        self._stored = self._slices = 0
+        self._stored = self._slices = self.repeats = 0
         self._assign()
         self._held: Sequence[Int64s] = ()
 
@@ -167,8 +169,12 @@ class Pipeline:
         return len(self._places)
 
     def memory(self) -> dict[str, int]:
-        """How many sequences wait, and how many words chunks have."""
-        return {"sequences": self._stored, "chunks": self._memory.words}
+        """How many sequences wait, how many words chunks have, and how many were complete twice."""
+        return {
+            "sequences": self._stored,
+            "chunks": self._memory.words,
+            "repeats": self.repeats,
+        }
 
     # --- words -------------------------------------------------------------------------------
 
@@ -183,7 +189,9 @@ class Pipeline:
         for window in self._windows:
             block[at : at + layout.WINDOW] = window.later, window.earlier, window.duration
             at += layout.WINDOW
-        block[layout.SEED] = crew.seed
+            base = layout.place_at(window.later) + layout.FIRST_WINDOW
+            block[base] = block[base] or at - layout.WINDOW
+        block[layout.SEED], block[layout.TICKETLESS] = crew.seed, not crew.tickets
         block[layout.MORE] = self._memory.address
         types = [one.type for one in self._places]
         for number, place in enumerate(self._places):
@@ -320,7 +328,10 @@ class Pipeline:
         if count:
             kernels.take_complete(self.address, found.ctypes.data)
             found = np.ascontiguousarray(found[np.lexsort(found.T)])
-        return count, found
+        if count and not self._crew.tickets:
+            found = np.ascontiguousarray(found[_first_of_equal(found)])
+            self.repeats += count - len(found)
+        return len(found), found
 
     def hold(self, found: Sequence[Int64s]) -> None:
         """Keep complete sequences in memory until events are forgotten."""
@@ -331,6 +342,11 @@ class Pipeline:
         self._held = ()
         for feed, reach in zip(self._feeds, self._reaches, strict=True):
             feed.forget(max(mark, TIME_MIN + reach) - reach)
+
+
+def _first_of_equal(found: Int64s) -> npt.NDArray[np.bool_]:
+    """Sequences, sorted, that are not those before them again."""
+    return np.append(True, (found[1:] != found[:-1]).any(axis=1))
 
 
 def _places_of(linked: LinkedRule, arrays: Arrays) -> list[_Place]:

@@ -77,6 +77,20 @@ def test_each_pair_is_evaluated_once_whoever_comes_first(at_once: Callable[..., 
     assert all(one == found[0] for one in found)
 
 
+def test_without_tickets_pairs_are_evaluated_twice_and_repeats_are_counted(
+    at_once: Callable[..., Iterable[None]],
+):
+    repeats, composites = 0, set[int]()
+    for seed in range(12):
+        crew = Crew(4, "state", at_once, capacity=2, batch=2, seed=1 + seed, few=0, tickets=False)
+        engine = engine_of(crew)
+        push(engine, 200)
+        composites.add(len(engine.advance(TIME_MAX)))
+        repeats += engine.memory()["repeats"]
+    assert len(composites) == 1
+    assert repeats > 0
+
+
 def test_sequences_that_no_event_can_complete_are_deleted_and_their_chunks_used_again():
     engine = engine_of(Crew())
     words = []
