@@ -194,9 +194,8 @@ class Broker:
         self.service.durables = journal.durables
         take_over(stored, context, self._catalog_sync, deduplicator, journal)
         self._journal = self._detection.keeper = journal
-        self._log_reading.log = stored.reader
-        if stored.log is not None:
-            self._detection.log = NotedLog(stored.log, self.overlay.traces)
+        log, self._log_reading.log = stored.log, stored.reader
+        self._detection.log = None if log is None else NotedLog(log, self.overlay.traces)
         self._detection.replay_buffer.let_go_before = stored.let_go
         self.outlet.when_kept = journal.when_kept
 
