@@ -72,6 +72,7 @@ def run(quick: bool = False) -> list[Row]:
         authorised = _rates(broker.endpoint, sizes, batch)
     with scraped() as flags, BrokerProcess("--log-level", "warning", *flags) as broker:
         seen = _rates(broker.endpoint, sizes, batch)
+    stored = _with_stores(sizes, batch, single, batched)
     return [
         Row("publish one by one, one sink", single, "events/s", relay, relay_single),
         Row(f"publish batches of {BATCH_SIZE}", batched, "events/s", relay, relay_batch),
@@ -83,7 +84,82 @@ def run(quick: bool = False) -> list[Row]:
         Row(f"authorised, batches of {BATCH_SIZE}", authorised[1], "events/s", with_keys, keyed[1]),
         Row("scraped each second, one by one", seen[0], "events/s", plain, single),
         Row(f"scraped each second, batches of {BATCH_SIZE}", seen[1], "events/s", plain, batched),
+        *stored,
     ]
+
+
+def _with_stores(sizes: Sizes, batch: EventBatch, single: float, batched: float) -> Iterator[Row]:
+    """A broker with a store beside one without (``single``, ``batched``: its rates), with the sync
+    of its disk; and a durable sink, that is there, and that was away.
+    """
+    plain = "without a store"
+    with TemporaryDirectory(prefix="rexmq-brokers-") as folder:
+        data = ("--data", str(Path(folder) / "b1"), "--queue-events-max", str(10 * sizes.batched))
+        with BrokerProcess("--log-level", "warning", *data) as broker:
+            rates = _rates(broker.endpoint, sizes, batch)
+            acknowledged = _acknowledgements(broker.endpoint, sizes.round_trips // 3)
+            durable = _durable_rates(broker.endpoint, sizes.batched, batch)
+        synced = _syncs(Path(folder) / "plain", sizes.round_trips // 3)
+    yield Row("with a store, one by one", rates[0], "events/s", plain, single)
+    name = f"with a store, batches of {BATCH_SIZE}"
+    yield Row(name, rates[1], "events/s", plain, batched, "goal: 200,000, half of it")
+    yield from _percentiles("acknowledged by a store", acknowledged, "fsync", synced)
+    goal = "goal: 100,000"
+    yield Row("a durable sink that is there", durable[0], "events/s", plain, batched, goal)
+    yield Row("a durable sink that was away", durable[1], "events/s", plain, batched, goal)
+
+
+def _acknowledgements(endpoint: str, count: int) -> list[float]:
+    """Seconds from ``publish`` of an event alone to its acknowledgement."""
+    taken = []
+    with Publisher(endpoint, name="acknowledged", types=[READING]) as publisher:
+        for number in range(count):
+            begun = time.perf_counter()
+            publisher.publish("Reading", area="a1", value=46.5, floor=number)
+            publisher.wait()
+            taken.append(time.perf_counter() - begun)
+    return taken
+
+
+def _syncs(file: Path, count: int) -> list[float]:
+    """Seconds that a small write takes with its sync."""
+    taken = []
+    with file.open("wb", buffering=0) as plain:
+        for _ in range(count):
+            begun = time.perf_counter()
+            plain.write(bytes(8_192))
+            os.fsync(plain.fileno())
+            taken.append(time.perf_counter() - begun)
+    return taken
+
+
+def _durable_rates(endpoint: str, count: int, batch: EventBatch) -> tuple[float, float]:
+    """Events a second from publisher to a durable sink that is there, and of one that was away and
+    takes what has waited.
+    """
+    count = count // BATCH_SIZE * BATCH_SIZE
+    with Publisher(endpoint, name="durable", types=[READING], timeout_s=300.0) as publisher:
+        with child(_count_durable, endpoint, count) as sink:
+            sink.recv()
+            started_at = time.time()
+            _publish_batches(publisher, count, batch)
+            there = count / (sink.recv() - started_at)
+        _publish_batches(publisher, count, batch)
+        publisher.wait(timeout_s=300.0)
+        with child(_count_durable, endpoint, count) as sink:
+            started_at = sink.recv()
+            away = count / (sink.recv() - started_at)
+    return there, away
+
+
+def _count_durable(pipe: Connection, endpoint: str, count: int) -> None:
+    bounds: dict[str, Any] = {"queue": 2 * count, "credit": 65_536}
+    with Subscriber(endpoint, "Reading()", name="durable", durable=True, **bounds) as subscriber:
+        pipe.send(time.time())
+        while count > 0:
+            count -= len(subscriber.receive_delivery())
+        pipe.send(time.time())
+        pipe.recv()
 
 
 @contextmanager

@@ -4,7 +4,8 @@ A change at a time, each waited for, and a plain file that is written and synced
 entries of 256 events are written as fast as the store takes them, encoding included, each with its
 source's last number; read and decoded; and a store of 10^5 entries is opened, and emptied. Rates
 are by the wall clock, as a disk has no other; the processor time that goes with them stands in the
-note.
+note. At last a broker is started whose store has 10^7 events, of which its rule needs the last
+10^6, as many as a broker keeps for one (``retained_events_max``), or 10^5.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.report import Row
+from broker import Publisher, RuleManager
+from broker.process import BrokerProcess
 from broker.store import Append, Put, Store, Sync
 from broker.store.recording import entry_of, message_of
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from routing.durability.records import times_record
 from routing.messages import Publish
 
 READING = EventType.of("Reading", area="string", value="float", floor="int")
@@ -36,6 +40,7 @@ def run(quick: bool = False) -> Iterator[Row]:
         yield from _changes(Path(folder), 50 if quick else 500)
         yield from _batches(Path(folder), 2_000 if quick else 20_000)
         yield from _opening(Path(folder), 10_000 if quick else 100_000)
+    yield from _restarts(100_000 if quick else 10_000_000)
 
 
 def _changes(folder: Path, count: int) -> Iterator[Row]:
@@ -153,3 +158,73 @@ def _trimming(directory: Path, count: int) -> Iterator[Row]:
 
 def _change(before: list[float]) -> Put:
     return Put("source", "s", b"%d" % len(before))
+
+
+# --- a broker that starts again ---------------------------------------------------------------
+
+RULE = (
+    f"event {READING} rule warm: define Warm(floor: int) "
+    "from Reading(value > 90) as r and last Reading(floor = r.floor) as p within 1 h from r "
+    "where floor = r.floor"
+)
+NEEDED = (1_000_000, 100_000)
+"""Events at the end of the log that the rule needs."""
+
+
+def _restarts(count: int) -> Iterator[Row]:
+    """The time until a broker answers whose store has so many events, beside one without any."""
+    with TemporaryDirectory(prefix="rexmq-restart-") as name:
+        folder = Path(name) / "b1"
+        with _started(folder) as broker:
+            with RuleManager(broker.endpoint) as manager:
+                manager.add(RULE)
+            with Publisher(broker.endpoint, name="s", types=[READING], replay=True) as publisher:
+                publisher.publish_batch(_batch(0))
+        without = min(_restart(folder)[0] for _ in range(3))
+        _fill(folder, count)
+        for needed in NEEDED:
+            _need(folder, min(needed, count))
+            seconds, processor, memory = _restart(folder)
+            note = f"goal: 10; {processor:.1f} s of processor, {memory} MiB resident"
+            row = f"a start with {count:,} events, {needed:,} needed"
+            yield Row(row, seconds, "s", "without any", without, note)
+
+
+def _started(folder: Path) -> BrokerProcess:
+    return BrokerProcess("--name", "b1", "--data", str(folder), "--log-level", "warning")
+
+
+def _restart(folder: Path) -> tuple[float, float, int]:
+    """Seconds until a broker listens and answers, its processor time by then, and its memory in
+    MiB.
+    """
+    begun = time.perf_counter()
+    with _started(folder) as broker:
+        with RuleManager(broker.endpoint, connect_timeout_s=60.0, timeout_s=60.0) as manager:
+            manager.status()
+        seconds = time.perf_counter() - begun
+        child = Path(f"/proc/{broker.child.pid}")
+        fields = (child / "stat").read_text().rpartition(")")[2].split()
+        processor = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        lines = (child / "status").read_text().splitlines()
+        memory = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return seconds, processor, memory // 1_024
+
+
+def _fill(folder: Path, count: int) -> None:
+    """Append to a broker's log as it would have."""
+    with Store.open(folder, sync=Sync.NORMAL) as store:
+        while store.last_position < count // BATCH:
+            store.write([Append(entry_of("s", Publish((_batch(store.last_position),))))])
+            while store.is_full:
+                time.sleep(0.001)
+
+
+def _need(folder: Path, events: int) -> None:
+    """Have the rule need so many events at the end of the log, as after a survey."""
+    with Store.open(folder, sync=Sync.NORMAL) as store:
+        first = max(1, store.last_position - events // BATCH)
+        (entry,) = store.at([first])
+        hour_us = 3_600_000_000
+        store.trim(first)
+        store.wait(store.write([times_record("rules", {"warm": entry.first_time + hour_us})]))

@@ -151,12 +151,11 @@ class Configuration:
         directory = self.values["data"]
         if directory is None:
             return None
-        size = self.values["retain_bytes"]
         return StoreChoices(
             Path(directory),
             Sync(self.values["sync"]),
             self.values["retain"],
-            None if size is None else int(size),
+            _whole(self.values["retain_bytes"]),
         )
 
     @property
@@ -197,6 +196,7 @@ class Configuration:
                 "late": Late(chosen["late"]),
                 "ordering": Ordering(chosen["ordering"]),
                 "matching": Matching(self.values["matcher"], self.device),
+                "durable_bytes_max": _whole(chosen["durable_bytes_max"]),
             }
             return NodeConfig(**{**chosen, **choices})
         except ValueError as error:
@@ -304,6 +304,10 @@ def from_flags(flags: Mapping[str, Any]) -> Values:
         for name, value in flags.items()
         if value is not None
     }
+
+
+def _whole(size: float | None) -> int | None:
+    return None if size is None else int(size)
 
 
 def _default(name: str) -> Any:

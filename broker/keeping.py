@@ -80,6 +80,7 @@ class Keeping:
             extracts,
             extracts,
             self._store.time_before(self._first),
+            self._store.following,
         )
 
     @property

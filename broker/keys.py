@@ -365,6 +365,8 @@ KEYS = (
     Key("sync", "store", _one_of(SYNCS), "what that survives: full a power cut, normal a kill"),
     Key("retain", "store", AGE, "how long events are kept that no rule needs any more"),
     Key("retain_bytes", "store", SIZE, "and how much of them at most"),
+    Key("durable_bytes_max", "store", SIZE, "bytes that may wait for a durable subscription"),
+    Key("durable_age_max_s", "store", AGE, "how long an event may wait for one"),
     Key("late", "promises", _one_of(LATE), "what becomes of late events"),
     Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),
     Key("lead_max_s", "promises", SECONDS, "how far a source may run ahead of the slowest"),

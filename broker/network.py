@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Self
@@ -72,6 +73,7 @@ class BrokerNetwork:
         secure: bool = False,
     ) -> None:
         self.processes: dict[str, BrokerProcess] = {}
+        self._start: dict[str, Callable[[], BrokerProcess]] = {}
         self._gone: set[str] = set()
         self.keys: ThrowawayKeys | None = None
         with ExitStack() as opened:
@@ -87,10 +89,15 @@ class BrokerNetwork:
                 own += [word for name in member.links for word in ("--link", files[name])]
                 own += self.keys.flags(member.name) if self.keys is not None else ()
                 listen = [files[member.name], *([member.listen] if member.listen else [])]
-                process = BrokerProcess(*own, *arguments, listen=listen, log=log, patient=False)
-                opened.callback(_end, process)
-                self.processes[member.name] = process
+                self._start[member.name] = partial(
+                    BrokerProcess, *own, *arguments, listen=listen, log=log, patient=False
+                )
+                self._begin(member.name, opened)
             self._opened = opened.pop_all()
+
+    def _begin(self, name: str, opened: ExitStack) -> None:
+        self.processes[name] = self._start[name]()
+        opened.callback(_end, self.processes[name])
 
     def await_ready(self) -> Iterator[tuple[str, str]]:
         """Wait for one broker after another; gives the name and the endpoint to reach it by."""
@@ -127,6 +134,12 @@ class BrokerNetwork:
     def running(self) -> bool:
         """Whether any broker runs, as far as ``take_ended`` has found."""
         return len(self._gone) < len(self.processes)
+
+    def restart(self, name: str) -> None:
+        """Kill a broker that is ready (SIGKILL), and start it again where it was."""
+        self.processes[name].kill()
+        self._begin(name, self._opened)
+        self.processes[name].await_ready()
 
     def kill(self) -> None:
         """End them at once: they need not finish what they are at."""

@@ -23,6 +23,9 @@ class BrokerProcess:
     ``patient`` False: it is not waited for; ``await_ready`` does that, and gives the endpoints.
     """
 
+    program: Sequence[str] = (sys.executable, "-m", "broker")
+    """The command ``rexmq``."""
+
     def __init__(
         self,
         *arguments: str,
@@ -33,7 +36,7 @@ class BrokerProcess:
         self._listens = len(listen)
         flags = [word for endpoint in listen for word in ("--listen", endpoint)]
         self.child = subprocess.Popen(
-            [sys.executable, "-m", "broker", "broker", *flags, *arguments],
+            [*self.program, "broker", *flags, *arguments],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

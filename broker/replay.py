@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from broker.client.address import Address
-from broker.client.publisher import Publisher
+from broker.client.publisher import AcksName, Publisher
 from broker.errors import BrokerError
 from broker.pace import Pace, cuts_of
 from broker.recorded import RecordedEvents
@@ -72,6 +72,7 @@ def replay(
     name: str | None = None,
     speed: float | None = None,
     is_replay: bool = False,
+    acks: AcksName = "broker",
     connect_timeout_s: float,
 ) -> None:
     """Publish recorded events, under ``name`` or their own sources; of those that the broker
@@ -79,6 +80,7 @@ def replay(
 
     ``speed``: so many seconds of event time a second; None is as fast as the broker takes them.
     ``is_replay``: the events may be ahead of the broker's clock (``Publisher``'s ``replay``).
+    ``acks``: as of ``Publisher``; all is acknowledged when this returns.
     Raises BrokerError when there are more than SOURCES_MAX sources and no name.
     """
     pace, publishers = None if speed is None else Pace(speed), account.publishers
@@ -96,13 +98,17 @@ def replay(
                             name=source,
                             on_refusal="keep",
                             replay=is_replay,
+                            acks=acks,
                             connect_timeout_s=connect_timeout_s,
                         )
                     )
                 publishers[source].publish_batch(batches)
                 account.sent += sum(map(len, batches))
+            mark = one.next_start
+            if acks == "committed":  # a promise far ahead, of no more events, may be refused
+                mark = min(mark, max(int(batch.time.max()) for batch in one.batches) + 1)
             for publisher in publishers.values():
-                publisher.promise(one.next_start)
+                publisher.promise(mark)
 
 
 def slices(

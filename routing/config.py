@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import MICROSECONDS
-from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX
+from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX, Acks
 from rules.engine.overrun import COMPOSITES_MAX
 
 SILENCE_MAX_S = 3_600.0
@@ -74,6 +74,11 @@ class NodeConfig:
     """Events in one Delivery."""
     queue_events_max: int = 1_000_000
     """The longest queue, in events, that a sink may ask for."""
+    durable_bytes_max: int | None = None
+    """Bytes in the store that may wait for a durable sink that asks for no other bound; None: any
+    number."""
+    durable_age_max_s: float | None = None
+    """Seconds that an event may wait for such a sink; None: any."""
     clients_max: int = 4_096
     """Links at a time; those that do not publish may be ``OPERATORS`` more."""
     sources_max: int = 65_536
@@ -102,6 +107,9 @@ class NodeConfig:
         _require(self.timer_slack_s >= 0, f"timer_slack_s is negative: {self.timer_slack_s}")
         silence = self.source_silence_max_s
         _require(silence is None or silence > 0, f"source_silence_max_s must be > 0: {silence}")
+        for name in ("durable_bytes_max", "durable_age_max_s"):
+            most = getattr(self, name)
+            _require(most is None or most > 0, f"{name} must be positive, not {most}")
         for name in NODE_BOUNDS:
             _require(getattr(self, name) >= 1, f"{name} must be at least 1")
         _require(self.types_max <= TYPES_MAX, f"types_max must be at most {TYPES_MAX}")
@@ -174,8 +182,9 @@ class SessionConfig:
     replay: bool = False
     """The events are recorded: their times say nothing about the broker's clock, and may be ahead
     of it by more than ``ahead_max_s``."""
-    acknowledged: bool = True
-    """Whether events are kept, and sent again after a reconnection, until acknowledged."""
+    acks: Acks = Acks.BROKER
+    """When events are acknowledged; until then they are kept, and sent again after a reconnection.
+    """
     unacknowledged_max: int = 65_536
     """Events kept at most: published and not yet acknowledged, or waiting for credit."""
     delivery_credit: int = 16_384

@@ -26,6 +26,7 @@ from routing.given import Given
 from routing.messages import (
     VERSION,
     Acknowledged,
+    Acks,
     Advertise,
     Code,
     Confirmed,
@@ -136,6 +137,9 @@ class Conversation:
         self._backlog = 0
         self._granted = 0
         self._given = Given()
+        self._is_leaving = self._has_said_goodbye = False
+        self.has_left = False
+        """Whether the broker has answered the Goodbye of ``leave``."""
         """Numbers of the events that a durable sink has brought."""
         self._dealt_with = 0
         """The number up to which that was acknowledged."""
@@ -190,6 +194,8 @@ class Conversation:
             self._end(Code.PROTOCOL, f"the broker sent {name} while {self._state.value}")
             return
         handler(self, message)
+        if self._is_leaving:
+            self._say_goodbye()
 
     def receive_frames(self, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message; malformed frames end the link (``Lost``)."""
@@ -220,7 +226,7 @@ class Conversation:
         if now - self._heard_at > silence_s:
             self._end(Code.SILENT, f"nothing heard from the broker for {silence_s:g} s")
             return
-        if self._state is State.READY:
+        if self._state is State.READY and not self._has_said_goodbye:
             self._outgoing.promise_by_clock(now)
             self._publish()
             if now - self._sent_at >= self._config.heartbeat_s / 2:
@@ -243,6 +249,21 @@ class Conversation:
         if self._state is not State.CLOSED:
             self._enter(State.CLOSED)
         self.timer_at = math.inf
+
+    def leave(self, now: float) -> None:
+        """Say Goodbye as ``close`` does, once everything is acknowledged, and go when the broker
+        has answered (``has_left``): then it has kept that nothing follows. Where the link breaks
+        before, Goodbye is said again on the next one.
+        """
+        self._now = now
+        self._is_leaving = True
+        self._say_goodbye()
+
+    def _say_goodbye(self) -> None:
+        is_ready = self._state is State.READY and not self._requests.open
+        if is_ready and not self._has_said_goodbye:
+            self._has_said_goodbye = True
+            self._send(Goodbye("", Code.CLOSING))
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
@@ -336,7 +357,7 @@ class Conversation:
         self._granted = 0
         self.paused.clear()
         self.results.append(message)
-        if acknowledged and self._config.acknowledged:
+        if acknowledged and self._config.acks is not Acks.NONE:
             self.results.append(Acknowledged(acknowledged))
         asked = self._requests.open
         if self._types:
@@ -344,7 +365,8 @@ class Conversation:
             self._ask(Advertise(self._requests.number(), types), again=True)
         for subscription in list(self._subscriptions.values()):
             self._ask(
-                replace(subscription, request=self._requests.number(), again=True), again=True
+                structs.replace(subscription, request=self._requests.number(), again=True),
+                again=True,
             )
         for request in asked:
             self._send(request)
@@ -417,6 +439,11 @@ class Conversation:
     def _receive_goodbye(self, message: Goodbye) -> None:
         self._unsend()
         self.effects.append(Close(BROKER, message.reason))
+        if self._has_said_goodbye and message.code is Code.CLOSING:
+            self.has_left = True
+            self._enter(State.CLOSED)
+            self.timer_at = math.inf
+            return
         if message.code is Code.LEAVING:
             self._claims = CLAIMS_MAX
         self._leave(message.code, message.reason)
@@ -429,7 +456,7 @@ class Conversation:
 
     def _publish(self) -> None:
         """Send what credit and advertisements allow."""
-        if self._state is not State.READY:
+        if self._state is not State.READY or self._has_said_goodbye:
             return
         if self._requests.advertising:
             return  # a source publishes once its advertisement is confirmed
@@ -455,6 +482,9 @@ class Conversation:
     def _leave(self, code: Code, reason: str) -> None:
         if self._state not in (State.GREETING, State.READY):
             return
+        # A broker that is away is tried again and again: that is said once.
+        level = "warning" if self._state is State.READY else "debug"
+        self._has_said_goodbye = False
         self._enter(State.OFF)
         self.timer_at = math.inf
         lost = f"the link was lost before the answer: {reason}"
@@ -462,7 +492,7 @@ class Conversation:
             Refused(request.request, Code.SILENT, lost) for request in self._requests.lose()
         ]
         self.results.append(Lost(code, reason, code not in NO_RETRY))
-        self.effects.append(Log("warning", "link lost", {"reason": reason}))
+        self.effects.append(Log(level, "link lost", {"reason": reason}))
 
     def _unsend(self) -> None:
         """Drop messages for a link that is gone: none may go out on the next one."""

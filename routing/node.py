@@ -293,10 +293,11 @@ class Node:
             return
         self._links.remove(link)
         self._service.leave(link.peer)
-        self._outlet.emit(Close(link.peer, message.reason or "goodbye"))
         self._log("info", "goodbye", client=link.name, peer=link.peer.hex())
         if link.source is not None:
             self._service.close_source(link.source)
+        reason = message.reason or "goodbye"
+        self._outlet.once_kept(lambda: self._outlet.part(link.peer, Code.CLOSING, reason))
 
     @property
     def _may_close_lost(self) -> bool:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from matcher.model import EventBatch, Int64s
 from matcher.single import Single
 from routing.wire.composites import Encoded
+from routing.wire.received import Received
 
 
 class Extent(Struct, frozen=True, gc=False):
@@ -31,6 +32,8 @@ def least_time(batch: EventBatch) -> int:
         return batch.row.time
     if isinstance(batch, Encoded):
         return batch.at
+    if isinstance(batch, Received):
+        return batch.times[0]
     return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.min())
 
 
@@ -40,6 +43,8 @@ def greatest_time(batch: EventBatch) -> int:
         return batch.row.time
     if isinstance(batch, Encoded):
         return batch.at
+    if isinstance(batch, Received):
+        return batch.times[1]
     return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.max())
 
 

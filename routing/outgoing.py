@@ -70,7 +70,6 @@ class Outgoing:
     def __init__(self, config: SessionConfig) -> None:
         self._config = config
         self._is_part = whole_of(config.name) is not None
-        self._acks = Acks.BROKER if config.acknowledged else Acks.NONE
         self._waiting: deque[OutgoingItem] = deque()
         self._sent: deque[OutgoingItem] = deque()
         self._promise: int | None = None
@@ -94,7 +93,8 @@ class Outgoing:
     # --- links ---
 
     def begin(self, last_sequence: int, credit: int) -> int:
-        """A link begins; gives the number up to which everything is acknowledged.
+        """A link begins; gives the number up to which everything is acknowledged: what the broker
+        has, but where that has to be committed, too, and is sent again to hear of it (0).
 
         Raises SessionError when the broker has events of this name that are not this session's.
         """
@@ -109,12 +109,13 @@ class Outgoing:
         self.is_numbered = True
         self._waiting.extendleft(reversed(self._sent))
         self._sent.clear()
-        while self._waiting and self._waiting[0].last <= last_sequence:
+        acknowledged = 0 if self._config.acks is Acks.COMMITTED else last_sequence
+        while self._waiting and self._waiting[0].last <= acknowledged:
             self.unacknowledged -= self._waiting.popleft().events
         self.credit = credit
         if self._promise is not None:
             self._say(self._promise)  # the broker may be another one than before
-        return last_sequence
+        return acknowledged
 
     def go_on_above(self, last_sequence: int) -> None:
         """Another broker of the network has had events of this name up to this number."""
@@ -144,12 +145,12 @@ class Outgoing:
                 item, rest = item.cut(self.credit)
                 self._waiting.appendleft(rest)
             self.credit -= item.events
-            if self._config.acknowledged:
+            if self._config.acks is not Acks.NONE:
                 self._sent.append(item)
             else:
                 self.unacknowledged -= item.events
             traces = self._traces_of(item) if self.traces else ()
-            yield Publish(item.batches, item.promise, self._acks, traces)
+            yield Publish(item.batches, item.promise, self._config.acks, traces)
 
     def _traces_of(self, item: OutgoingItem) -> tuple[tuple[int, str], ...]:
         """The trace contexts of what leaves; those of what need not leave again are forgotten."""

@@ -114,9 +114,12 @@ class Session(Conversation):
         when_full: WhenFull = WhenFull.BLOCK,
         limit: int = 65_536,
         durable: str = "",
+        limit_bytes: int = 0,
+        limit_age_s: float = 0.0,
     ) -> tuple[int, int]:
         """Ask for events (again after each reconnection); gives (request, subscription number).
-        ``durable``: the name of the durable sink that brings them.
+        ``durable``: the name of the durable sink that brings them; ``limit_bytes``, ``limit_age_s``
+        as in Subscribe.
 
         Raises SessionError for a filter that is longer than messages may bear.
         """
@@ -125,7 +128,8 @@ class Session(Conversation):
         number = self._last_subscription
         request = self._requests.number()
         _check_length("the name of a durable sink", durable, NAME_MAX)
-        asked = Subscribe(request, number, text, when_full, limit, durable=durable)
+        own = durable, limit_bytes, limit_age_s
+        asked = Subscribe(request, number, text, when_full, limit, False, *own)
         return self._ask(asked), number
 
     def acknowledge(self, number: int) -> None:

@@ -10,7 +10,7 @@ with the number of the last of them go into one Store; it is acknowledged once t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -50,11 +50,24 @@ class Delete(Struct, frozen=True, gc=False):
     key: str
 
 
-StoreChange: TypeAlias = Append | Trim | Put | Delete
+class Clear(Struct, frozen=True, gc=False):
+    """All records of this kind are no more."""
+
+    kind: str
+
+
+StoreChange: TypeAlias = Append | Trim | Put | Delete | Clear
 Entry: TypeAlias = tuple[int, Sequence[EventBatch]]
 """A position of the log, and the events there."""
 Records: TypeAlias = Mapping[str, Mapping[str, bytes]]
 """By kind and key."""
+RecordsAfter: TypeAlias = Callable[[str, str], Sequence[tuple[str, bytes]]]
+"""Reads some records of a kind, the first whose keys come after one, in the order of their keys;
+none where none is kept."""
+
+
+def _nothing(kind: str, after: str) -> Sequence[tuple[str, bytes]]:
+    return ()
 
 
 LogExtract: TypeAlias = tuple[tuple[LogEntry, ...], int, int]
@@ -98,3 +111,5 @@ class StoreContents:
     reader: ReadableLog | None = None
     let_go: int = TIME_MIN
     """The time behind the last event that is in the log before ``entries``."""
+    following: RecordsAfter = _nothing
+    """Reads records that are not in ``records``, for as long as the broker lives."""

@@ -15,9 +15,12 @@ from routing import wire
 from routing.effects import Store
 from routing.messages import Flow
 from routing.order import greatest_time
-from routing.storage import Append, Delete, Entry, Put, StoreChange, StoreContents, Trim
+from routing.storage import Append, Clear, Delete, Entry, Put, StoreChange, StoreContents, Trim
 from simulator.due import Due
 from simulator.simulation import Simulation
+
+FOLLOWING = 3
+"""Records that are read at a time."""
 
 
 class SimulatedStore:
@@ -58,9 +61,11 @@ class SimulatedStore:
             self._reach = change.position
         elif isinstance(change, Put):
             self._records.setdefault(change.kind, {})[change.key] = change.value
+        elif isinstance(change, Clear):
+            self._records.pop(change.kind, None)
         else:
             assert isinstance(change, Delete)
-            del self._records[change.kind][change.key]
+            self._records.get(change.kind, {}).pop(change.key, None)
 
     def fail(self) -> None:
         """The broker has failed, and what was not kept is lost."""
@@ -74,7 +79,8 @@ class SimulatedStore:
         let_go = [greatest_time(batch) + 1 for _, batches in before for batch in batches]
         records = {kind: dict(kept) for kind, kept in self._records.items()}
         let_go_before = max(let_go, default=TIME_MIN)
-        return StoreContents(records, entries, self._position, self, let_go=let_go_before)
+        own = self._position, self, None, let_go_before, self._following
+        return StoreContents(records, entries, *own)
 
     @property
     def whole_from(self) -> int:
@@ -88,3 +94,8 @@ class SimulatedStore:
             assert isinstance(flow, Flow)
             if any(greatest_time(batch) >= since for batch in flow.batches):
                 yield position, flow.batches
+
+    def _following(self, kind: str, after: str) -> list[tuple[str, bytes]]:
+        """The next few records of a kind, one at least, that come after a key."""
+        kept = self._records.get(kind, {})
+        return [(key, kept[key]) for key in sorted(kept) if key > after][:FOLLOWING]

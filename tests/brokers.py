@@ -36,6 +36,9 @@ class Network:
         self.mesh.after = self._note
         self.brokers: dict[str, Broker] = {}
         self.clients: dict[str, Session] = {}
+        self._links: dict[str, int] = {}
+        """By client, how often it has connected; each of its links is another peer."""
+        self._peers: dict[str, bytes] = {}
         self.lines: list[str] = []
         for number in range(1, count + 1):
             name = f"b{number}"
@@ -77,7 +80,10 @@ class Network:
         session = Session(SessionConfig(name, **options))  # type: ignore[arg-type]
         party = party or name
         self.clients[party] = self.mesh.parties[party] = session  # type: ignore[assignment]
-        peer = f"client {party}".encode()
+        links = self._links[party] = self._links.get(party, 0) + 1
+        if links > 1:  # what still comes on the link before is for nobody
+            self.mesh.wires.pop((broker, self._peers[party]), None)
+        peer = self._peers[party] = f"client {party}{links if links > 1 else ''}".encode()
         self._wire(party, BROKER, broker, peer, 0.0)
         self._wire(broker, peer, party, BROKER, 0.0)
         session.connect(self.mesh.now)
@@ -88,7 +94,7 @@ class Network:
         """A client's link breaks, and both ends notice."""
         self.clients.pop(name).lose(self.mesh.now)
         del self.mesh.parties[name]
-        self.brokers[broker].lose(f"client {name}".encode(), self.mesh.now)
+        self.brokers[broker].lose(self._peers[name], self.mesh.now)
 
     def publish(
         self, name: str, text: str, promise: float | None = None, schemas: Schemas = SCHEMAS

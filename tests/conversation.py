@@ -34,6 +34,7 @@ from routing.errors import SessionError
 from routing.messages import (
     EVERYTHING,
     Acknowledged,
+    Acks,
     Act,
     Confirmed,
     Delivery,
@@ -286,7 +287,7 @@ class Conversation:
                 increasing="increasing" in options,
                 disorder_us=ticks(options["disorder"]) if "disorder" in options else None,
                 replay="replay" in options,
-                acknowledged=options.get("acks") != "none",
+                acks=Acks(options.get("acks", "broker")),
                 delivery_credit=int(options.get("window", 16_384)),
                 unacknowledged_max=int(options.get("keep", 65_536)),
             )

@@ -27,11 +27,15 @@ SET_CHILD_SUBREAPER = 36
 
 
 class Forked(subprocess.Popen[str]):
-    """``python -m broker`` with these words, as subprocess.Popen would start it."""
+    """``python -m broker`` with these words, as subprocess.Popen would start it; that starts what
+    is another program.
+    """
 
     def _execute_child(self, args: list[str], *rest: Any) -> None:
         """Have it forked, in the place of what Popen does to start a process."""
-        assert args[:3] == [sys.executable, "-m", "broker"], args
+        if args[:3] != [sys.executable, "-m", "broker"]:
+            super()._execute_child(args, *rest)  # type: ignore[misc]
+            return
         pipes = rest[9:15]  # as in CPython 3.11 to 3.13: for reading and writing, thrice
         streams = (pipes[0], pipes[3], pipes[5])
         given = [number if own == -1 else own for number, own in enumerate(streams)]

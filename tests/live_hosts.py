@@ -76,6 +76,10 @@ class Hosts:
     def address(self, name: str) -> str:
         return self.endpoint(name)
 
+    def restart(self, name: str) -> None:
+        self.crash(name)
+        self.start(name)
+
     def kill(self) -> None:
         for name in list(self._running):
             self.crash(name)

@@ -83,6 +83,7 @@ PLAIN: tuple[Message, ...] = (
     Promise(2**63 - 1),
     Subscribe(3, 9, "Temp(value > 20)", WhenFull.DROP_OLDEST, 17),
     Subscribe(3, 9, "Temp()", again=True),
+    Subscribe(3, 9, "Temp()", durable="billing", limit_bytes=10**9, limit_age_s=86_400.0),
     Unsubscribe(4, 9),
     Deploy(5, "define ...", True, "fire.tesla"),
     Deploy(5, "define ...", since=-1),
@@ -158,7 +159,7 @@ PLAIN: tuple[Message, ...] = (
     Need(Needed.TREES, ("b1", "b2")),
     Opened("b1", 7, (("b2", 3), ("b3", 4)), 5),
     Shared((), (Part("b2", 5, (), (("Temp", 9),)),), ((0, (("fire", 2, 9),), None),)),
-    Shared((), (Part("b2", 5, (b"12345678",), (), True, b"1234"), Part("b3", 4, (0,)))),
+    Shared((), (Part("b2", 5, (), (), True, b"1234"), Part("b3", 4, (0,)))),
     Survey(9),
     Report("b1", 7, 9, due=(("fire", 5),)),
     Report(

@@ -55,6 +55,13 @@ def command(
     secure: Annotated[
         bool, typer.Option("--secure", help="With keys, which are made for it and go with it.")
     ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Brokers have stores, in folders there."),
+    ] = None,
+    kill: Annotated[
+        bool, typer.Option("--kill", help="One with a store is killed in the middle of it.")
+    ] = False,
     no_progress: Annotated[
         bool, typer.Option("--no-progress", help="No progress bar on the terminal.")
     ] = False,
@@ -64,12 +71,15 @@ def command(
     A broker is started with the rules of examples/flights.tesla. Three publishers replay the
     departures, arrivals and weather of 2013; the first composite events of each type are
     printed as a subscriber gets them, and a summary at the end. With several brokers, publishers
-    and subscriber are at different ones, and what is found is the same.
+    and subscriber are at different ones, and what is found is the same. So it is where one of
+    them is killed, and started again.
     """
-    from broker.cli.outcome import one_of, strategy_of
+    from broker.cli.outcome import UsageError, one_of, strategy_of
 
     one_of("--engine", engine, ENGINES)
     strategy_of("--strategy", strategy)
+    if kill and data is None:
+        raise UsageError("demo --kill: needs --data, a folder for what survives")
     span = _span(first, last, days)
 
     from broker.demo.flights import logs
@@ -77,7 +87,7 @@ def command(
     with without_pandas():
         recorded = logs(*span)
         if folder is None:
-            where = _Where(engine, brokers, strategy, secure)
+            where = _Where(engine, brokers, strategy, secure, data, kill)
             _run(recorded, where, output, not no_progress and sys.stdout.isatty())
         else:
             _record(recorded, folder)
@@ -117,7 +127,9 @@ class _Where:
     engine: str
     brokers: int
     strategy: str
-    secure: bool = False
+    secure: bool
+    data: Path | None
+    kill: bool
 
     def __str__(self) -> str:
         alone = self.brokers == 1
@@ -133,7 +145,7 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     from broker.log import start_logging
     from matcher.formats.outputs import replaced
 
-    start_logging("warning")
+    start_logging("error" if where.kill else "warning")
     end_by(signal.SIGTERM, signal.SIGHUP)  # as Ctrl-C does: the broker must not outlive the demo
     events = sum(map(len, recorded))
     print(f"{events:,} events of {', '.join(log.source for log in recorded)}; starting {where}.")
@@ -142,10 +154,22 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     with ExitStack() as opened:
         lines = None if output is None else opened.enter_context(replaced(output))
         bar = opened.enter_context(progress_bar(events, shown=shown))
-        network = processes(where.engine, where.brokers, where.strategy, secure=where.secure)
-        account = run(recorded, network, show=print, watch=bar.watch, lines=lines)
+        network = processes(
+            where.engine, where.brokers, where.strategy, secure=where.secure, data=where.data
+        )
+        account = run(
+            recorded,
+            network,
+            show=print,
+            watch=bar.watch,
+            lines=lines,
+            durable=where.data is not None,
+            kill=where.kill,
+        )
     print()
     print(summary(account))
+    if where.data is not None:
+        print(f"  rexmq log list --data {where.data / 'b1'}\n{'':26}what a broker has stored")
 
 
 def _record(recorded: Sequence[Log], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""List, show and remove the durable subscriptions of a broker."""
+"""List, show and remove durable subscriptions, those of a broker and what others have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker.client.address import Address
 
 EXAMPLE = "rexmq durable list"
-COLUMNS = ("name", "clients", "queued", "given", "acknowledged", "last", "dropped")
+COLUMNS = ("name", "home", "clients", "queued", "bytes", "given", "acknowledged", "last", "dropped")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The durable subscription's name.")]
 

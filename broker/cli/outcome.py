@@ -74,6 +74,23 @@ def one_of(flag: str, value: str, choices: Sequence[str]) -> None:
         raise UsageError(f"{flag}: expected {' or '.join(choices)}, found {value!r}")
 
 
+def amount_of(flag: str, text: str, kind: str) -> float:
+    """The bytes of a ``SIZE`` such as ``500MB``, or the seconds of an ``AGE`` such as ``7d``.
+    UsageError for what is none.
+    """
+    from broker.keys import AGE, SIZE
+
+    known = {"AGE": AGE, "SIZE": SIZE}[kind]
+    try:
+        amount: float | None = known.parse(text)
+    except ValueError:
+        amount = None
+    if amount is None:
+        expected = known.expected.removesuffix(", or none")
+        raise UsageError(f"{flag}: expected {expected}, found {text!r}")
+    return amount
+
+
 def duration_of(flag: str, text: str) -> float:
     """The seconds of a length of time such as ``10s`` or ``2 min``; a number alone counts seconds.
 

@@ -54,6 +54,9 @@ def command(
         str | None,
         typer.Option("--traceparent", metavar="TRACE", help="Its trace context (W3C)."),
     ] = None,
+    acks: Annotated[
+        str, typer.Option("--acks", metavar="broker|committed|none", help="What to wait for.")
+    ] = "broker",
     *,
     layout: Layout,
     skip_bad: Annotated[
@@ -67,17 +70,21 @@ def command(
 ) -> None:
     """Publish one event, or a file of events.
 
-    Waits until the broker has them. A value is an int, a float, true, false or else a text, unless
-    ATTR:TYPE=VALUE says int, float, bool or string; a type that the broker knows decides. The
-    events of a file are published as the sources that they bear, unless --name is given.
+    Waits until the broker has them, with --acks committed until all that follows from them has
+    come to its sinks, or into their stores, with --acks none for nothing. A value is an int, a
+    float, true, false or else a text, unless ATTR:TYPE=VALUE says int, float, bool or string; a
+    type that the broker knows decides. The events of a file are published as the sources that they
+    bear, unless --name is given.
     """
-    from broker.cli.outcome import UsageError, report_zones
+    from broker.cli.outcome import UsageError, one_of, report_zones
     from matcher.spelling import unquoted
+
+    one_of("--acks", acks, ("broker", "committed", "none"))
 
     if (words is None) == (file is None):
         raise UsageError("pub: give either TYPE ATTR=VALUE... or --file EVENTS")
     if file is not None:
-        whose = type_name, name, speed, skip_bad, layout, is_replay
+        whose = type_name, name, speed, skip_bad, layout, is_replay, acks
         _publish_file(file, *whose, broker, connect_timeout_s)
         return
     if not words:
@@ -85,7 +92,7 @@ def command(
     # In microseconds; times on a command line are RFC 3339 or numbers (tesla.md E2).
     at, lacks_zone = (None, False) if time is None else layout.times.time_of(time)
     report_zones(["--time"] if lacks_zone else [])
-    what = unquoted(words[0]), words[1:], name, at, event_id, is_replay, traceparent
+    what = unquoted(words[0]), words[1:], name, at, event_id, is_replay, traceparent, acks
     _publish_one(*what, broker, connect_timeout_s)
 
 
@@ -97,6 +104,7 @@ def _publish_file(
     skip_bad: bool,
     layout: Layout,
     is_replay: bool,
+    acks: str,
     broker: Address,
     connect_timeout_s: float,
 ) -> None:
@@ -123,6 +131,7 @@ def _publish_file(
             name=name,
             speed=speed,
             is_replay=is_replay,
+            acks=acks,  # type: ignore[arg-type]
             connect_timeout_s=connect_timeout_s,
         )
     finally:  # also where it ends in the midst of the file
@@ -144,6 +153,7 @@ def _publish_one(
     event_id: str | None,
     is_replay: bool,
     traceparent: str | None,
+    acks: str,
     broker: Address,
     connect_timeout_s: float,
 ) -> None:
@@ -162,6 +172,8 @@ def _publish_one(
         name=source,
         types=[event_type],
         replay=is_replay,
+        acks=acks,  # type: ignore[arg-type]
+        increasing=acks == "committed",  # rules that wait for this source find nothing
         connect_timeout_s=connect_timeout_s,
     ) as publisher:
         publisher.publish(type_name, data, at=at, id=event_id, traceparent=traceparent)

@@ -56,6 +56,18 @@ def command(
             "--durable", metavar="NAME", help="Go on where the last of that name had come to."
         ),
     ] = None,
+    queue_bytes: Annotated[
+        str | None,
+        typer.Option(
+            "--queue-bytes", metavar="SIZE", help="With --durable: and so much of them: 500MB."
+        ),
+    ] = None,
+    queue_age: Annotated[
+        str | None,
+        typer.Option(
+            "--queue-age", metavar="AGE", help="With --durable: older events are dropped: 7d."
+        ),
+    ] = None,
     from_time: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +88,7 @@ def command(
     command does not run, and what it has not printed.
     """
     from broker import Subscriber
-    from broker.cli.outcome import counted, duration_of, one_of
+    from broker.cli.outcome import UsageError, amount_of, counted, duration_of, one_of
     from broker.cli.streams import closing_with_reader
     from broker.client.sink import places
     from broker.log import start_logging
@@ -86,6 +98,10 @@ def command(
     one_of("--cause", cause, ("ids", "full"))
     one_of("--time", time, ("rfc3339", "seconds"))
     seconds = None if lasting is None else duration_of("--for", lasting)
+    size = None if queue_bytes is None else amount_of("--queue-bytes", queue_bytes, "SIZE")
+    age = None if queue_age is None else amount_of("--queue-age", queue_age, "AGE")
+    if durable is None and (size or age):
+        raise UsageError("--queue-bytes and --queue-age are bounds of --durable subscriptions")
     start_logging("warning")
     wanted, dropped = count, 0
     with (
@@ -97,6 +113,8 @@ def command(
             name=durable or "",
             durable=durable is not None,
             acks="explicit",
+            queue_bytes=None if size is None else int(size),
+            queue_age_s=age,
             start=_start(from_time),
             connect_timeout_s=connect_timeout_s,
         ) as subscriber,

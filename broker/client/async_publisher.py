@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -10,10 +11,10 @@ from typing import Any, Self
 from broker.client import publisher as synchronous
 from broker.client.address import Address, address_of
 from broker.client.looped import Looped
-from broker.client.publisher import Acks, blocked, check_given_up, new_source
+from broker.client.publisher import AcksName, blocked, check_given_up, new_source
 from broker.client.scope import AsyncScoped
 from broker.client.source import OnRefusal
-from broker.errors import RefusedError
+from broker.errors import BrokerError, RefusedError
 from matcher.model import Event, EventType
 from matcher.times import time_of
 
@@ -40,7 +41,7 @@ class AsyncPublisher(AsyncScoped):
         types: Sequence[EventType] = (),
         increasing: bool = False,
         disorder: timedelta | None = None,
-        acks: Acks = "broker",
+        acks: AcksName = "broker",
         batch_events: int = synchronous.BATCH_EVENTS,
         delay_s: float = synchronous.DELAY_S,
         unacknowledged_max: int = synchronous.UNACKNOWLEDGED_MAX,
@@ -182,6 +183,10 @@ class AsyncPublisher(AsyncScoped):
             ):
                 raise blocked(self._source, self._close_timeout_s)
         self._source.check()
+        with self._driver as connection:
+            session.leave(connection.clock.now())
+        with suppress(BrokerError):  # the broker has all events
+            await self._driver.wait_until(lambda: session.has_left, self._close_timeout_s)
 
     async def _room(self, events: int) -> None:
         source = self._source

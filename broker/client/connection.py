@@ -190,7 +190,12 @@ class Connection:
     def _receive(self) -> bool:
         """Take in all that has come; whether there may be effects or results."""
         link, taken = self._link, False
-        while link is not None and link is self._link and (frames := link.receive()) is not None:
+        while link is not None and link is self._link:
+            if link.is_quiet:
+                return taken
+            frames = link.receive()
+            if frames is None:
+                break
             self.session.receive_frames(frames, self.clock.now())
             taken = True
             if len(frames) > 1:  # events: let their credit and acknowledgements out first

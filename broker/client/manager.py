@@ -95,10 +95,11 @@ class RuleManager(Scoped):
         return self._ask(lambda: self._session.show_rule(name))
 
     def durables(self) -> builtins.list[Mapping[str, Any]]:
-        """The durable subscriptions at this broker: name, filters, clients, and how many events
-        wait, were given and not acknowledged, and were dropped.
+        """The durable subscriptions of the network, each with its name and its ``home``; of those
+        at this broker the filters, clients, and how many events wait, were given and not
+        acknowledged, and were dropped, too.
         """
-        return [*self.status()["durable"]]
+        return durables_in(self.status())
 
     def remove_durable(self, name: str) -> Mapping[str, Any]:
         """Remove a durable subscription that no client uses, with what waits for it."""
@@ -210,7 +211,7 @@ class AsyncRuleManager(AsyncScoped):
 
     async def durables(self) -> builtins.list[Mapping[str, Any]]:
         """See ``RuleManager.durables``."""
-        return [*(await self.status())["durable"]]
+        return durables_in(await self.status())
 
     async def remove_durable(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.remove_durable``."""
@@ -262,3 +263,10 @@ class AsyncRuleManager(AsyncScoped):
     async def _ask(self, request: Any) -> Mapping[str, Any]:
         detail: Mapping[str, Any] = await self._driver.ask(request, self._timeout_s)
         return detail
+
+
+def durables_in(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The durable subscriptions of a status: those of its broker, then the others by name."""
+    own = [{"home": status["broker"], **one} for one in status["durable"]]
+    others = sorted(status["durable_elsewhere"].items())
+    return [*own, *({"name": name, "home": home} for name, home in others)]

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from broker.client.address import Address, address_of
 from broker.client.scope import Scoped
 from broker.client.source import OnRefusal, Source
 from broker.client.threaded import Threaded
-from broker.errors import ClientClosed, PublishBlocked, RefusedError
+from broker.errors import BrokerError, ClientClosed, PublishBlocked, RefusedError
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.model import Event, EventType
 from matcher.times import UNITS, time_of
 from routing.config import SessionConfig
+from routing.messages import Acks
 
-Acks = Literal["broker", "none"]
+AcksName = Literal["broker", "committed", "none"]
 
 BATCH_EVENTS = 1_024
 DELAY_S = 0.002
@@ -38,7 +40,7 @@ def new_source(
     name: str,
     increasing: bool,
     disorder: timedelta | None,
-    acks: Acks,
+    acks: AcksName,
     batch_events: int,
     delay_s: float,
     unacknowledged_max: int,
@@ -47,8 +49,8 @@ def new_source(
     replay: bool,
 ) -> Source:
     """The half of a publisher that never waits, of either form."""
-    if acks not in ("broker", "none"):
-        raise ValueError(f"acks is 'broker' or 'none', not {acks!r}")
+    if acks not in get_args(AcksName):
+        raise ValueError(f"acks is one of {', '.join(get_args(AcksName))}, not {acks!r}")
     if on_refusal not in ("raise", "keep"):
         raise ValueError(f"on_refusal is 'raise' or 'keep', not {on_refusal!r}")
     if time_unit not in UNITS:
@@ -61,7 +63,7 @@ def new_source(
         increasing=increasing,
         disorder_us=None if disorder is None else disorder // timedelta(microseconds=1),
         replay=replay,
-        acknowledged=acks == "broker",
+        acks=Acks(acks),
         unacknowledged_max=unacknowledged_max,
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
@@ -80,7 +82,10 @@ class Publisher(Scoped):
     others the broker refuses what is more than its ``ahead_max_s`` ahead.
 
     ``acks="broker"``: events are kept, and sent again after a reconnection, until the broker has
-    them; ``"none"``: they are sent once. ``unacknowledged_max`` events are kept at most; then
+    them (in its store, where it has one); ``"committed"``: until all that follows from them up to
+    their times has come to the sinks that are there, or to the stores of durable ones, in the whole
+    network, for which all sources of its rules have to promise as much; ``"none"``: they are sent
+    once. ``unacknowledged_max`` events are kept at most; then
     ``publish`` waits, and raises PublishBlocked after ``timeout_s`` seconds. ``close`` gives up
     once the broker has taken nothing for ``close_timeout_s`` seconds.
 
@@ -117,7 +122,7 @@ class Publisher(Scoped):
         types: Sequence[EventType] = (),
         increasing: bool = False,
         disorder: timedelta | None = None,
-        acks: Acks = "broker",
+        acks: AcksName = "broker",
         batch_events: int = BATCH_EVENTS,
         delay_s: float = DELAY_S,
         unacknowledged_max: int = UNACKNOWLEDGED_MAX,
@@ -309,6 +314,10 @@ class Publisher(Scoped):
                 ):
                     raise blocked(self._source, self._close_timeout_s)
             self._source.check()
+            with self._driver as connection:
+                session.leave(connection.clock.now())
+            with suppress(BrokerError):  # the broker has all events
+                self._driver.wait_until(lambda: session.has_left, self._close_timeout_s)
 
     def _await_room(self, events: int) -> None:
         source = self._source

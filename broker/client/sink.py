@@ -37,7 +37,12 @@ class Sink:
         queue_events: int,
         durable: str = "",
         acks: str = "auto",
+        queue_bytes: int | None = None,
+        queue_age_s: float | None = None,
     ) -> None:
+        for what, most in (("queue_bytes", queue_bytes), ("queue_age_s", queue_age_s)):
+            if most is not None and (most <= 0 or not durable):
+                raise ValueError(f"{what} is a positive bound of a durable subscriber, not {most}")
         if acks not in get_args(DurableAcks):
             raise ValueError(f"acks is 'auto' or 'explicit', not {acks!r}")
         if when_full not in get_args(WhenFullName):
@@ -53,18 +58,16 @@ class Sink:
         self.waits_for: dict[int, tuple[str, ...]] = {}
         """By subscription, the types that nobody published, when it began, and its rules need."""
         self._when_full = WhenFull(when_full)
-        self._queue_events = queue_events
+        self._bounds = queue_events, durable, queue_bytes or 0, queue_age_s or 0.0
         self.position = 0
         """The number of the last event that was given, of a durable sink's."""
-        self._durable = durable
         self._is_auto = bool(durable) and acks == "auto"
         self._rows: Iterator[Event] = iter(())
         self._numbers: dict[int, int] = {}
 
     def subscribe(self, text: str) -> int:
         """Ask for events; gives the request's number."""
-        bounds = self._when_full, self._queue_events
-        request, number = self.session.subscribe(text, *bounds, self._durable)
+        request, number = self.session.subscribe(text, self._when_full, *self._bounds)
         self._numbers[request] = number
         return request
 

@@ -37,6 +37,8 @@ def _sink(
     credit: int,
     durable: bool,
     acks: str,
+    queue_bytes: int | None,
+    queue_age_s: float | None,
 ) -> Sink:
     if durable and not name:
         raise ValueError("a durable subscriber needs a name, by which it is found again")
@@ -46,7 +48,8 @@ def _sink(
         delivery_credit=credit,
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
-    return Sink(address, config, when_full, queue, name if durable else "", acks)
+    durable_name = name if durable else ""
+    return Sink(address, config, when_full, queue, durable_name, acks, queue_bytes, queue_age_s)
 
 
 def _history(
@@ -83,7 +86,10 @@ class Subscriber(Scoped):
     ``durable=True``: its broker, which needs a store, keeps for ``name`` whatever has not been
     acknowledged, over restarts of both (docs/durability.md); subscribers of one name share the
     events. With ``acks="auto"`` an event counts as dealt with when the next one (or delivery) is
-    asked for, or the subscriber is closed; with ``"explicit"`` when ``acknowledge`` says so.
+    asked for, or the subscriber is closed; with ``"explicit"`` when ``acknowledge`` says so. Its
+    queue has two bounds more: ``queue_bytes`` in the store, where it is full as by ``queue``, and
+    ``queue_age_s``, the seconds after which an event is dropped, which is counted; without them
+    those of the broker hold.
 
     ``start`` is a time (RFC 3339, seconds since the epoch, a datetime) or ``"earliest"``: events
     from then on, from the logs of all brokers of the network, which need stores; then it goes on
@@ -113,6 +119,8 @@ class Subscriber(Scoped):
         credit: int = CREDIT_EVENTS,
         durable: bool = False,
         acks: DurableAcks = "auto",
+        queue_bytes: int | None = None,
+        queue_age_s: float | None = None,
         start: Start = "new",
         key: str | Path | None = None,
         server_key: str | Path | None = None,
@@ -120,7 +128,8 @@ class Subscriber(Scoped):
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
         address = address_of(endpoint, key, server_key)
-        self._sink = _sink(address, name, when_full, queue, credit, durable, acks)
+        bounds = queue_bytes, queue_age_s
+        self._sink = _sink(address, name, when_full, queue, credit, durable, acks, *bounds)
         self._timeout_s = timeout_s
         self._driver = Threaded(self._sink.connection)
         self._driver.open(connect_timeout_s)
@@ -275,6 +284,8 @@ class AsyncSubscriber(AsyncScoped):
         credit: int = CREDIT_EVENTS,
         durable: bool = False,
         acks: DurableAcks = "auto",
+        queue_bytes: int | None = None,
+        queue_age_s: float | None = None,
         start: Start = "new",
         key: str | Path | None = None,
         server_key: str | Path | None = None,
@@ -282,7 +293,8 @@ class AsyncSubscriber(AsyncScoped):
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
         address = address_of(endpoint, key, server_key)
-        self._sink = _sink(address, name, when_full, queue, credit, durable, acks)
+        bounds = queue_bytes, queue_age_s
+        self._sink = _sink(address, name, when_full, queue, credit, durable, acks, *bounds)
         self._filters = filters
         self._start = start
         self._durable = name if durable else ""

@@ -7,14 +7,19 @@ have closed, every instant is complete, and the broker says that no more can com
 
 Several brokers form a ring with a chord (cycles, that is); publishers, subscriber and rule manager
 are at different ones.
+
+Brokers with stores may be killed meanwhile: the publishers wait until they are back, and send again
+what was not acknowledged; the subscription is durable, and its events have numbers, by which what
+comes again is known.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -56,12 +61,18 @@ BLOCKED_S = 120.0
 class Publishing:
     """Three publishers at work; a context manager, left when they have closed.
 
-    ``handovers`` tells when they handed over what. Left by an exception, it stops them where
-    they are.
+    ``handovers`` tells when they handed over what; ``halfway`` is called when all of them are in
+    the middle of their logs. Left by an exception, it stops them where they are.
     """
 
-    def __init__(self, addresses: Sequence[str | Address], logs: Sequence[Log]) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[str | Address],
+        logs: Sequence[Log],
+        halfway: Callable[[], None] = lambda: None,
+    ) -> None:
         self._logs = logs
+        self._halfway = threading.Barrier(len(logs), halfway)
         self._published = [0] * len(logs)
         self._failures: list[Exception] = []
         self.handovers = Handovers.of(edges_of(logs), len(logs))
@@ -74,6 +85,7 @@ class Publishing:
                         types=[batch.type for batch in log.batches],
                         unacknowledged_max=UNACKNOWLEDGED_MAX,
                         timeout_s=BLOCKED_S,
+                        close_timeout_s=BLOCKED_S,
                     )
                 )
                 for place, log in enumerate(logs)
@@ -116,6 +128,7 @@ class Publishing:
         if kind is not None:  # closes their connections, so that no thread waits for anything
             for publisher in self._publishers:
                 publisher.__exit__(kind, error, traceback)
+            self._halfway.abort()
         for thread in self._threads:
             thread.join()
 
@@ -125,12 +138,15 @@ class Publishing:
         try:
             with self._publishers[place] as publisher:
                 for stretch, (start, end) in enumerate(pairwise(handovers.edges.tolist())):
+                    if stretch == (len(handovers.edges) - 1) // 2:
+                        self._halfway.wait()
                     part = log.between(start, end)
                     handovers.seconds[place, stretch] = time.perf_counter()
                     publisher.publish_batch(part.batches, promise=end, numbered=True)
                     self._published[place] += len(part)
         except Exception as failure:  # raised in the thread that asks
             self._failures.append(failure)
+            self._halfway.abort()
 
 
 class Network(Protocol):
@@ -142,6 +158,10 @@ class Network(Protocol):
 
     def address(self, name: str) -> str | Address:
         """The address of a broker that can be reached."""
+        ...
+
+    def restart(self, name: str) -> None:
+        """Kill one of them, and start it again."""
         ...
 
     def kill(self) -> None:
@@ -162,15 +182,16 @@ class Demo:
     """Brokers with the demo's rules, and a subscriber to all that they define.
 
     A context manager, that leaves no process behind. ``types`` are the names of the composite
-    events. Raises BrokerError when a broker does not come up, RefusedError when the rules are
-    refused.
+    events; ``durable``: the brokers have stores, and the subscription is durable. Raises
+    BrokerError when a broker does not come up, RefusedError when the rules are refused.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, *, durable: bool = False) -> None:
+        self._durable = durable
         with ExitStack() as opened:
             self._network = opened.enter_context(network)
-            names = [name for name, _ in self._network.await_ready()]
-            self._addresses = [self._network.address(name) for name in names]
+            self.names = [name for name, _ in self._network.await_ready()]
+            self._addresses = [self._network.address(name) for name in self.names]
             self._managers = [
                 opened.enter_context(RuleManager(address)) for address in self._addresses
             ]
@@ -179,16 +200,18 @@ class Demo:
             manager.add(RULES.read_text("utf-8"), file=RULES.name)
             self.types = tuple(dict.fromkeys(rule["type"] for rule in manager.list()))
             self._subscriber = opened.enter_context(
-                Subscriber(self._addresses[-1], *self.types, name=SUBSCRIBER)
+                Subscriber(self._addresses[-1], *self.types, name=SUBSCRIBER, durable=durable)
             )
             self._opened = opened.pop_all()
 
-    def publish(self, logs: Sequence[Log]) -> Publishing:
+    def publish(self, logs: Sequence[Log], halfway: Callable[[], None]) -> Publishing:
         """Publishers for these logs, ready to start."""
-        return Publishing(self._addresses, logs)
+        return Publishing(self._addresses, logs, halfway)
 
-    def deliveries(self, publishing: Publishing) -> Iterator[Delivery | None]:
-        """Deliveries of the subscriber, to the last; None now and then, while nothing comes."""
+    def deliveries(self, publishing: Publishing) -> Iterator[tuple[Delivery, int] | None]:
+        """Deliveries of the subscriber, to the last, each with how many of its events, the last,
+        have not come before; None now and then, while nothing comes.
+        """
         taken, expected = 0, None
         while expected is None or taken < expected:
             try:
@@ -196,8 +219,12 @@ class Demo:
             except TimeoutError:
                 yield None
             else:
-                taken += len(delivery)
-                yield delivery
+                new = (
+                    min(delivery.number - taken, len(delivery)) if self._durable else len(delivery)
+                )
+                if new > 0:
+                    taken += new
+                    yield delivery, new
             if expected is None and not publishing.running:
                 expected = self._delivered()
 
@@ -236,21 +263,39 @@ class Demo:
         (sink,) = (one for one in states[-1]["sinks"] if one["name"] == SUBSCRIBER)
         if not sink["ended"]:
             return None
+        if self._durable:
+            [own] = self._managers[-1].durables()
+            return int(own["last"])
         left: int = sink["queued"] + sink["held"]
         return int(sink["delivered"]) + left
 
 
 def processes(
-    engine: str, brokers: int = 1, strategy: str = DEFAULT_STRATEGY, *, secure: bool = False
+    engine: str,
+    brokers: int = 1,
+    strategy: str = DEFAULT_STRATEGY,
+    *,
+    secure: bool = False,
+    data: Path | None = None,
 ) -> BrokerNetwork:
     """Brokers as processes that show their errors, and may take their time; ``secure``: with keys
-    that go with them.
+    that go with them; ``data``: with stores, each in a folder there that has its broker's name.
+    BrokerError where one of these is there already.
     """
     arguments = ["--engine", engine]
     if brokers > 1:
         arguments += ["--strategy", strategy]
     patience = ("--log-level", "error", "--heartbeat-s", f"{HEARTBEAT_S:g}")
-    return BrokerNetwork(ring(brokers), *arguments, *patience, log=None, secure=secure)
+    network = ring(brokers)
+    if data is not None:
+        network = tuple(_with_store(member, data / member.name) for member in network)
+    return BrokerNetwork(network, *arguments, *patience, log=None, secure=secure)
+
+
+def _with_store(member: Member, folder: Path) -> Member:
+    if folder.exists():
+        raise BrokerError(f"{folder} is there already: the demo begins with empty stores")
+    return replace(member, flags=("--data", str(folder)))
 
 
 def ring(brokers: int) -> tuple[Member, ...]:

@@ -49,6 +49,6 @@ raises StoreDamaged.
 from broker.store.reading import Reader
 from broker.store.store import Store
 from broker.store.values import Append, Change, Entry, Sync
-from routing.storage import Delete, Put
+from routing.storage import Clear, Delete, Put
 
-__all__ = ["Append", "Change", "Delete", "Entry", "Put", "Reader", "Store", "Sync"]
+__all__ = ["Append", "Change", "Clear", "Delete", "Entry", "Put", "Reader", "Store", "Sync"]

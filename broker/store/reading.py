@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,6 +23,8 @@ from matcher.model import TIME_MIN
 READ_BYTES = 4 << 20
 """About how many bytes of frames are read at a time."""
 READ_ENTRIES = 1_024
+FOLLOWING_BYTES = 1 << 20
+"""About how many bytes of values are read at a time."""
 _COLUMNS = (
     "position, source, first_sequence, last_sequence, types, first_time, last_time, events, "
     "stored_at, bytes, checksum"
@@ -33,6 +35,7 @@ READ = (
 )
 _AT = f"SELECT {_COLUMNS}, data FROM entries LEFT JOIN frames USING (position) WHERE position IN"
 _OUTLINES = f"SELECT {_COLUMNS} FROM entries WHERE position >= ? ORDER BY position LIMIT ?"
+_FOLLOWING = "SELECT key, value, checksum FROM state WHERE kind = ? AND key > ? ORDER BY key"
 _types_of = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -222,11 +225,31 @@ class Reader:
         """The keys of a kind and their values, in the order of the keys; StoreDamaged."""
         rows = self._all("SELECT key, value, checksum FROM state WHERE kind = ? ORDER BY key", kind)
         for key, value, checksum in rows:
-            if value_checksum(kind, key, value) != checksum:
-                raise StoreDamaged(
-                    damaged(self.directory, f"the value of {kind} {key!r} is not what was written")
-                )
+            self._verify_value(kind, key, value, checksum)
             yield key, value
+
+    def following(self, kind: str, after: str) -> list[tuple[str, bytes]]:
+        """Some values of a kind with their keys, the first that come after a key, about
+        FOLLOWING_BYTES of them; none where there is none.
+        """
+        found, size = [], 0
+        with (
+            damage_told(self.directory),
+            closing(self.connection.execute(_FOLLOWING, (kind, after))) as rows,
+        ):
+            for key, value, checksum in rows:
+                self._verify_value(kind, key, value, checksum)
+                found.append((key, value))
+                size += len(value)
+                if size >= FOLLOWING_BYTES or len(found) >= READ_ENTRIES:
+                    break
+        return found
+
+    def _verify_value(self, kind: str, key: str, value: bytes, checksum: int) -> None:
+        if value_checksum(kind, key, value) != checksum:
+            raise StoreDamaged(
+                damaged(self.directory, f"the value of {kind} {key!r} is not what was written")
+            )
 
     def get(self, kind: str, key: str) -> bytes | None:
         """A value; None where there is none."""
@@ -234,10 +257,7 @@ class Reader:
         if row is None:
             return None
         value, checksum = row
-        if value_checksum(kind, key, value) != checksum:
-            raise StoreDamaged(
-                damaged(self.directory, f"the value of {kind} {key!r} is not what was written")
-            )
+        self._verify_value(kind, key, value, checksum)
         return bytes(value)
 
     def _all(self, statement: str, *values: object) -> list[Any]:

@@ -24,7 +24,7 @@ from broker.store.values import (
     value_checksum,
 )
 from broker.store.writer import Batch, Row, Value, Writer, unless_full
-from routing.storage import Put
+from routing.storage import Clear, Put
 
 WAITING_BYTES = 64 << 20
 """How much may wait to be written before the store says that it is full."""
@@ -147,6 +147,8 @@ class Store:
                 checksum = value_checksum(change.kind, change.key, change.value)
                 values.append((change.kind, change.key, change.value, checksum))
                 size += len(change.value)
+            elif isinstance(change, Clear):
+                values.append((change.kind, None, None, 0))
             else:
                 values.append((change.kind, change.key, None, 0))
         self._ticket += 1
@@ -247,6 +249,10 @@ class Store:
     def items(self, kind: str) -> Iterator[tuple[str, bytes]]:
         """The stored keys of a kind and their values, in the order of the keys."""
         return self._reader.items(kind)
+
+    def following(self, kind: str, after: str) -> list[tuple[str, bytes]]:
+        """Some stored values of a kind with their keys, the first that come after a key."""
+        return self._reader.following(kind, after)
 
     def get(self, kind: str, key: str) -> bytes | None:
         """A stored value; None where there is none."""

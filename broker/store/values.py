@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from routing.storage import Delete, Put
+from routing.storage import Clear, Delete, Put
 
 
 class Sync(enum.Enum):
@@ -48,7 +48,7 @@ class Append(NamedTuple):
     entry: Entry
 
 
-Change: TypeAlias = Append | Put | Delete
+Change: TypeAlias = Append | Put | Delete | Clear
 
 
 class Summary(NamedTuple):

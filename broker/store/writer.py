@@ -18,7 +18,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -52,8 +52,8 @@ _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 Row: TypeAlias = tuple[Any, ...]
 """A row of the table of entries."""
-Value: TypeAlias = tuple[str, str, bytes | None, int]
-"""Kind, key, value (None: it is deleted) and checksum."""
+Value: TypeAlias = tuple[str, str | None, bytes | None, int]
+"""Kind, key (None: all of the kind are deleted), value (None: it is deleted) and checksum."""
 
 
 class Batch(NamedTuple):
@@ -172,7 +172,7 @@ class Writer:
                 self._insert(entries, _ENTRY)
                 self._insert([row for batch in group for row in batch.frames], _FRAMES)
                 note(self._connection, last=entries[-1][0])
-            self._put({row[:2]: row for batch in group for row in batch.values})
+            self._put(row for batch in group for row in batch.values)
             if begun >= self._trim_at:
                 has_more = self._trim(reach)
             run("COMMIT")
@@ -192,7 +192,18 @@ class Writer:
             before, behind = _INSERTS[columns]
             self._connection.execute(f"{before} {places} {behind}", values)
 
-    def _put(self, rows: dict[tuple[str, str], Value]) -> None:
+    def _put(self, values: Iterable[Value]) -> None:
+        cleared: list[tuple[str]] = []
+        rows: dict[tuple[str, str], Value] = {}
+        for row in values:
+            kind, key = row[:2]
+            if key is None:
+                rows = {one: own for one, own in rows.items() if one[0] != kind}
+                cleared.append((kind,))
+            else:
+                rows[kind, key] = row
+        if cleared:
+            self._connection.executemany("DELETE FROM state WHERE kind = ?", cleared)
         self._insert([row for row in rows.values() if row[2] is not None], _VALUE)
         gone = [key for key, row in rows.items() if row[2] is None]
         if gone:

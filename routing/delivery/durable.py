@@ -1,9 +1,9 @@
-"""Durable subscriptions: sinks that stay when their clients go, and forget nothing that was not
+"""Durable sinks: sinks that stay when their clients go, and forget nothing that was not
 acknowledged.
 
 Law 1: a durable sink is found by its name. Clients attach to it, each with credit of its own, and
 each event goes to one of them. While none is there its events wait in its queue, which has the
-bound, and the choice of what happens there, that it was begun with.
+bounds, and the choice of what happens there, that it was begun with.
 
 Law 2: its events are numbered from 1 on, in the order of delivery. An event stays until a client
 acknowledges it, by the number up to which it has dealt with what it was given; what a client had
@@ -15,40 +15,52 @@ made from (routing.durability.journal), and leaves once it is: else its number m
 event when a power cut has undone it. After a restart rules are evaluated from that time on;
 composite events before it, found once more for the sake of others, are in the queue already, and
 are left out.
+
+Law 4: the first WINDOW events of a queue, about, are in memory; what is behind is in the store
+alone, and is read as those before it leave. billing is away for a million Fires: 1 to 8,192 are in
+memory, and when they have left 8,193 to 16,384 are read.
+
+Law 5: a queue has three bounds. Where it has too many events, or too many bytes in the store, the
+sources wait or the oldest are dropped, as was chosen; an event that has waited longer than its age
+may be is dropped in any case. What is dropped is counted, and said with the next delivery.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import structs
 
-from matcher.model import TIME_MIN, EventType
+from matcher.model import MICROSECONDS, TIME_MIN
 from routing.delivery.parcel import Parcel, SubscriptionNumbers, select
-from routing.delivery.sinks import Sink, Sinks
+from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
-from routing.errors import Refusal
-from routing.messages import EVERYTHING, Code, Delivery, Rights, Subscribe, WhenFull
+from routing.messages import Delivery, Subscribe, WhenFull
 from routing.order import least_time
 from routing.permission import EVERY_TYPE
 
 KEY_PREFIX = b"durable/"
 """Of the keys of durable sinks, where others have the peer of their link."""
+WINDOW = 8_192
+"""Events of a queue that are in memory, about (Law 4)."""
 
 
 class Numbered(Parcel, frozen=True, eq=False, gc=False):
     """A parcel whose events have the numbers ``first`` to ``last``, all of them unless some were
-    dropped in between. ``again``: a client had it before.
+    dropped in between. ``again``: a client had it before. ``at``: when it was queued, in
+    microseconds of the broker's clock. ``size``: its bytes in the store.
     """
 
     first: int = 0
     last: int = 0
     again: bool = False
+    at: int = 0
+    size: int = 0
 
     @classmethod
     def from_(cls, parcel: Parcel, first: int) -> Numbered:
@@ -60,15 +72,76 @@ class Numbered(Parcel, frozen=True, eq=False, gc=False):
         head, rest = super().cut(events)
         # Where some were dropped the numbers in between are anybody's guess: the last ones stay.
         middle = self.last - rest.events
-        one = Numbered(head.delivery, head.events, self.first, middle, self.again)
-        return one, Numbered(rest.delivery, rest.events, middle + 1, self.last, self.again)
+        part = self.size * head.events // self.events
+        return (
+            self._part(head, self.first, middle, part),
+            self._part(rest, middle + 1, self.last, self.size - part),
+        )
 
     def without(self, number: int) -> Parcel | None:
         """The parcel without this subscription; None where nothing is left."""
         left = super().without(number)
         if left is None or left is self:
             return left
-        return Numbered(left.delivery, left.events, self.first, self.last, self.again)
+        return self._part(left, self.first, self.last, self.size)
+
+    def after(self, number: int) -> Numbered:
+        """The parcel without its events up to a number, which is not the last."""
+        if self.first > number:
+            return self
+        rest = self.cut(min(number - self.first + 1, self.events - 1))[1]
+        assert isinstance(rest, Numbered)
+        return rest
+
+    def _part(self, parcel: Parcel, first: int, last: int, size: int) -> Numbered:
+        return Numbered(parcel.delivery, parcel.events, first, last, self.again, self.at, size)
+
+
+class QueueBounds(NamedTuple):
+    """The bounds of a durable sink's queue (Law 5): ``events``, ``bytes`` in the store and the
+    ``age_s`` of an event (None: any), and its choice.
+    """
+
+    when_full: WhenFull
+    events: int
+    bytes: int | None = None
+    age_s: float | None = None
+
+    def agree(self, message: Subscribe) -> bool:
+        """Whether a client that asks so gets the queue that there is."""
+        return (
+            (message.when_full, message.limit) == (self.when_full, self.events)
+            and message.limit_bytes in (0, self.bytes)
+            and message.limit_age_s in (0, self.age_s)
+        )
+
+    def __str__(self) -> str:
+        size = "" if self.bytes is None else f", {self.bytes} bytes"
+        age = "" if self.age_s is None else f", {self.age_s:g} s"
+        return f"{self.when_full.value} with {self.events} events{size}{age}"
+
+
+class SinkKeeper(Protocol):
+    """The store of durable sinks, as they need it."""
+
+    @property
+    def now(self) -> float:
+        """The seconds of the broker's clock."""
+
+    @property
+    def elsewhere(self) -> Mapping[str, str]:
+        """The durable sinks of other brokers: their brokers, by name."""
+
+    def note(self, sink: DurableSink) -> None:
+        """A sink has something to be kept."""
+
+    def forget(self, sink: DurableSink) -> None:
+        """A sink is no more."""
+
+    def read(self, name: str, after: int) -> Sequence[Numbered]:
+        """The next few records of a sink's queue, in order, the first behind the one whose first
+        event has a number (0: the first of all); none where none is kept.
+        """
 
 
 @dataclass(slots=True, eq=False)
@@ -84,28 +157,53 @@ class Attachment:
 
 
 class DurableSink(Sink):
-    """One durable sink. ``changed`` is called when it has something to be kept."""
+    """One durable sink."""
 
-    def __init__(
-        self,
-        name: str,
-        when_full: WhenFull,
-        limit: int,
-        changed: Callable[[DurableSink], None],
-    ) -> None:
-        super().__init__(KEY_PREFIX + name.encode(), name, when_full, limit)
+    def __init__(self, name: str, bounds: QueueBounds, keeper: SinkKeeper) -> None:
+        super().__init__(KEY_PREFIX + name.encode(), name, bounds.when_full, bounds.events)
+        self.bounds = bounds
         self.attached: dict[Peer, Attachment] = {}
+        self.filters_made = 0
+        """How many filters it has ever had: their numbers are never used again, since what is in
+        the store bears them."""
         self.last = 0
         """The number of the last event that was queued."""
         self.kept = 0
         """The number up to which the store has them, and they may leave."""
         self.floor = TIME_MIN
         """Composite events before it were queued before a restart (Law 3)."""
-        self.new: list[Numbered] = []
+        self.bytes = 0
+        """Bytes in the store of what is queued."""
+        self.stored_bytes = 0
+        """Bytes in the store of all its records."""
+        self._keeper = keeper
+        self._new: list[Numbered] = []
         """Parcels that were queued since ``take_new``."""
-        self._changed = changed
+        self._records: deque[tuple[int, int, int]] = deque()
+        """Of the records that are, or were, in memory and are not done with: the first and last
+        number, and the bytes."""
+        self._here = 0
+        """Events of the queue that are in memory."""
+        self._recorded = 0
+        """The number of the last event that ``keep`` was told."""
+        self._beyond = 0
+        """The first number that is in the store alone (Law 4); 0: none is."""
+        self._read_to = 0
+        """The first number of the last record that is, or was, in memory."""
+        self._known_to = 0
+        """The number up to which clients may have had events before a restart."""
+        self._done_before = 0
+        """The number up to which nothing was to come again at a restart."""
         self._taken: list[Numbered] = []
         self._turn: deque[Peer] = deque()
+
+    def note(self) -> None:
+        """Have the sink kept as it is now."""
+        self._keeper.note(self)
+
+    def end(self) -> None:
+        """Have the sink forgotten."""
+        self._keeper.forget(self)
 
     @property
     def filters(self) -> Sequence[tuple[int, str]]:
@@ -135,7 +233,8 @@ class DurableSink(Sink):
         gone = self.attached.pop(peer)
         self._turn.remove(peer)
         again = [structs.replace(one, again=True) for one in gone.given]
-        self._queued += sum(one.events for one in again)
+        for one in again:
+            self._count(one, 1)
         if again:
             self._queue = deque(sorted((*again, *self._queue), key=_first))
 
@@ -157,18 +256,88 @@ class DurableSink(Sink):
                 break
             events += first.events
         if events:
-            self._changed(self)
+            self.note()
         return events
 
     # --- what is queued, and goes ---
 
     def offer(self, parcel: Parcel) -> None:
-        """Queue events that are due, with the next numbers."""
+        """Queue events that are due, with the next numbers; ``keep`` follows."""
         numbered = Numbered.from_(parcel, self.last + 1)
         self.last = numbered.last
-        self.new.append(numbered)
-        self._changed(self)
-        super().offer(numbered)
+        self._new.append(numbered)
+        self.queued += numbered.events
+        self.note()
+
+    def take_new(self) -> Sequence[Numbered]:
+        """Parcels that were queued since the last call."""
+        new, self._new = self._new, []
+        return new
+
+    def keep(self, parcel: Numbered) -> None:
+        """Events that are new are one record in the store, of the parcel's size."""
+        self.stored_bytes += parcel.size
+        self._recorded = parcel.last
+        if self._beyond or self._here >= WINDOW:
+            self._beyond = self._beyond or parcel.first
+            self.bytes += parcel.size
+            return
+        self.queued -= parcel.events  # counted when they were offered
+        self._enter(parcel)
+
+    def _enter(self, record: Numbered) -> None:
+        """Have the next record in memory, as far as it is still to be delivered."""
+        self._records.append((record.first, record.last, record.size))
+        self._read_to = record.first
+        parcel = self._left(record)
+        if parcel is not None:
+            self._queue.append(parcel)
+            self._count(parcel, 1)
+
+    def _count(self, parcel: Parcel, sign: int) -> None:
+        assert isinstance(parcel, Numbered)
+        self.queued += sign * parcel.events
+        self._here += sign * parcel.events
+        self.bytes += sign * parcel.size
+
+    def _read(self) -> None:
+        """Read what follows in the store, where there is room for it (Law 4)."""
+        while self._beyond and self._here < WINDOW // 2 and self._beyond <= self.kept:
+            records = self._keeper.read(self.name, self._read_to)
+            assert records, f"the store lacks {self.name} from {self._beyond} on"
+            for record in records:
+                if record.first > self.kept:
+                    return  # it is about to be told that these are kept
+                self.queued -= record.last - max(self._beyond, record.first) + 1
+                self.bytes -= record.size
+                self._enter(record)
+                self._beyond = record.last + 1 if record.last < self._recorded else 0
+
+    def _left(self, record: Numbered) -> Numbered | None:
+        """The events of a record that are still to be delivered; None for none."""
+        if record.last <= self._done_before:
+            return None
+        parcel: Parcel | None = structs.replace(
+            record.after(self._done_before), again=record.last <= self._known_to
+        )
+        told = {number for numbers in record.subscriptions for number in numbers}
+        for number in told.difference(self.interests.numbers):
+            parcel = None if parcel is None else parcel.without(number)
+        assert parcel is None or isinstance(parcel, Numbered)
+        return parcel
+
+    def forget(self, number: int) -> None:
+        """A subscription has ended: nothing more comes for it; what is not in memory is left out
+        when it is.
+        """
+        queue, self._queue = self._queue, deque()
+        for one in queue:
+            self._count(one, -1)
+            left = one.without(number)
+            if left is not None:
+                self._queue.append(left)
+                self._count(left, 1)
+        self._held.forget(number)
 
     def offer_found(self, parcel: Parcel) -> None:
         """Queue composite events that are due and were not queued before a restart."""
@@ -183,6 +352,8 @@ class DurableSink(Sink):
 
     def take(self, events_max: int) -> Delivery | None:
         """The next delivery, for a client whose turn it is and that has given credit."""
+        self._drop_old()
+        self._read()
         if not self._queue or _first(self._queue[0]) > self.kept:
             return None
         for _ in range(len(self._turn)):
@@ -201,8 +372,14 @@ class DurableSink(Sink):
     def _pop(self, events_max: int) -> Parcel:
         parcel = super()._pop(events_max)
         assert isinstance(parcel, Numbered)
+        self._here -= parcel.events
+        self.bytes -= parcel.size
         self._taken.append(parcel)
         return parcel
+
+    def _put_back(self, parcel: Parcel) -> None:
+        self._queue.appendleft(parcel)
+        self._count(parcel, 1)
 
     def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
         assert isinstance(first, Numbered)
@@ -215,12 +392,62 @@ class DurableSink(Sink):
         is_alike = first.late == following.late and first.again == following.again
         return is_alike and following.first <= self.kept
 
-    def drop_oldest(self) -> int:
-        """Drop what exceeds the limit, the first in the order of delivery; how many it was."""
-        dropped = super().drop_oldest()
+    # --- bounds (Law 5) ---
+
+    @property
+    def _has_too_many_bytes(self) -> bool:
+        return self.bounds.bytes is not None and self.bytes > self.bounds.bytes
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its bounds are exceeded, so that what it chose is to be done."""
+        return self.excess > 0 or self._has_too_many_bytes
+
+    @property
+    def full_from(self) -> int | None:
+        """As any sink's; all its sources wait, too, where its bytes are as many as they may be."""
+        most = self.bounds.bytes
+        if self.when_full is WhenFull.BLOCK and most is not None and self.bytes >= most:
+            return TIME_MIN
+        return super().full_from
+
+    def drop_oldest(self) -> None:
+        """Drop what exceeds the bounds, the first in the order of delivery: of what is not in the
+        store yet, nothing.
+        """
+        while self.is_over and self._has_next():
+            most = self.excess if self.excess > 0 else self._queue[0].events
+            self._drop(most)
+        if self.excess > 0 and not (self._queue or self._beyond or self._new):
+            dropped = self.excess
+            self._held.drop(dropped)
+            self._note_dropped(dropped)
+
+    @property
+    def has_old(self) -> bool:
+        """Whether its next event has waited for too long."""
+        age_s = self.bounds.age_s
+        if age_s is None or not self._has_next():
+            return False
+        first = self._queue[0]
+        assert isinstance(first, Numbered)
+        return first.at < (self._keeper.now - age_s) * MICROSECONDS
+
+    def _drop_old(self) -> None:
+        while self.has_old:
+            self._drop(self._queue[0].events)
+
+    def _has_next(self) -> bool:
+        """Whether the next event is, or can be read to be, in memory."""
+        if not self._queue:
+            self._read()
+        return bool(self._queue)
+
+    def _drop(self, most: int) -> None:
+        """Drop some of the first parcel, so many events at most."""
+        self._note_dropped(self._pop(most).events)
         self._taken.clear()
-        self._changed(self)
-        return dropped
+        self.note()
 
     # --- what is kept ---
 
@@ -230,7 +457,19 @@ class DurableSink(Sink):
         firsts = [one.given[0].first for one in self.attached.values() if one.given]
         if self._queue:
             firsts.append(_first(self._queue[0]))
+        elif self._beyond:
+            firsts.append(self._beyond)
+        elif self._new:
+            firsts.append(self._new[0].first)
         return min(firsts) - 1 if firsts else self.last
+
+    def take_done(self) -> Iterator[int]:
+        """The first numbers of records of which nothing is to come again."""
+        acknowledged = self.acknowledged
+        while self._records and self._records[0][1] <= acknowledged:
+            first, _, size = self._records.popleft()
+            self.stored_bytes -= size
+            yield first
 
     def complete_to(self, due_mark: Callable[[Any], int]) -> int:
         """Up to which time all composite events are queued (Law 3)."""
@@ -238,168 +477,16 @@ class DurableSink(Sink):
             return max(self.floor, self.mark)
         return max(self.floor, min(map(due_mark, self.rules), default=TIME_MIN))
 
-    def take_new(self) -> Sequence[Numbered]:
-        """Parcels that were queued since the last call."""
-        new, self.new = self.new, []
-        return new
-
-    def recall(self, parcels: Sequence[Numbered], last: int, acknowledged: int, floor: int) -> None:
-        """Have what was kept: what is queued and not acknowledged, which clients may have had, the
-        last number, and the time as in ``complete_to``.
+    def recall(self, last: int, acknowledged: int, floor: int, size: int) -> None:
+        """Go on from what was kept: the last number, the one up to which nothing is to come again,
+        the time as in ``complete_to``, and the bytes of its records. What is queued is read when it
+        is needed; clients may have had it.
         """
-        left = deque(structs.replace(one, again=True) for one in parcels)
-        while left and left[0].first <= acknowledged:
-            first = left.popleft()
-            if first.last > acknowledged:
-                rest = first.cut(acknowledged - first.first + 1)[1]
-                assert isinstance(rest, Numbered)
-                left.appendleft(rest)
-        self._queue = deque(left)
-        self._queued = sum(one.events for one in left)
-        self.last = self.kept = last
-        self.floor = floor
-
-
-class Durables:
-    """The durable sinks, by name, and who is attached to them. ``changed`` as in DurableSink; None
-    where there is no store, and so can be none of them.
-    """
-
-    def __init__(self, sinks: Sinks, changed: Callable[[DurableSink], None] | None = None) -> None:
-        self._all = sinks
-        self._are_kept = changed is not None
-        self._sinks: dict[str, DurableSink] = {}
-        self._attached: dict[Peer, DurableSink] = {}
-        self._changed = changed or (lambda sink: None)
-
-    def __iter__(self) -> Iterator[DurableSink]:
-        return iter(self._sinks.values())
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._sinks
-
-    def find(self, peer: Peer) -> DurableSink | None:
-        """The durable sink that a client is attached to."""
-        return self._attached.get(peer)
-
-    def subscribe(
-        self,
-        peer: Peer,
-        message: Subscribe,
-        schemas: Mapping[str, EventType],
-        rights: Rights = EVERYTHING,
-    ) -> Interest:
-        """Attach a client, with a filter that the sink has, or gets; Refusal, with nothing changed,
-        when that is refused: a sink belongs to the user that has made it. Gives the subscription
-        with the client's own number.
-        """
-        if not self._are_kept:
-            reason = "this broker keeps nothing (--data): nothing there can be durable"
-            raise Refusal(Code.NO_STORE, reason)
-        attached = self._attached.get(peer)
-        if attached is not None and attached.name != message.durable:
-            raise Refusal(Code.IN_USE, f"this client is already attached to {attached.name!r}")
-        if attached is not None and message.number in attached.attached[peer].numbers:
-            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
-        if self._all.find(peer) is not None:
-            raise Refusal(Code.IN_USE, "this client has subscriptions that end with its link")
-        if message.when_full is WhenFull.DISCONNECT:
-            raise Refusal(Code.IN_USE, "a durable sink blocks or drops: it has no link to end")
-        self._all.check_limit(message.limit)
-        sink = self._sinks.get(message.durable)
-        if sink is None:
-            sink = DurableSink(message.durable, message.when_full, message.limit, self._changed)
-        elif (sink.when_full, sink.limit) != (message.when_full, message.limit):
-            own = f"{sink.when_full.value} with {sink.limit} events"
-            raise Refusal(Code.IN_USE, f"the queue of {sink.name!r} is already {own}")
-        else:
-            _check_owner(sink, rights)
-            if rights != sink.rights:
-                self._all.change_rights(sink.peer, rights, schemas)
-                self._changed(sink)
-        added = sink.interest_of(message.filter)
-        if added is None:
-            number = max(sink.interests.numbers, default=0) + 1
-            asked = number, message.filter
-            added = self._all.add(sink, *asked, schemas, again=message.again, rights=rights)
-            self._changed(sink)
-        else:
-            self._all.index()  # so that it is confirmed as any other
-        self._sinks[sink.name] = self._attached[peer] = sink
-        sink.attach(peer).numbers[message.number] = added.number
-        self._all.touch(sink)
-        return replace(added, number=message.number)
-
-    def unsubscribe(self, peer: Peer, number: int) -> None:
-        """End a subscription of the sink that a client is attached to, unless it, or another one,
-        has the same by another number; Refusal for none.
-        """
-        sink = self._attached[peer]
-        own = sink.attached[peer].numbers.pop(number, None)
-        if own is None:
-            raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
-        if all(own not in one.numbers.values() for one in sink.attached.values()):
-            self._all.unsubscribe(sink.peer, own)
-            self._changed(sink)
-
-    def detach(self, peer: Peer) -> None:
-        """A client has gone."""
-        sink = self._attached.pop(peer, None)
-        if sink is not None:
-            sink.detach(peer)
-            self._all.touch(sink)
-
-    def remove(self, name: str, rights: Rights = EVERYTHING) -> DurableSink:
-        """Remove a durable sink; Refusal for one that is not there or has clients."""
-        sink = self._sinks.get(name)
-        if sink is None:
-            raise Refusal(Code.UNKNOWN, f"no durable sink is named {name!r}")
-        _check_owner(sink, rights)
-        if sink.attached:
-            raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
-        del self._sinks[name]
-        self._all.remove(sink.peer)
-        self._changed(sink)
-        return sink
-
-    def recall(
-        self,
-        name: str,
-        when_full: WhenFull,
-        limit: int,
-        filters: Sequence[tuple[int, str]],
-        rights: Rights,
-        schemas: Mapping[str, EventType],
-    ) -> DurableSink:
-        """Have a durable sink that was kept, with its filters by number, and its user's rights."""
-        sink = self._sinks[name] = DurableSink(name, when_full, limit, self._changed)
-        for number, text in filters:
-            self._all.add(sink, number, text, schemas, again=True, rights=rights)
-        return sink
-
-    @property
-    def facts(self) -> Sequence[Mapping[str, Any]]:
-        """The durable sinks, as plain data."""
-        return [
-            {
-                "name": one.name,
-                "filters": [text for _, text in one.filters],
-                "user": one.rights.user,
-                "clients": len(one.attached),
-                "queued": one.queued + one.held,
-                "given": sum(len(given) for own in one.attached.values() for given in own.given),
-                "last": one.last,
-                "acknowledged": one.acknowledged,
-                "dropped": one.dropped,
-            }
-            for one in self._sinks.values()
-        ]
-
-
-def _check_owner(sink: DurableSink, rights: Rights) -> None:
-    if rights.user != sink.rights.user:
-        reason = f"durable sink {sink.name!r} is another user's than {rights.user!r}"
-        raise Refusal(Code.NOT_ALLOWED, reason)
+        self.last = self.kept = self._recorded = self._known_to = last
+        self._done_before, self.floor = acknowledged, floor
+        self.bytes = self.stored_bytes = size
+        self.queued = last - acknowledged
+        self._beyond = acknowledged + 1 if self.queued else 0
 
 
 def _first(parcel: Parcel) -> int:

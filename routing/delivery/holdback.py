@@ -28,9 +28,8 @@ class HoldBack:
         self._subscriptions: list[SubscriptionNumbers] = []
         self._keys: Int64s = np.empty((0, 4), np.int64)
         self._least = TIME_MAX
-
-    def __len__(self) -> int:
-        return len(self._keys)
+        self.events = 0
+        """How many there are."""
 
     def hold(self, parcel: Parcel, places: Int64s) -> None:
         """Hold a parcel back. ``places`` int64[n, 2]: of the events' rules, in parcel order of
@@ -44,6 +43,7 @@ class HoldBack:
         self._subscriptions += parcel.subscriptions
         self._keys = np.concatenate((self._keys, keys)) if len(self._keys) else keys
         self._least = min(self._least, int(times.min()))
+        self.events = len(self._keys)
 
     def release(self, mark: int) -> Parcel | None:
         """Take what lies before ``mark``, in order; None when that is nothing."""
@@ -58,7 +58,7 @@ class HoldBack:
 
     def withdraw(self, due: Mapping[str, int]) -> None:
         """Drop what is not earlier than the time given for its source: it will come again."""
-        if not len(self):
+        if not self.events:
             return
         limits = np.concatenate(
             [
@@ -90,4 +90,5 @@ class HoldBack:
         self._batches, self._subscriptions = list(rest.batches), list(rest.subscriptions)
         self._keys = self._keys[stays]
         self._least = int(self._keys[:, 0].min()) if len(self._keys) else TIME_MAX
+        self.events = len(self._keys)
         return taken

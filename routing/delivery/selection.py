@@ -11,7 +11,7 @@ evaluated alone.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -84,12 +84,15 @@ class Selection(Generic[_Sink]):
         """How those that constraints can say are matched at present."""
         return self._matching.facts(self._matcher)
 
-    def match(self, batch: EventBatch) -> Iterator[tuple[_Sink, list[Pattern]]]:
+    def match(self, batch: EventBatch) -> Iterable[tuple[_Sink, list[Pattern]]]:
         """The sinks that want events of a batch, and which of them because of what."""
         events, places = self._found(batch)
-        if len(batch) == 1:
-            yield from self._of_one(places)
-            return
+        return self._of_one(places) if len(batch) == 1 else self._of(batch, events, places)
+
+    def _of(
+        self, batch: EventBatch, events: Int64s, places: Int64s
+    ) -> Iterator[tuple[_Sink, list[Pattern]]]:
+        """The same as ``match``, from pairs of an event and the place of a filter."""
         numbers, sinks = self._number_of[places], self._sink_of[places]
         order = np.lexsort((numbers, events, sinks))
         events, numbers, sinks = events[order], numbers[order], sinks[order]
@@ -110,32 +113,34 @@ class Selection(Generic[_Sink]):
 
     def _found(self, batch: EventBatch) -> tuple[Int64s, Int64s]:
         """Pairs of an event and the place of a filter with conditions that it satisfies."""
-        events, places = [_NONE], [_NONE]
+        events, places = [], []
         if len(self._matcher):
             found = self._matcher.match(batch, filters=True)
             assert found.offsets is not None
             assert found.filters is not None
-            events.append(np.repeat(np.arange(len(batch)), np.diff(found.offsets)))
+            events.append(np.repeat(np.arange(len(batch)), found.offsets[1:] - found.offsets[:-1]))
             places.append(found.filters)
         for place, subscription in self._alone.items():
             rows = np.flatnonzero(subscription.mask(batch))
             events.append(rows)
             places.append(np.full(len(rows), place))
-        return np.concatenate(events), np.concatenate(places)
+        if len(places) == 1:
+            return events[0], places[0]
+        return np.concatenate((_NONE, *events)), np.concatenate((_NONE, *places))
 
     def _name(self, place: int) -> tuple[_Sink, int]:
         name = self._names.words[place]
         assert name is not None
         return name
 
-    def _of_one(self, places: Int64s) -> Iterator[tuple[_Sink, list[Pattern]]]:
+    def _of_one(self, places: Int64s) -> list[tuple[_Sink, list[Pattern]]]:
         """The same as ``match`` of a batch of one event, which is common."""
-        found = {sink: tuple(only) for sink, only in self._every.items()}
-        for place in np.sort(places).tolist():  # else in an order of the matcher's own
-            sink, number = self._name(place)
-            found[sink] = (*found.get(sink, ()), number)
-        for sink, numbers in found.items():
-            yield sink, [(tuple(sorted(numbers)) if len(numbers) > 1 else numbers, None)]
+        found = {sink: tuple(sorted(only)) for sink, only in self._every.items()}
+        places.sort()  # else they are in an order of the matcher's own
+        for sink, number in map(self._name, places.tolist()):
+            before = found.get(sink)
+            found[sink] = (number,) if before is None else tuple(sorted((*before, number)))
+        return [(sink, [(numbers, None)]) for sink, numbers in found.items()]
 
 
 def patterns_of(

@@ -75,28 +75,24 @@ class Sink:
         self.dropped = 0
         self._unreported = 0
         self._queue: deque[Parcel] = deque()
-        self._queued = 0
-        self._held = HoldBack()
-
-    @property
-    def queued(self) -> int:
+        self.queued = 0
         """Events that are due and wait for credit."""
-        return self._queued
+        self._held = HoldBack()
 
     @property
     def held(self) -> int:
         """Composite events that are not due yet."""
-        return len(self._held)
+        return self._held.events
 
     @property
     def has_any(self) -> bool:
         """Whether any event waits here, due or not."""
-        return self._queued > 0 or len(self._held) > 0
+        return self.queued > 0 or self._held.events > 0
 
     @property
     def excess(self) -> int:
         """By how many events the limit is exceeded; at 0 the queue is just full."""
-        return self._queued + len(self._held) - self.limit
+        return self.queued + self._held.events - self.limit
 
     @property
     def full_from(self) -> int | None:
@@ -106,17 +102,22 @@ class Sink:
         """
         if self.when_full is not WhenFull.BLOCK or self.excess < 0:
             return None
-        return TIME_MIN if self._queued >= self.limit else min(self.mark + 1, TIME_MAX)
+        return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
 
     def follow(self, due_mark: Callable[[Deployed], int]) -> None:
         """Composite events are due as far as all of its rules have come."""
         if self.rules:
             self.mark = min([due_mark(deployed) for deployed in self.rules])
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its bounds are exceeded, so that what it chose is to be done."""
+        return self.excess > 0
+
     def offer(self, parcel: Parcel) -> None:
         """Queue events that are due."""
         self._queue.append(parcel)
-        self._queued += parcel.events
+        self.queued += parcel.events
 
     def offer_found(self, parcel: Parcel) -> None:
         """Queue composite events that are due, as clients are told of them."""
@@ -130,7 +131,7 @@ class Sink:
         """Whether some composite events of a parcel are not due yet, come after held ones, or have
         no common order yet (``is_joined``).
         """
-        if len(self._held) or (is_joined and self.rules):
+        if self._held.events or (is_joined and self.rules):
             return True
         return max(map(greatest_time, parcel.batches)) >= self.mark
 
@@ -149,7 +150,7 @@ class Sink:
         """A subscription has ended: nothing more comes for it, not even what has waited."""
         left = [parcel.without(number) for parcel in self._queue]
         self._queue = deque(one for one in left if one is not None)
-        self._queued = sum(map(len, self._queue))
+        self.queued = sum(map(len, self._queue))
         self._held.forget(number)
 
     def withdraw(self, due: Mapping[str, int]) -> None:
@@ -160,7 +161,7 @@ class Sink:
         """The next delivery; None when nothing is due or there is no credit."""
         if not self._queue or self.credit == 0:
             return None
-        room = min(self.credit, events_max)
+        room = self.credit if self.credit < events_max else events_max
         parcel = self._pop(room)
         if parcel.events > 1 or self._queue:
             parcel = self._fitting(parcel, room)
@@ -177,8 +178,7 @@ class Sink:
         """
         while (size := extent_of(parcel.batches)) > EXTENT_MAX and parcel.events > 1:
             parcel, rest = parcel.cut(parcel.events // 2)
-            self._queue.appendleft(rest)
-            self._queued += rest.events
+            self._put_back(rest)
         return self._joined(parcel, size, events_max) if self._queue else parcel
 
     def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
@@ -206,24 +206,31 @@ class Sink:
         """The client at a link may be given so many events more."""
         self.credit = min(self.credit + events, most)
 
-    def drop_oldest(self) -> int:
-        """Drop what exceeds the limit, the first in the order of delivery; how many it was."""
+    def drop_oldest(self) -> None:
+        """Drop what exceeds the limit, the first in the order of delivery."""
         excess = left = self.excess
         while left > 0 and self._queue:
             left -= len(self._pop(left))
         if left > 0:
             self._held.drop(left)
-        self.dropped += excess
-        self._unreported += excess
-        return excess
+        self._note_dropped(excess)
+
+    def _note_dropped(self, events: int) -> None:
+        self.dropped += events
+        self._unreported += events
 
     def _pop(self, events_max: int) -> Parcel:
         parcel = self._queue.popleft()
         if parcel.events > events_max:
             parcel, rest = parcel.cut(events_max)
             self._queue.appendleft(rest)
-        self._queued -= parcel.events
+        self.queued -= parcel.events
         return parcel
+
+    def _put_back(self, parcel: Parcel) -> None:
+        """Have a parcel, or part of one, at the head of the queue again."""
+        self._queue.appendleft(parcel)
+        self.queued += parcel.events
 
 
 def _is_told(batch: EventBatch) -> bool:
@@ -235,7 +242,7 @@ class Sinks:
     """All sinks, and what is offered to them."""
 
     def __init__(self, config: NodeConfig, deployments: Deployments) -> None:
-        self._config = config
+        self.config = config
         self._deployments = deployments
         self._sinks: dict[Peer, Sink] = {}
         self._indices: dict[str, SubscriberIndex[Sink]] = {}
@@ -246,7 +253,7 @@ class Sinks:
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
-        self._config = config
+        self.config = config
 
     def __iter__(self) -> Iterator[Sink]:
         return iter(self._sinks.values())
@@ -278,7 +285,7 @@ class Sinks:
 
     def check_limit(self, limit: int) -> None:
         """Refusal for a queue that is longer than any may be."""
-        queue_max = self._config.queue_events_max
+        queue_max = self.config.queue_events_max
         if limit > queue_max:
             raise Refusal(Code.LIMIT, f"a queue of {limit} events (queue_events_max: {queue_max})")
 
@@ -293,8 +300,8 @@ class Sinks:
         rights: Rights = EVERYTHING,
     ) -> Interest:
         """Add a subscription of a sink; Refusal, with nothing changed, when it is refused."""
-        if len(sink.interests) >= self._config.subscriptions_max:
-            bound = f"{self._config.subscriptions_max} subscriptions (subscriptions_max)"
+        if len(sink.interests) >= self.config.subscriptions_max:
+            bound = f"{self.config.subscriptions_max} subscriptions (subscriptions_max)"
             raise Refusal(Code.LIMIT, f"more than {bound}")
         added = interest(number, text, schemas, again=again, rights=rights)
         self._sinks[sink.peer] = sink
@@ -344,7 +351,7 @@ class Sinks:
         sink.interests.add(added)
         index = self._indices.get(added.type_name)
         if index is None:
-            index = self._indices[added.type_name] = SubscriberIndex(self._config.matching)
+            index = self._indices[added.type_name] = SubscriberIndex(self.config.matching)
         index.add(sink, added)
 
     def unsubscribe(self, peer: Peer, number: int) -> None:

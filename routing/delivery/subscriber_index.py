@@ -7,7 +7,7 @@ and when few are left, each sink looks for itself, which costs least while there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from matcher.matching import ON_PROCESSOR, Matching
@@ -76,17 +76,14 @@ class SubscriberIndex(Generic[_Sink]):
         """How subscriptions are matched together; None while each sink looks for itself."""
         return None if self._selection is None else self._selection.facts
 
-    def match(self, batch: EventBatch) -> Iterator[tuple[_Sink, list[Pattern]]]:
+    def match(self, batch: EventBatch) -> Iterable[tuple[_Sink, list[Pattern]]]:
         """The sinks that want events of a batch of this type, and which because of what."""
         if self._selection is None and self._size >= MANY:
             self._selection = self._select(batch.type.name)
         if self._selection is not None:
-            yield from self._selection.match(batch)
-            return
-        for sink in self._sinks:
-            patterns = sink.interests.patterns(batch)
-            if patterns:
-                yield sink, patterns
+            return self._selection.match(batch)
+        asked = ((sink, sink.interests.patterns(batch)) for sink in self._sinks)
+        return (one for one in asked if one[1])
 
     def _select(self, type_name: str) -> Selection[_Sink]:
         selection: Selection[_Sink] = Selection(self._matching)

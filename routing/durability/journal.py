@@ -6,8 +6,10 @@ routing.serving.outlet, and what surveys say) leaves when all is kept that it sp
 does not wait. Temp 7 of s1 goes to the sinks at once; s1 hears that 7 has come when the store has
 it.
 
-Law 2: the store may be behind by ``UNKEPT_MAX`` events: beyond that sources get no credit. A disk
-that takes nothing more is a store that falls behind; new sources are told that it is full.
+Law 2: the store may be behind by ``UNKEPT_BYTES_MAX`` of events: beyond that sources get no credit.
+A disk that takes nothing more is a store that falls behind; new sources are told that it is full.
+100,000 Temps that are one number each are 3 MB, and hold up nobody; 1,000 events with a text of
+100 KB are 100 MB, and do.
 
 Law 3: the log is needed from the first event on that the replay buffer has; what lies before is
 trimmed, when a survey has let go of it.
@@ -20,17 +22,20 @@ of other brokers have come for them: what is sent again after a restart is known
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from matcher.model import EventBatch
+from msgspec import structs
+
+from matcher.model import MICROSECONDS, EventBatch
 from matcher.single import Single
 from routing.delivery.deduplicator import Deduplicator
-from routing.delivery.durable import Durables, DurableSink, Numbered
+from routing.delivery.durable import DurableSink, Numbered
+from routing.delivery.durables import Durables
+from routing.delivery.parcel import join
 from routing.durability.records import (
     DURABLE,
     IDS,
-    QUEUE,
     CatalogRecords,
     broker_record,
     came_record,
@@ -38,7 +43,9 @@ from routing.durability.records import (
     ids_key,
     ids_record,
     queue_key,
+    queue_kind,
     queue_record,
+    queued_in,
     source_record,
     times_record,
 )
@@ -49,11 +56,11 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.evaluation.divided import packed_parts
 from routing.serving.sources import Source
-from routing.storage import Append, Delete, Records, StoreChange, Trim
+from routing.storage import Append, Clear, Delete, RecordsAfter, StoreChange, StoreContents, Trim
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
-UNKEPT_MAX = 131_072
-"""Events (Law 2)."""
+UNKEPT_BYTES_MAX = 16 << 20
+"""Bytes of events, as they are in memory (Law 2)."""
 
 
 class Journal:
@@ -76,15 +83,15 @@ class Journal:
         self._number = self._kept = 0
         """The last Store that was asked for, and the last that the store has kept."""
         self._unkept: deque[tuple[int, int]] = deque()
-        """Numbers of those between, with how many events they have."""
-        self._unkept_events = 0
+        """Numbers of those between, with how many bytes of events they have."""
+        self._unkept_bytes = 0
         self._actions: list[Callable[[], object]] = []
         """To be done once all that this input changes is kept."""
         self._waiting: deque[tuple[int, Callable[[], object]]] = deque()
         """Actions that wait for a Store of that number."""
         self._is_new = True
         self._new: list[Sequence[EventBatch]] = []
-        self._new_events = 0
+        self._new_bytes = 0
         self._touched: dict[str, Source] = {}
         self._catalog = CatalogRecords({})
         self._told_catalog = agreed.catalog
@@ -94,23 +101,27 @@ class Journal:
         """Positions of the log that are needed, and how many events the replay buffer had taken by
         the end of each."""
         self._changed: dict[str, DurableSink] = {}
-        self.durables = Durables(context.sinks, self._note_durable)
+        self._gone: list[Delete | Clear] = []
+        """Records of durable sinks that were removed: these go before another of the same name is
+        kept, which may come in the same turn."""
+        self.durables = Durables(context.sinks, self)
         """The durable sinks, which there are with a store alone."""
-        self._rows: dict[str, deque[tuple[int, int]]] = {}
-        """By name of a durable sink, the first and last numbers of its records."""
+        self._told_names: tuple[str, ...] = ()
+        """Their names as other brokers were told them."""
+        self._following: RecordsAfter = lambda kind, after: ()
+        """Reads what the store has of their queues."""
         self._ids: deque[tuple[int, int]] = deque()
         """Numbers of records of ids, with how many these have."""
         self._kept_ids = 0
 
     # --- what was kept ---
 
-    def recall(self, records: Records, position: int) -> None:
-        """The store has these records, which the broker's tables were filled from, and a log that
-        ends with this position.
-        """
-        self._is_new = not records
-        self._position = position
-        self._catalog = CatalogRecords(records)
+    def recall(self, stored: StoreContents) -> None:
+        """The store has these, which the broker's tables were filled from."""
+        self._is_new = not stored.records
+        self._position = stored.position
+        self._following = stored.following
+        self._catalog = CatalogRecords(stored.records)
         self._told_catalog = self._agreed.catalog
         self._told_committed = self._detection.committed
 
@@ -118,11 +129,6 @@ class Journal:
         """Events of this position have been taken in again."""
         self._trimmed = self._trimmed or position - 1
         self._ends.append((position, self._detection.replay_buffer.place))
-
-    def recall_queue(self, name: str, rows: Iterable[tuple[int, int]]) -> None:
-        """The store has the queue of a durable sink, in records of these numbers."""
-        self._rows[name] = deque(rows)
-        self._deduplicator.watch()
 
     def recall_ids(self, number: int, count: int) -> None:
         """The store has so many ids in the record of this number."""
@@ -134,16 +140,39 @@ class Journal:
     def append(self, batches: Sequence[EventBatch]) -> None:
         """Sources have published these events."""
         self._new.append(batches)
-        self._new_events += sum(map(len, batches))
+        self._new_bytes += extent_of(batches)
 
     def touch(self, source: Source) -> None:
         """A source has published, promised, come or gone."""
         if not source.home:
             self._touched[source.name] = source
 
-    def _note_durable(self, sink: DurableSink) -> None:
+    # --- the keeper of durable sinks (routing.delivery.durable) ---
+
+    @property
+    def now(self) -> float:
+        """The seconds of the broker's clock."""
+        return self._context.moment.now
+
+    @property
+    def elsewhere(self) -> Mapping[str, str]:
+        """The durable sinks of other brokers: their brokers, by name."""
+        return self._context.overlay.durables
+
+    def note(self, sink: DurableSink) -> None:
+        """A durable sink has something to be kept."""
         self._changed[sink.name] = sink
         self._deduplicator.watch()
+
+    def forget(self, sink: DurableSink) -> None:
+        """A durable sink is no more."""
+        self._changed.pop(sink.name, None)
+        self._gone += (Delete(DURABLE, sink.name), Clear(queue_kind(sink.name)))
+
+    def read(self, name: str, after: int) -> Sequence[Numbered]:
+        """The next few records of a durable sink's queue, as the store has them."""
+        found = self._following(queue_kind(name), queue_key(after) if after else "")
+        return [queued_in(*one) for one in found]
 
     def when_kept(self, action: Callable[[], object]) -> None:
         """Do this once all that has changed by the end of this input is kept."""
@@ -153,12 +182,18 @@ class Journal:
 
     def flush(self) -> None:
         """Ask the store for all that has changed (Law 1)."""
+        for sink in self.durables:
+            if sink.has_old:
+                self._context.sinks.touch(sink)
+        if (names := tuple(self.durables.names)) != self._told_names:
+            self._told_names = names
+            self._context.overlay.say_durables(names, self.now)
         changes = tuple(self._changes())
         if changes:
             self._number += 1
-            self._unkept.append((self._number, self._new_events))
-            self._unkept_events += self._new_events
-            self._new_events = 0
+            self._unkept.append((self._number, self._new_bytes))
+            self._unkept_bytes += self._new_bytes
+            self._new_bytes = 0
             self._emit(Store(self._number, changes))
         actions, self._actions = self._actions, []
         for action in actions:
@@ -183,6 +218,8 @@ class Journal:
             yield from self._catalog.follow(self._told_catalog)
         if self._detection.committed is not self._told_committed:
             yield from self._committed()
+        yield from self._gone
+        self._gone.clear()
         if self._changed:
             changed, self._changed = self._changed, {}
             for sink in changed.values():
@@ -212,26 +249,24 @@ class Journal:
             self._changed[sink.name] = sink
 
     def _durable(self, sink: DurableSink) -> Iterator[StoreChange]:
-        rows = self._rows.setdefault(sink.name, deque())
-        if sink.name not in self.durables:  # it was removed
-            yield Delete(DURABLE, sink.name)
-            yield from (Delete(QUEUE, queue_key(sink.name, first)) for first, _ in rows)
-            del self._rows[sink.name]
-            return
         if sink.last > sink.kept:
             self.when_kept(partial(self._release, sink, sink.last))
-        yield durable_record(sink, sink.complete_to(self._detection.due_mark))
+        at = round(self.now * MICROSECONDS)
         for parcels in _alike(sink.take_new()):
-            first, last = parcels[0].first, parcels[-1].last
-            rows.append((first, last))
-            yield queue_record(sink.name, first, parcels)
-        while rows and rows[0][1] <= sink.acknowledged:
-            yield Delete(QUEUE, queue_key(sink.name, rows.popleft()[0]))
+            joined, first, last = join(parcels), parcels[0].first, parcels[-1].last
+            parcel = Numbered(joined.delivery, joined.events, first, last, at=at)
+            record = queue_record(sink.name, parcel)
+            yield record
+            sink.keep(structs.replace(parcel, size=len(record.value)))
+        for first in sink.take_done():
+            yield Delete(queue_kind(sink.name), queue_key(first))
+        yield durable_record(sink, sink.complete_to(self._detection.due_mark))
 
     def _release(self, sink: DurableSink, number: int) -> None:
         """Let what is kept leave (routing.delivery.durable, Law 3)."""
-        sink.kept = number
-        self._context.sinks.touch(sink)
+        if sink.name in self.durables:
+            sink.kept = number
+            self._context.sinks.touch(sink)
 
     def _came(self) -> Iterator[StoreChange]:
         """Say which events have come for durable sinks (Law 4)."""
@@ -255,14 +290,14 @@ class Journal:
         """The store has kept all up to this number; what has waited for it is done."""
         self._kept, self.problem = number, None
         while self._unkept and self._unkept[0][0] <= number:
-            self._unkept_events -= self._unkept.popleft()[1]
+            self._unkept_bytes -= self._unkept.popleft()[1]
         while self._waiting and self._waiting[0][0] <= number:
             self._waiting.popleft()[1]()
 
     @property
     def is_behind(self) -> bool:
         """Whether sources are to wait for the store (Law 2)."""
-        return self._unkept_events > UNKEPT_MAX or self.problem is not None
+        return self._unkept_bytes > UNKEPT_BYTES_MAX or self.problem is not None
 
     def check_room(self) -> None:
         """Refusal while the store takes nothing more."""

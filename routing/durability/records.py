@@ -15,7 +15,7 @@ kind           key                value
 ``catalog``    "rest"             versions of ended rules, homes, closed brokers
 ``committed``  "rules", "types"   times up to which nobody needs anything; greatest event times
 ``durable``    its name           DurableRecord
-``queue``      "name/number"      events from that number on, as the frames of a Delivery
+``queue/NAME`` a number           events from that number on, as the frames of a Delivery
 ``came``       a source's name    the number of its last event that came for durable sinks
 ``ids``        a number           sources with ids of events that came for durable sinks
 =============  =================  ==========================================================
@@ -30,9 +30,8 @@ import msgspec
 from msgspec import Struct
 
 from matcher.model import EventType
-from routing.delivery.durable import DurableSink, Numbered
-from routing.delivery.parcel import Parcel, join
-from routing.messages import Catalog, Delivery, Rights, RuleFacts, WhenFull
+from routing.delivery.durable import DurableSink, Numbered, QueueBounds
+from routing.messages import Catalog, Delivery, Rights, RuleFacts
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
 from routing.wire import decode, encode
@@ -40,8 +39,9 @@ from routing.wire.schemas import event_type_of, flat_schema
 
 BROKER, SOURCE, TYPE, RULE = "broker", "source", "type", "rule"
 CATALOG, COMMITTED = "catalog", "committed"
-DURABLE, QUEUE, CAME, IDS = "durable", "queue", "came", "ids"
-KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED, DURABLE, QUEUE, CAME, IDS)
+DURABLE, CAME, IDS = "durable", "came", "ids"
+KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED, DURABLE, CAME, IDS)
+"""Kinds that are read at a start; queues are read as they are needed."""
 
 Flat = tuple[str, ...]
 TimesByName = Mapping[str, int]
@@ -63,16 +63,25 @@ class SourceRecord(Struct, array_like=True, frozen=True):
 
 class DurableRecord(Struct, array_like=True, frozen=True):
     """A durable sink. ``last`` and ``acknowledged``: numbers of events; ``complete``: the time up
-    to which all composite events are queued.
+    to which all composite events are queued; ``size``: the bytes of its queue's records.
     """
 
-    when_full: WhenFull
-    limit: int
+    bounds: QueueBounds
     filters: tuple[tuple[int, str], ...]
+    filters_made: int
     last: int
     acknowledged: int
     complete: int
+    size: int
     rights: Rights
+
+
+class _QueueRecord(Struct, array_like=True, frozen=True):
+    """Events of a queue that follow one another: when they were queued, the last number, frames."""
+
+    at: int
+    last: int
+    frames: tuple[bytes, ...]
 
 
 class _Rest(Struct, array_like=True, frozen=True):
@@ -81,6 +90,9 @@ class _Rest(Struct, array_like=True, frozen=True):
     ended: tuple[tuple[str, int], ...]
     homes: tuple[tuple[str, tuple[str, ...]], ...]
     closed: tuple[str, ...]
+
+
+_unpack_queue = msgspec.msgpack.Decoder(_QueueRecord).decode
 
 
 def source_record(source: Source, schemas: Mapping[str, EventType]) -> Put:
@@ -103,19 +115,33 @@ def times_record(key: str, times: TimesByName) -> Put:
 
 def durable_record(sink: DurableSink, complete: int) -> Put:
     """The record of a durable sink."""
-    filters = tuple(sink.filters)
-    said = sink.when_full, sink.limit, filters, sink.last, sink.acknowledged, complete, sink.rights
-    return Put(DURABLE, sink.name, _pack(DurableRecord(*said)))
+    record = DurableRecord(
+        sink.bounds,
+        tuple(sink.filters),
+        sink.filters_made,
+        sink.last,
+        sink.acknowledged,
+        complete,
+        sink.stored_bytes,
+        sink.rights,
+    )
+    return Put(DURABLE, sink.name, _pack(record))
 
 
-def queue_record(name: str, first: int, parcels: Sequence[Numbered]) -> Put:
+def queue_record(name: str, parcel: Numbered) -> Put:
     """The record of events that a durable sink was given together."""
-    return Put(QUEUE, queue_key(name, first), _pack(encode(join(parcels).delivery)))
+    record = _QueueRecord(parcel.at, parcel.last, tuple(encode(parcel.delivery)))
+    return Put(queue_kind(name), queue_key(parcel.first), _pack(record))
 
 
-def queue_key(name: str, first: int) -> str:
+def queue_kind(name: str) -> str:
+    """The kind of the records of a durable sink's queue."""
+    return f"queue/{name}"
+
+
+def queue_key(first: int) -> str:
     """The key of events from that number on."""
-    return f"{name}/{first:020d}"
+    return f"{first:020d}"
 
 
 def came_record(source: str, number: int) -> Put:
@@ -224,16 +250,13 @@ def durables_in(records: Records) -> Mapping[str, DurableRecord]:
     return _decoded(records, DURABLE, DurableRecord)
 
 
-def queues_in(records: Records) -> Mapping[str, Sequence[Numbered]]:
-    """The events that durable sinks were given, by name, in the order of their numbers."""
-    found: dict[str, list[Numbered]] = {}
-    for key, frames in sorted(_decoded(records, QUEUE, tuple[bytes, ...]).items()):
-        name, _, first = key.rpartition("/")
-        delivery = decode(frames)
-        assert isinstance(delivery, Delivery)
-        parcel = Parcel(delivery, len(delivery))
-        found.setdefault(name, []).append(Numbered.from_(parcel, int(first)))
-    return found
+def queued_in(key: str, value: bytes) -> Numbered:
+    """The events of a record of a queue."""
+    record = _unpack_queue(value)
+    delivery = decode(record.frames)
+    assert isinstance(delivery, Delivery)
+    said = len(delivery), int(key), record.last
+    return Numbered(delivery, *said, at=record.at, size=len(value))
 
 
 def came_in(records: Records) -> Mapping[str, int]:

@@ -19,7 +19,6 @@ from routing.durability.records import (
     durables_in,
     ids_in,
     owner_of,
-    queues_in,
     sources_in,
     times_in,
 )
@@ -55,7 +54,7 @@ def take_over(
         known = context.advertisements.find(name)
         if known is not None:
             known.has_come_to(front)
-    journal.recall(records, stored.position)
+    journal.recall(stored)
     _recall_durables(records, context, deduplicator, journal)
 
 
@@ -100,13 +99,13 @@ def _recall_durables(
     """The durable sinks with their queues; the rules that they want are due from where these are
     complete.
     """
-    queues, schemas = queues_in(records), context.advertisements.schemas
+    schemas = context.advertisements.schemas
     for name, record in durables_in(records).items():
-        bounds = record.when_full, record.limit
-        sink = journal.durables.recall(name, *bounds, record.filters, record.rights, schemas)
-        queue = queues.get(name, ())
-        sink.recall(queue, record.last, record.acknowledged, record.complete)
-        journal.recall_queue(name, [(one.first, one.last) for one in queue])
+        made = record.bounds, record.filters, record.rights
+        sink = journal.durables.recall(name, *made, schemas)
+        sink.filters_made = record.filters_made
+        sink.recall(record.last, record.acknowledged, record.complete, record.size)
+        deduplicator.watch()
     marks = least([(one.rule.name, sink.floor) for one in sink.rules] for sink in journal.durables)
     context.detection.recall_marks(marks)
     ids = ids_in(records)

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from matcher.model import EventBatch, EventType, Int64s
 from routing.messages.values import (
+    AGE_MAX_S,
     Acks,
     Code,
     Document,
@@ -83,15 +84,16 @@ class Promise(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, 
     mark: Time
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribe:
+class Subscribe(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """Deliver events of ``filter`` (TESLA: ``Temp(value > 20)``) as subscription ``number``.
 
     ``when_full`` and ``limit`` (events) are properties of the sink's one queue: its first
     subscription chooses them and the others agree. ``again``: it was confirmed on another link, so
     it is paused, not refused, where its type has not what the filter asks for. ``durable``: the
     name of the durable sink to which the client attaches, which is made where there is none; "":
-    the subscription ends with the link.
+    the subscription ends with the link. ``limit_bytes`` and ``limit_age_s``: further bounds of a
+    durable sink's queue; 0: those that it has, or its broker's for new ones. Fields with a default
+    may be left out at the end.
     """
 
     request: Request
@@ -101,6 +103,8 @@ class Subscribe:
     limit: Annotated[int, Meta(ge=1, lt=2**31)] = 65_536
     again: bool = False
     durable: Name = ""
+    limit_bytes: Sequence = 0
+    limit_age_s: Annotated[float, Meta(ge=0, le=AGE_MAX_S)] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +115,12 @@ class Unsubscribe:
     number: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Deploy:
+class Deploy(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """Deploy the rules of ``text``, whole or not at all; ``replace`` those of the same names.
 
     ``file`` is the name that errors point at. ``since``: the rules hold from a past instant on, and
-    find in the brokers' logs what they would have found.
+    find in the brokers' logs what they would have found. Fields with a default may be left out at
+    the end.
     """
 
     request: Request

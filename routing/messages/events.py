@@ -82,22 +82,21 @@ class Part(Struct, array_like=True, frozen=True, gc=False):
     """The part of a Shared for one tree: a Forward, or a Flow of what was ``detected``.
 
     ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
-    one of the message's, or the numbers of its events, as int32[n];
-    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
+    one of the message's. ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
     """
 
     root: Name
     mark: Number
-    picks: tuple[Number | bytes, ...]
+    picks: tuple[Number, ...]
     marks: tuple[tuple[Name, Time], ...] = ()
     detected: bool = False
     order: bytes | None = None
 
 
 class Shared(Struct, frozen=True, eq=False, gc=False):
-    """Events that go up the trees of brokers with sinks over one link, each event once.
+    """Events that go up the trees of brokers with sinks over one link, each batch once.
 
-    Events are numbered from 0 in the order of the batches. ``pulled``: the places of parts that
+    ``pulled``: the places of parts that
     have more of a Forward, with its answers and ``came``.
     """
 

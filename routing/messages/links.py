@@ -48,7 +48,7 @@ class LinkState(Struct, array_like=True, frozen=True, order=True):
     ``neighbours`` are pairs of name and delay, in order. ``epoch`` is that of the tree of which
     the broker, taking itself for the centre, is the root (0: of none), ``fathers`` pairs of name
     and father of all others in it. ``broken`` are pairs of root and epoch: trees of which the
-    broker has lost a link.
+    broker has lost a link. ``durables`` are the names of its durable sinks, in order.
     """
 
     origin: Name
@@ -57,6 +57,7 @@ class LinkState(Struct, array_like=True, frozen=True, order=True):
     epoch: Sequence = 0
     broken: tuple[tuple[Name, Sequence], ...] = ()
     fathers: tuple[tuple[Name, Name], ...] = ()
+    durables: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ Sequence: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 HEARTBEAT_MAX_S = 86_400.0
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=HEARTBEAT_MAX_S)]
+AGE_MAX_S = 1e10
+"""Some centuries: the oldest that an event in a queue may become."""
 NAME_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 65_536, 2**24
 """Characters in a name, in a filter or reason, in the text of rules."""
 Name: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX)]
@@ -43,9 +45,10 @@ class WhenFull(enum.Enum):
 
 
 class Acks(enum.Enum):
-    """Whether published events are acknowledged."""
+    """When published events are acknowledged."""
 
-    BROKER = "broker"
+    BROKER = "broker"  # once their broker has them, in its store where it has one
+    COMMITTED = "committed"  # once all that follows from them has come where it is going
     NONE = "none"
 
 
@@ -71,6 +74,7 @@ class Code(enum.Enum):
     QUEUE_FULL = "queue-full"  # a sink that chose to be disconnected
     SILENT = "silent"  # nothing heard beyond the heartbeat timeout
     CLOSING = "closing"  # the broker stops
+    ELSEWHERE = "elsewhere"  # another broker of the network has what is asked for: ask there
     NO_STORE = "no-store"  # the broker keeps nothing, so that nothing there can be durable
     STORE_FULL = "store-full"  # the broker's store takes nothing more; later it may
     TRIMMED = "trimmed"  # what is asked of a log is kept no more

@@ -10,7 +10,7 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from routing import wire
@@ -96,6 +96,12 @@ class Overlay:
         return self._topology.states
 
     @property
+    def durables(self) -> Mapping[str, str]:
+        """The durable sinks at other brokers, those out of reach too: their brokers, by name."""
+        others = (one for one in self.states if one.origin != self.name)
+        return {name: state.origin for state in others for name in state.durables}
+
+    @property
     def trees(self) -> Trees:
         """The trees that this broker is in."""
         return self._topology.trees
@@ -111,6 +117,11 @@ class Overlay:
         return self._topology.is_settled
 
     # --- inputs ---
+
+    def say_durables(self, names: Iterable[str], now: float) -> None:
+        """Tell all brokers which durable sinks are at this one."""
+        self._now = now
+        self._topology.say_durables(tuple(sorted(names)), now)
 
     def awake(self, now: float) -> bool:
         """Something is to be done; gives whether this broker was kept from its work for so long

@@ -64,6 +64,7 @@ class Topology:
         self.trees = Trees(config.name)
         """The trees that this broker is in."""
         self._broken: dict[str, int] = {}
+        self._durables: tuple[str, ...] = ()
         self.flood_at: float | None = None
         """When news is told on."""
         self.settle_at: float | None = now
@@ -141,6 +142,11 @@ class Topology:
         self._flood_soon(now)
         self.settle_at = now + self._config.settle_s + 2 * self._config.greeting_s
 
+    def say_durables(self, names: tuple[str, ...], now: float) -> None:
+        """Say that these durable sinks are at this broker."""
+        self._durables = names
+        self.say(now)
+
     def say(self, now: float) -> None:
         """Say of this broker what is true now, if it is news."""
         own = self.trees.find(self._name)
@@ -150,7 +156,8 @@ class Topology:
         """Say it with this tree of its own."""
         neighbours = tuple(sorted(self._neighbours().items()))
         broken = tuple(sorted(self._broken.items())[:BROKEN_MAX])
-        if self.database.say(LinkState(self._name, 0, neighbours, epoch, broken, fathers)):
+        said = neighbours, epoch, broken, fathers, self._durables
+        if self.database.say(LinkState(self._name, 0, *said)):
             self._flood_soon(now)
             self._settle_soon(now)
 

@@ -153,7 +153,7 @@ class Advertisements:
                 known.front = known.near
 
     def release(self, names: Iterable[str]) -> None:
-        """No rule needs these types any more: nothing that has been evaluated makes what their
+        """No rule uses these types any more: nothing that has been evaluated makes what their
         sources publish late.
         """
         for name in names:

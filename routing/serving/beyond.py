@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from matcher.model import EventBatch
 from routing.delivery.sinks import Sink
+from routing.effects import Peer
 from routing.messages import Asking, Confirmed
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
@@ -27,6 +29,9 @@ class Beyond(Protocol):
 
     def note_delivered(self, sink: Sink) -> None:
         """A sink was sent what it has credit for."""
+
+    def await_commit(self, peer: Peer, batches: Sequence[EventBatch], sequence: int) -> None:
+        """Acknowledge events up to a number, when all that follows from them is done."""
 
     def withdraw(self, one: Deployed) -> None:
         """Have a rule removed that nobody has asked to remove."""

@@ -150,14 +150,9 @@ class Deployments:
         return tuple(sorted(self._in_force.values(), key=lambda deployed: deployed.place))
 
     @property
-    def has_ending(self) -> bool:
-        """Whether any rule is known to end."""
-        return len(self._rules) > len(self._in_force)
-
-    @property
     def ending(self) -> tuple[Deployed, ...]:
         """Rules that are known to end (Law 3)."""
-        if not self.has_ending:
+        if len(self._rules) == len(self._in_force):
             return ()
         return tuple(one for one in self._rules.values() if one.until is not None)
 

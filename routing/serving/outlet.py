@@ -44,10 +44,17 @@ class Outlet:
         if link is not None:
             link.sent_at = self._moment.now
         effect = Send(peer, message)
-        if self.when_kept is not None and type(message) in PROMISES:
-            self.when_kept(lambda: self.emit(effect))
+        if type(message) in PROMISES:
+            self.once_kept(lambda: self.emit(effect))
         else:
             self.emit(effect)
+
+    def once_kept(self, action: Callable[[], object]) -> None:
+        """Do this once all that has changed so far is kept: at once without a store."""
+        if self.when_kept is not None:
+            self.when_kept(action)
+        else:
+            action()
 
     def part(self, peer: Peer, code: Code, reason: str) -> None:
         """Say Goodbye, and close the link."""

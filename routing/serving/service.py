@@ -16,8 +16,8 @@ from typing import Any, get_args
 from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
-from routing.config import Late, NodeConfig
-from routing.delivery.durable import Durables
+from routing.config import Late, NodeConfig, Ordering
+from routing.delivery.durables import Durables
 from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest, fits
 from routing.effects import Peer
@@ -190,6 +190,7 @@ class Service:
             "memory": dict(self._detection.memory),
             "overruns": list(self._overruns),
             "durable": list(self.durables.facts),
+            "durable_elsewhere": dict(self.durables.elsewhere),
             "totals": {
                 **self.rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,
@@ -275,6 +276,10 @@ class Service:
             self._take_promise(link, source, message.promise, ahead)
         if message.acks is Acks.BROKER:
             self._unacknowledged[link.peer] = link
+        elif message.acks is Acks.COMMITTED:
+            if self._config.ordering is Ordering.ARRIVAL:
+                raise Refusal(Code.TERMS, "by arrival there are no times by which to commit")
+            self._beyond.await_commit(link.peer, message.batches, source.last_sequence)
 
     def _take_in(self, source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Intake:
         whole = source.whole
@@ -618,16 +623,22 @@ class Service:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
 
     def _send_due(self, sink: Sink) -> None:
-        before = sink.delivered
-        while (delivery := sink.take(self._config.delivery_events_max)) is not None:
+        delivered, dropped = sink.delivered, sink.dropped
+        most = self._config.delivery_events_max
+        delivery = sink.take(most)
+        while delivery is not None:
             self._send(sink.to, delivery)
-        self.rates.delivered += sink.delivered - before
+            delivery = sink.take(most) if sink.queued else None
+        self.rates.delivered += sink.delivered - delivered
+        self.rates.dropped += sink.dropped - dropped
 
     def _deliver(self, sink: Sink) -> None:
         self._send_due(sink)
-        if sink.excess > 0:
+        if sink.is_over:
             if sink.when_full is WhenFull.DROP_OLDEST:
-                self.rates.dropped += sink.drop_oldest()
+                dropped = sink.dropped
+                sink.drop_oldest()
+                self.rates.dropped += sink.dropped - dropped
             elif sink.when_full is WhenFull.DISCONNECT:
                 self.expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
             # Else it blocks: its sources get no credit (routing.serving.credit).

@@ -9,7 +9,8 @@ unless it waits, which all know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,7 +23,6 @@ from routing.serving.link import Link
 from routing.serving.sources import FAR, Source, SourceState
 from routing.serving.tables import Tables
 from rules.engine.engine import Placement
-from rules.pattern import TIMER
 
 STALLED_AFTER_S = 5.0
 """Seconds without a new promise after which a live source is said to stall its rules."""
@@ -144,7 +144,7 @@ def ended_facts(ended: Deployed) -> Facts:
     }
 
 
-class Overview:
+class Overview(ABC):
     """Reads the parts of a node, and changes none of them. ``now`` is in seconds."""
 
     def __init__(
@@ -160,7 +160,7 @@ class Overview:
 
     def facts(self, now: float) -> Facts:
         """Sources, types, rules and sinks."""
-        given = self.given
+        given = self._detection.given
         return {
             "sources": [source_facts(source) for source in self._sources],
             "types": [
@@ -220,47 +220,28 @@ class Overview:
         """A rule's facts, and its state in words."""
         return {**facts, "says": _describe(facts)}
 
-    # --- what a network knows otherwise ---
+    # --- what the division of the rules says ---
 
-    @property
-    def given(self) -> Mapping[str, int]:
-        """The marks of types that sources have not given themselves."""
-        return self._detection.given
-
+    @abstractmethod
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""
-        return ""
 
+    @abstractmethod
     def placement(self, deployed: Deployed) -> Placement | None:
         """On which device a rule is evaluated here, where there is more than one."""
-        return self._detection.placement(deployed.rule.name)
+
+    @abstractmethod
+    def holders(self, deployed: Deployed, now: float) -> list[Holder]:
+        """The sources and brokers with the least mark, by name."""
+
+    @abstractmethod
+    def pending(self, deployed: Deployed, mark: int) -> bool:
+        """Whether events wait for a rule's mark."""
 
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that a rule waits for, since nobody has advertised them."""
         needs = self._deployments.needs(deployed.rule.name)
         return sorted(one for one in needs if self._detection.is_absent(one))
-
-    def holders(self, deployed: Deployed, now: float) -> list[Holder]:
-        """The open sources with the least mark, by name."""
-        marks: dict[str, list[tuple[int, str]]] = {}
-        sources: dict[str, Source] = {}
-        for name in sorted(self._deployments.needs(deployed.rule.name) - {TIMER.name}):
-            for source in self._advertisements[name].open_advertisers:
-                sources[source.name] = source
-                marks.setdefault(source.name, []).append((source.mark(name), name))
-        least = min((mark for found in marks.values() for mark, _ in found), default=TIME_MAX)
-        return [
-            source_holder(sources[name], types, now)
-            for name, found in sorted(marks.items())
-            if (types := [one for mark, one in found if mark == least])
-        ]
-
-    def pending(self, deployed: Deployed, mark: int) -> bool:
-        """Whether events wait for a rule's mark."""
-        needs = self._deployments.needs(deployed.rule.name)
-        found = [self._advertisements.find(name) for name in needs]
-        fronts = [one.front for one in found if one is not None and one.front is not None]
-        return any(front >= mark for front in fronts)
 
     def _is_given_up(self, name: str) -> bool:
         known = self._advertisements.find(name)

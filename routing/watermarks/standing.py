@@ -11,8 +11,6 @@ division.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.watermarks.ends import CLOSED
 
@@ -138,8 +136,3 @@ class Standings(dict[str, TypeProgress]):
     def __missing__(self, name: str) -> TypeProgress:
         found = self[name] = TypeProgress(name)
         return found
-
-    def keep(self, names: Collection[str]) -> None:
-        """Forget all types but these."""
-        for name in self.keys() - names:
-            del self[name]

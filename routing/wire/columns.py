@@ -41,6 +41,7 @@ from routing.errors import WireError
 from routing.wire import composites
 from routing.wire.composites import Encoded
 from routing.wire.headers import CELLS_MAX, EVENTS_MAX, BatchHeader, CausesHeader
+from routing.wire.received import Received
 from routing.wire.schemas import Layout, Strings, known_schema, layout_of
 from routing.wire.singles import only
 
@@ -109,6 +110,8 @@ def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
         return BatchHeader(schema, 1, (row.source,), text_id, False, values, None), data
     if isinstance(batch, Encoded):
         return batch.header, batch.body
+    if isinstance(batch, Received):
+        return batch.header, bytes(batch.body)
     assert 1 <= len(batch) <= EVENTS_MAX, f"a batch of {len(batch)} events"
     body, ids = BodyWriter(), batch.ids
     body.add(batch.time, _INT64)
@@ -189,9 +192,16 @@ class BodyReader:
         self._offset += len(found.body)
         return found
 
-    def finish_batch(self) -> None:
-        """Skip the padding at a batch's end."""
+    @property
+    def offset(self) -> int:
+        """The bytes that have been taken."""
+        return self._offset
+
+    def finish_batch(self, start: int) -> memoryview:
+        """Skip the padding at a batch's end; gives the bytes of the batch, from ``start`` on."""
         self._offset += -self._offset % 8
+        assert self._columns is not None
+        return memoryview(self._columns)[start : self._offset]
 
     def finish(self) -> None:
         """WireError when something is left."""
@@ -244,6 +254,7 @@ def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     if len(header.strings) != len(layout.strings):
         raise _mismatch(header, layout)
     columns: list[Column | None] = [None] * len(layout.type.attributes)
+    start = body.offset
     # Columns of eight bytes.
     time = body.take(_INT64, count)
     sequence, digest = _take_numbers(body, count, header.digest)
@@ -269,9 +280,10 @@ def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
             _take_bools(body, causes.count, causes.digest),
             _take_bools(body, causes.count, causes.texts is not None),
         )
-    body.finish_batch()
+    own = body.finish_batch(start)
     ids = EventIds(source, sequence, text, digest)
-    return EventBatch(layout.type, time, ids, tuple(columns), provenance)  # type: ignore[arg-type]
+    every: Any = tuple(columns)
+    return Received(header, own, layout.type, time, ids, every, provenance)
 
 
 def _single(

@@ -32,7 +32,7 @@ from matcher.model import (
     StringColumn,
 )
 from routing.errors import WireError
-from routing.wire.headers import BatchHeader, CausesHeader
+from routing.wire.headers import BatchHeader, CausesHeader, texts_of
 from routing.wire.schemas import Layout, Strings
 from routing.wire.singles import only
 
@@ -155,9 +155,7 @@ class Encoded(Lazy):
     @property
     def texts(self) -> tuple[Strings, ...]:
         """The texts beside its body."""
-        header, causes = self.header, self.header.causes
-        texts = header.sources, *header.strings, header.texts or ()
-        return texts if causes is None else (*texts, causes.sources, causes.texts or ())
+        return texts_of(self.header)
 
     @property
     def is_composite(self) -> bool:

@@ -17,7 +17,8 @@ from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Single
 from routing.wire.composites import Encoded
 from routing.wire.frames import FRAME_MAX
-from routing.wire.headers import EVENTS_MAX
+from routing.wire.headers import EVENTS_MAX, texts_of
+from routing.wire.received import Received
 
 EXTENT_MAX = FRAME_MAX // 4
 BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
@@ -33,6 +34,8 @@ def extent(batch: EventBatch) -> int:
         return ROW + 9 * len(batch.row.values) + sum(texts)
     if isinstance(batch, Encoded):
         return ROW + len(batch.body) + sum(map(len, chain.from_iterable(batch.texts)))
+    if isinstance(batch, Received):
+        return len(batch.body) + sum(map(len, chain.from_iterable(texts_of(batch.header))))
     size = batch.time.nbytes + _ids(batch.ids)
     for column in batch.columns:
         size += _texts(column) if isinstance(column, StringColumn) else column.nbytes

@@ -424,7 +424,9 @@ class Expressions:
             self.report(
                 f"{said} ranges over no iteration",
                 node.span,
-                f"write {said}(NAME.attribute) of an iteration, or {said}(TYPE(...).attribute "
+                f"write {said}(NAME.attribute) of an iteration"
+                if node.function is Function.FIRST
+                else f"write {said}(NAME.attribute) of an iteration, or {said}(TYPE(...).attribute "
                 "within ...)",
             )
             return None

@@ -628,6 +628,41 @@ def test_a_subscriber_ends_when_its_time_is_over(endpoint):
     assert {json.loads(line)["data"]["n"] for line in output.splitlines()} == {7}
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--queue-bytes", "5MB"), "are bounds of --durable subscriptions"),
+        (("--durable", "k", "--queue-bytes", "many"), "--queue-bytes: expected a size such as"),
+        (("--durable", "k", "--queue-age", "none"), "--queue-age: expected a time such as"),
+    ],
+)
+def test_bounds_of_durable_subscriptions_are_checked(words, message):
+    done = rexmq("sub", "Reading()", *words)
+    assert (done.returncode, message in done.stderr) == (2, True)
+
+
+def test_a_durable_subscription_has_the_bounds_that_it_was_given(tmp_path):
+    with BrokerProcess("--name", "b1", "--data", str(tmp_path / "b1")) as broker:
+        sub = "sub", "Reading()", "--durable", "k"
+        words = ("--queue", "10", "--queue-bytes", "5MB", "--queue-age", "2h")
+        rexmq(*sub, *words, "--for", "100ms", endpoint=broker.endpoint)
+        shown = json.loads(rexmq("durable", "show", "k", endpoint=broker.endpoint).stdout)
+        assert (shown["home"], shown["queue"]) == (
+            "b1",
+            "block with 10 events, 5000000 bytes, 7200 s",
+        )
+        again = rexmq(
+            "sub", "Reading()", "--durable", "k", "--queue", "11", endpoint=broker.endpoint
+        )
+        assert "the queue of 'k' is already block with 10 events" in again.stderr
+        done = rexmq(
+            "pub", "Reading", "area=a", "value=1.5", "--acks", "committed", endpoint=broker.endpoint
+        )
+        assert done.returncode == 0
+        listed = rexmq("durable", "list", endpoint=broker.endpoint).stdout.splitlines()
+        assert listed[1].split()[:4] == ["k", "b1", "0", "1"]
+
+
 @pytest.mark.parametrize("words", ["soon", "10 weeks", "0s", "-1s"])
 def test_what_is_no_duration_is_wrong_usage(words):
     with pytest.raises(UsageError, match="--for"):

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -210,6 +211,34 @@ def test_the_command_with_three_brokers_prints_what_detect_does(tmp_path, storm_
     assert out.read_bytes() == recorded.stdout.encode() == storm_lines
 
 
+def test_the_command_kills_a_broker_and_its_page_says_the_same(tmp_path, storm_lines) -> None:
+    demo = ["demo", "--from", "2013-02-08", "--days", "2"]
+    out, data = tmp_path / "killed.jsonl", tmp_path / "stores"
+    killed = command.run(*demo, "--data", data, "--kill", "--output", out)
+    assert (killed.returncode, killed.stderr) == (0, "")
+    assert out.read_bytes() == storm_lines
+    assert "(broker b1 was killed, by SIGKILL, and is back)\n" in killed.stdout
+    whole = command.run(*demo)
+    assert figures_of(killed.stdout) == figures_of(whole.stdout)
+    assert len(figures_of(whole.stdout)) == 9 + 2, "types and days"
+    listed = command.run("log", "list", "--data", data / "b1").stdout
+    assert f" {2_528} events, " in listed.splitlines()[-1]
+    again = command.run(*demo, "--data", data)
+    assert (again.returncode, again.stderr) == (
+        1,
+        f"rexmq: {data / 'b1'} is there already: the demo begins with empty stores\n",
+    )
+
+
+def figures_of(page: str) -> list[str]:
+    """The counts and the days of a summary."""
+    return [
+        line
+        for line in page.splitlines()
+        if re.fullmatch(r"  \w+ +[\d,]+|  [ \d]\d \w{3}  .* flights caught.*", line)
+    ]
+
+
 @pytest.fixture(scope="module")
 def found(year):
     return found_live(year)
@@ -284,6 +313,7 @@ def test_calm_days_are_said_to_be_calm() -> None:
         (["--to", "July"], "--to: expected a day of 2013 as YYYY-MM-DD, found 'July'"),
         (["--from", "2013-05-02", "--to", "2013-05-01"], "2013-05-01 is before --from 2013-05-02"),
         (["--to", "2013-05-01", "--days", "3"], "--to or --days, not both"),
+        (["--kill"], "--kill: needs --data, a folder for what survives"),
         (["--engine", "gpu"], "--engine: expected auto or cdp or aip or aip-published"),
     ],
 )

@@ -4,12 +4,16 @@ A broker is a process that gets SIGKILL, its store SQLite in a folder, its clien
 have. Larger campaigns: ``python -m benchmarks.faults``.
 """
 
+import os
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import command
 import pytest
 
 from broker import Publisher, RuleManager, Subscriber
@@ -125,6 +129,42 @@ def test_a_publisher_goes_on_where_it_was_though_the_broker_was_killed(broker: K
         publish(broker.endpoint, range(50, 60), threading.Event())
         events = [subscriber.receive(timeout_s=WAIT_S) for _ in range(10)]
     assert [(int(one.id), one.data["n"]) for one in events] == [(n + 1, n) for n in range(50, 60)]
+
+
+def test_a_publisher_that_has_closed_is_not_waited_for_after_a_kill(broker: Killed) -> None:
+    publish(broker.endpoint, range(50), threading.Event())
+    broker.kill()
+    with RuleManager(broker.endpoint, connect_timeout_s=WAIT_S) as manager:
+        [source] = manager.status()["sources"]
+    assert (source["standing"], source["closed_by"]) == ("closed", "goodbye")
+
+
+def test_a_truncated_store_is_refused_and_once_repaired_the_broker_goes_on(
+    broker: Killed, tmp_path: Path
+) -> None:
+    with RuleManager(broker.endpoint) as manager:
+        manager.add(RULE)
+    with Subscriber(broker.endpoint, "A(n % 10 = 0)", name="tens", durable=True):
+        pass
+    publish(broker.endpoint, range(EVENTS), threading.Event())
+    broker.process.kill()
+    file = tmp_path / "b1" / "broker.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    os.truncate(file, file.stat().st_size // 4096 * 3 // 4 * 4096)
+    with pytest.raises(BrokerError):
+        broker.process = broker.start(broker.endpoint)
+    assert f"log check --data {tmp_path / 'b1'} --repair" in (tmp_path / "log").read_text()
+    repaired = command.run("log", "check", "--repair", "--data", tmp_path / "b1")
+    assert repaired.returncode == 0
+    assert "are damaged or missing" in repaired.stdout + repaired.stderr
+    broker.process = broker.start(broker.endpoint)
+    with Subscriber(broker.endpoint, "P()", connect_timeout_s=WAIT_S) as subscriber:
+        publish(broker.endpoint, range(EVENTS, EVENTS + 10), threading.Event())
+        found = []
+        while not found or found[-1] < EVENTS + 9:
+            found.append(subscriber.receive(timeout_s=WAIT_S).data["n"])
+    assert found[-9:] == [*range(EVENTS + 1, EVENTS + 10)]
 
 
 def test_a_durable_subscription_is_removed_once_nobody_uses_it(broker: Killed) -> None:

@@ -5,12 +5,15 @@ from random import Random
 import numpy as np
 import pytest
 from event_batches import batch_of_events
+from msgspec import structs
 
-from matcher.model import Event, EventType
+from matcher.model import TIME_MIN, Event, EventType
 from routing.config import NodeConfig
-from routing.delivery.durable import Durables, DurableSink, Numbered
+from routing.delivery.durable import WINDOW, DurableSink, Numbered, QueueBounds
+from routing.delivery.durables import Durables
 from routing.delivery.parcel import Parcel
 from routing.delivery.sinks import Sinks
+from routing.delivery.subscriptions import interest
 from routing.errors import Refusal
 from routing.given import Given
 from routing.messages import Act, Delivery, Permit, Rights, Subscribe, WhenFull
@@ -26,13 +29,53 @@ def parcel(*values: int) -> Parcel:
     return Parcel.of((batch_of_events(TEMP, events),), ((1,),))
 
 
-def sink(limit: int = 100, when_full: WhenFull = WhenFull.BLOCK) -> DurableSink:
-    """A sink of which all is kept at once."""
-    return DurableSink("billing", when_full, limit, keep)
+class Kept:
+    """A keeper of sinks that has all of one at once, in memory, unless it is told to wait."""
+
+    def __init__(self, *, waits: bool = False) -> None:
+        self.now = 0.0
+        self.elsewhere: dict[str, str] = {}
+        self.records: dict[int, Numbered] = {}
+        self.reads = 0
+        self._waits = waits
+
+    def note(self, sink: DurableSink) -> None:
+        if not self._waits:
+            self.flush(sink)
+            sink.kept = sink.last
+
+    def flush(self, sink: DurableSink) -> None:
+        for one in sink.take_new():
+            size = BYTES * one.events
+            parcel = structs.replace(one, at=round(self.now * 1e6), size=size)
+            self.records[one.first] = parcel
+            sink.keep(parcel)
+        for first in sink.take_done():
+            del self.records[first]
+
+    def forget(self, sink: DurableSink) -> None:
+        self.records.clear()
+
+    def read(self, name: str, after: int) -> list[Numbered]:
+        self.reads += 1
+        return [self.records[one] for one in sorted(self.records) if one > after][:3]
 
 
-def keep(changed: DurableSink) -> None:
-    changed.kept = changed.last
+BYTES = 10
+"""Of an event in the store."""
+
+
+def sink(
+    limit: int = 100,
+    when_full: WhenFull = WhenFull.BLOCK,
+    size: int | None = None,
+    age_s: float | None = None,
+    keeper: Kept | None = None,
+) -> DurableSink:
+    """A sink of which all is kept at once, for subscription 1."""
+    made = DurableSink("billing", QueueBounds(when_full, limit, size, age_s), keeper or Kept())
+    made.interests.add(interest(1, "Temp()", {"Temp": TEMP}))
+    return made
 
 
 def attach(to: DurableSink, peer: bytes, credit: int = 100) -> None:
@@ -68,10 +111,13 @@ def test_events_are_numbered_and_come_again_from_the_first_that_was_not_acknowle
 
 
 def test_what_is_not_kept_yet_does_not_leave() -> None:
-    billing = DurableSink("billing", WhenFull.BLOCK, 100, lambda changed: None)
+    keeper = Kept(waits=True)
+    billing = sink(keeper=keeper)
     attach(billing, b"one")
     billing.offer(parcel(1, 2))
     billing.offer(parcel(3))
+    assert billing.take(100) is None
+    keeper.flush(billing)
     assert billing.take(100) is None
     billing.kept = 2
     assert values(billing.take(100)) == [1, 2]
@@ -110,7 +156,8 @@ def test_what_exceeds_the_queue_is_dropped_and_told_with_what_comes_next() -> No
     for n in range(1, 6):
         billing.offer(parcel(n))
     assert billing.excess == 2
-    assert billing.drop_oldest() == 2
+    billing.drop_oldest()
+    assert billing.dropped == 2
     assert billing.acknowledged == 2, "what was dropped does not come again"
     attach(billing, b"one")
     delivery = billing.take(100)
@@ -119,9 +166,11 @@ def test_what_exceeds_the_queue_is_dropped_and_told_with_what_comes_next() -> No
 
 
 def test_a_restart_leaves_out_what_was_acknowledged_and_what_was_queued_before() -> None:
-    billing = sink()
+    keeper = Kept()
+    billing = sink(keeper=keeper)
     kept = [Numbered.from_(parcel(11, 12, 13), 1), Numbered.from_(parcel(14), 4)]
-    billing.recall(kept, last=4, acknowledged=2, floor=15)
+    keeper.records = {one.first: one for one in kept}
+    billing.recall(last=4, acknowledged=2, floor=15, size=40)
     billing.offer_found(parcel(14, 15))
     attach(billing, b"one")
     first, second = billing.take(100), billing.take(100)
@@ -166,7 +215,7 @@ def test_whatever_happens_every_event_is_acknowledged_once_and_in_order(seed: in
 def test_a_durable_sink_belongs_to_the_user_that_made_it() -> None:
     config = NodeConfig()
     sinks = Sinks(config, Deployments(config))
-    durables = Durables(sinks, lambda changed: None)
+    durables = Durables(sinks, Kept())
     alice, bob = Rights("alice"), Rights("bob")
     asked = Subscribe(1, 1, "Temp(n > 2)", durable="billing")
     durables.subscribe(b"a", asked, {"Temp": TEMP}, alice)
@@ -182,3 +231,166 @@ def test_a_durable_sink_belongs_to_the_user_that_made_it() -> None:
     assert billing.queued == 1, "what the rights leave"
     durables.detach(b"a")
     assert durables.remove("billing", alice) is billing
+
+
+def test_a_queue_of_too_many_bytes_holds_up_its_sources_or_drops_the_oldest_records() -> None:
+    blocking = sink(size=3 * BYTES)
+    blocking.offer(parcel(1, 2))
+    assert blocking.full_from is None
+    blocking.offer(parcel(3))
+    assert blocking.full_from == TIME_MIN
+    attach(blocking, b"one")
+    assert values(blocking.take(1)) == [1]
+    assert (blocking.full_from, blocking.bytes) == (None, 2 * BYTES)
+    dropping = sink(when_full=WhenFull.DROP_OLDEST, size=3 * BYTES)
+    dropping.offer(parcel(1, 2))
+    dropping.offer(parcel(3))
+    assert not dropping.is_over
+    dropping.offer(parcel(4))
+    assert dropping.is_over
+    dropping.drop_oldest()
+    assert (dropping.bytes, dropping.dropped) == (2 * BYTES, 2)
+    attach(dropping, b"one")
+    delivery = dropping.take(100)
+    assert delivery is not None
+    assert (values(delivery), delivery.dropped) == ([3, 4], 2)
+
+
+@pytest.mark.parametrize("when_full", [WhenFull.BLOCK, WhenFull.DROP_OLDEST])
+def test_what_has_waited_for_too_long_is_dropped_and_told(when_full: WhenFull) -> None:
+    keeper = Kept()
+    billing = sink(when_full=when_full, age_s=10.0, keeper=keeper)
+    for n in (1, 2, 3):
+        keeper.now = n * 5.0
+        billing.offer(parcel(n))
+    assert not billing.has_old
+    keeper.now = 20.5
+    assert billing.has_old
+    attach(billing, b"one")
+    delivery = billing.take(100)
+    assert delivery is not None
+    assert (values(delivery), delivery.dropped, billing.dropped) == ([3], 2, 2)
+    keeper.now = 100.0
+    billing.detach(b"one")
+    attach(billing, b"two")
+    assert billing.take(100) is None, "what was not acknowledged is too old, too"
+    assert (billing.dropped, billing.acknowledged, len(keeper.records)) == (3, 3, 0)
+
+
+def test_what_is_beyond_the_window_is_in_the_store_alone_and_read_in_order() -> None:
+    keeper, count = Kept(), 3 * WINDOW
+    billing = sink(limit=count, keeper=keeper)
+    for n in range(1, count + 1, 16):
+        billing.offer(parcel(*range(n, n + 16)))
+    assert sum(one.events for one in billing._queue) == WINDOW
+    assert (billing.queued, billing.bytes, keeper.reads) == (count, count * BYTES, 0)
+    assert billing.full_from == TIME_MIN
+    attach(billing, b"one", credit=count + 1)
+    came: list[int] = []
+    while (delivery := billing.take(1_000)) is not None:
+        came += values(delivery)
+        billing.acknowledge(b"one", delivery.number)
+        assert sum(one.events for one in billing._queue) <= WINDOW
+    assert came == list(range(1, count + 1))
+    assert (billing.queued, billing.bytes, billing.stored_bytes) == (0, 0, 0)
+    keeper.note(billing)
+    assert not keeper.records
+    billing.offer(parcel(0))
+    assert values(billing.take(100)) == [0], "in memory again"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_queue_is_the_same_whatever_is_in_memory_of_it(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offers, clients that come and go, drops and restarts beside a queue that is a list."""
+    print(f"seed {seed}")
+    monkeypatch.setattr("routing.delivery.durable.WINDOW", 4)
+    random, keeper = Random(seed), Kept()
+    limit = random.choice([8, 30])
+    billing = sink(limit=limit, when_full=WhenFull.DROP_OLDEST, keeper=keeper)
+    waiting: list[int] = []
+    given: list[int] = []
+    last = dropped = 0
+    for _ in range(300):
+        does = random.random()
+        if does < 0.5:
+            count = random.randint(1, 5)
+            billing.offer(parcel(*range(last + 1, last + count + 1)))
+            waiting += range(last + 1, last + count + 1)
+            last += count
+            if billing.is_over:
+                billing.drop_oldest()
+            dropped += max(0, len(waiting) - limit)
+            waiting = waiting[max(0, len(waiting) - limit) :]
+        elif does < 0.7 and billing.attached:
+            delivery = billing.take(random.randint(1, 6))
+            came = [] if delivery is None else values(delivery)
+            assert came == waiting[: len(came)]
+            assert came or not waiting
+            given, waiting = given + came, waiting[len(came) :]
+        elif does < 0.8 and given:
+            number = random.choice(given)
+            billing.acknowledge(b"one", number)
+            given = [one for one in given if one > number]
+        elif does < 0.9 and billing.attached:
+            billing.detach(b"one")
+            given, waiting = [], given + waiting
+        elif billing.attached:
+            left = given + waiting
+            if left == list(range(last - len(left) + 1, last + 1)):  # else some were dropped in it
+                before, acknowledged = billing, billing.acknowledged
+                billing = sink(limit=limit, when_full=WhenFull.DROP_OLDEST, keeper=keeper)
+                billing.recall(last, acknowledged, 0, before.stored_bytes)
+                billing.dropped, given, waiting = before.dropped, [], left
+        else:
+            attach(billing, b"one", credit=1_000)
+        assert (billing.queued, billing.dropped) == (len(waiting), dropped)
+        beyond = billing.bytes - BYTES * len(waiting)
+        assert 0 <= beyond < 5 * BYTES, "of a record, of which part was dealt with before a restart"
+
+
+def test_what_has_ended_is_left_out_of_what_is_read() -> None:
+    keeper = Kept()
+    billing = sink(limit=10**6, keeper=keeper)
+    billing.interests.add(interest(2, "Temp()", {"Temp": TEMP}))
+    first = parcel(*range(WINDOW))
+    billing.offer(first)
+    both = parcel(1, 2)
+    billing.offer(Parcel.of(both.batches, ((2,),)))
+    billing.offer(Parcel.of(both.batches, ((1, 2),)))
+    billing.interests.remove(2)
+    billing.forget(2)
+    attach(billing, b"one", credit=10**6)
+    while (delivery := billing.take(5_000)) is not None:
+        came = delivery
+    assert (values(came)[-3:], came.number, billing.queued) == ([WINDOW - 1, 1, 2], WINDOW + 4, 0)
+
+
+def test_a_queue_has_the_bounds_that_it_was_made_with() -> None:
+    config = NodeConfig(durable_bytes_max=1_000, durable_age_max_s=60.0)
+    durables = Durables(Sinks(config, Deployments(config)), Kept())
+    asked = Subscribe(1, 1, "Temp()", durable="billing")
+    durables.subscribe(b"a", asked, {"Temp": TEMP})
+    (billing,) = durables
+    assert str(billing.bounds) == "block with 65536 events, 1000 bytes, 60 s", "the broker's"
+    durables.detach(b"a")
+    other = Subscribe(1, 1, "Temp()", durable="billing", limit_bytes=2_000)
+    with pytest.raises(Refusal, match="the queue of 'billing' is already block with 65536 events"):
+        durables.subscribe(b"a", other, {"Temp": TEMP})
+    durables.subscribe(b"a", Subscribe(1, 1, "Temp()", durable="billing"), {"Temp": TEMP})
+    more = Subscribe(1, 1, "Temp()", durable="more", limit_bytes=2_000, limit_age_s=5.0)
+    durables.subscribe(b"b", more, {"Temp": TEMP})
+    assert [str(one.bounds) for one in durables][1] == "block with 65536 events, 2000 bytes, 5 s"
+
+
+def test_a_name_that_another_broker_has_is_refused_with_that_broker() -> None:
+    keeper = Kept()
+    keeper.elsewhere = {"billing": "b1"}
+    config = NodeConfig()
+    durables = Durables(Sinks(config, Deployments(config)), keeper)
+    with pytest.raises(Refusal, match="the durable sink 'billing' is at broker b1"):
+        durables.subscribe(b"a", Subscribe(1, 1, "Temp()", durable="billing"), {"Temp": TEMP})
+    with pytest.raises(Refusal, match="is at broker b1"):
+        durables.remove("billing")
+    durables.subscribe(b"a", Subscribe(1, 1, "Temp()", durable="other"), {"Temp": TEMP})

@@ -1,5 +1,6 @@
 """Messages as bytes: what goes in comes out, and nothing else comes out of anything."""
 
+import pickle
 import random
 import struct
 
@@ -31,6 +32,7 @@ from routing.messages import (
     Publish,
     Shared,
 )
+from routing.order import greatest_time, least_time
 from routing.wire.headers import CELLS_MAX, EVENTS_MAX
 
 
@@ -110,6 +112,39 @@ def test_events_cross_unchanged(seed: int) -> None:
     again = wire.decode(shifted)
     assert isinstance(again, Delivery)
     assert all(one.time.flags.aligned for one in again.batches)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_what_came_goes_on_as_the_bytes_that_it_came_in(seed: int) -> None:
+    sent = delivery(random.Random(seed))
+    frames = wire.encode(sent)
+    got = wire.decode(frames)
+    assert isinstance(got, Delivery)
+    assert wire.encode(got) == frames
+    for came, own in zip(got.batches, sent.batches, strict=True):
+        assert (least_time(came), greatest_time(came)) == (least_time(own), greatest_time(own))
+        assert rows((pickle.loads(pickle.dumps(came)),)) == rows((own,))
+
+
+def test_what_is_made_of_what_came_is_written_anew() -> None:
+    numbers = np.arange(6)
+    ids = EventIds(StringColumn.constant("s", 6), numbers)
+    columns = (StringColumn.from_strings(list("abcabc")), numbers / 2)
+    sent = EventBatch(EventType.of("Temp", area="string", value="float"), numbers, ids, columns)
+    came = batch_of(wire.decode(wire.encode(Publish((sent,)))))
+    other = EventIds(StringColumn.constant("other", 6), numbers + 7)
+    for made, expected in (
+        (came.take(slice(1, 4)), sent.take(slice(1, 4))),
+        (came.with_ids(other), sent.with_ids(other)),
+    ):
+        assert rows((batch_of(wire.decode(wire.encode(Publish((made,))))),)) == rows((expected,))
+
+
+def batch_of(message: Message) -> EventBatch:
+    """The only batch of a Publish."""
+    assert isinstance(message, Publish)
+    (batch,) = message.batches
+    return batch
 
 
 def test_a_single_small_event_is_small() -> None:

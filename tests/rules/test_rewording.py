@@ -1,9 +1,12 @@
 """Checked rules back in words: what is written means what was read (rules.explaining.rewording)."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from cases import Case, random_case
+from iteration_cases import iteration_case
 from recordings import plain_cases, recording_of
 
 import rules
@@ -50,8 +53,9 @@ def test_events_of_either_type_are_written_with_or_between_them():
     assert words == ["each A() as g within 1 min from f", "each C() as g within 1 min from f"]
 
 
-def test_what_is_written_reads_as_the_same_pattern():
-    for case in plain_cases(range(200)):
+@pytest.mark.parametrize(("case_of", "count"), [(random_case, 200), (iteration_case, 60)])
+def test_what_is_written_reads_as_the_same_pattern(case_of: Callable[[int], Case], count: int):
+    for case in plain_cases(range(count), case_of):
         recording = recording_of(case)
         every = itertools.chain.from_iterable(map(ways, recording.rules.values()))
         for rule in map(without_rivals, every):

@@ -1,9 +1,11 @@
 """How far terminators get: the survey against explanations of every single one."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from cases import Case, random_case
+from iteration_cases import iteration_case
 from recordings import plain_cases, recording_of
 from timeline import batches, history
 
@@ -43,9 +45,11 @@ def stages(recording: Recording, rule: Rule) -> tuple[list[int], int]:
     return passed, sum(explanation.fired for explanation in found)
 
 
+@pytest.mark.parametrize("case_of", [random_case, iteration_case])
 @pytest.mark.parametrize("part", range(PARTS))
-def test_the_survey_agrees_with_every_explanation(part: int):
-    for case in plain_cases(range(part * COUNT // PARTS, (part + 1) * COUNT // PARTS)):
+def test_the_survey_agrees_with_every_explanation(part: int, case_of: Callable[[int], Case]):
+    seeds = range(part * COUNT // PARTS, (part + 1) * COUNT // PARTS)
+    for case in plain_cases(seeds, case_of):
         recording = recording_of(case)
         for name, rule in recording.rules.items():
             summary = surveyed(recording, name)

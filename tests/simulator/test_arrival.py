@@ -13,7 +13,7 @@ from timeline import batches
 
 import rules
 from matcher.model import TIME_MAX, Event, EventBatch
-from routing.network.evaluation import arrival
+from routing.evaluation import arrival
 from rules.engine import make
 from simulator.checkers import check
 from simulator.experiment import Experiment

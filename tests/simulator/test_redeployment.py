@@ -20,10 +20,10 @@ from datadriven import Case
 import rules.engine
 from matcher.identity import plain_name
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
+from routing.evaluation import tree_evaluator
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network import strategy
 from routing.network.brokers import measuring
-from routing.network.evaluation import tree_evaluator
 from routing.network.strategy import WHOLE, Choice
 from routing.partition.forwarder import Forwarder
 from routing.partition.fragment import Fragment

@@ -66,7 +66,7 @@ def without_log(kept: StoreContents) -> StoreContents:
 
 
 def without_queues(kept: StoreContents) -> StoreContents:
-    return replace(kept, records={**kept.records, "durable": {}, "queue": {}})
+    return replace(kept, records={**kept.records, "durable": {}})
 
 
 @pytest.mark.parametrize("lose", [without_log, without_queues])

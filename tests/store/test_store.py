@@ -11,7 +11,7 @@ import pytest
 from stored import entry, said
 
 from broker.errors import BeyondRetention, StoreDamaged, StoreError, StoreHeld, StoreVersion
-from broker.store import Append, Delete, Put, Reader, Store, Sync, schema
+from broker.store import Append, Clear, Delete, Put, Reader, Store, Sync, schema
 
 
 def stored(store, *changes):
@@ -42,6 +42,28 @@ def test_the_last_of_several_changes_of_a_value_counts(tmp_path):
         assert store.wait(store.write([Put("a", "k", b"end")]), 30)
         assert tickets == sorted(tickets)
         assert list(store.items("a")) == [("k", b"end"), ("l", b"x")]
+
+
+def test_all_of_a_kind_can_be_deleted_and_what_comes_after_stays(tmp_path):
+    with Store.open(tmp_path) as store:
+        stored(store, Put("a", "k", b"1"), Put("a", "l", b"1"), Put("b", "k", b"1"))
+        store.write([Put("a", "m", b"2"), Clear("a"), Put("a", "k", b"3")])
+        stored(store, Put("a", "n", b"4"))
+        assert list(store.items("a")) == [("k", b"3"), ("n", b"4")]
+        assert list(store.items("b")) == [("k", b"1")]
+
+
+def test_values_of_a_kind_are_read_some_at_a_time_in_the_order_of_their_keys(tmp_path):
+    with Store.open(tmp_path) as store:
+        values = {f"{number:03d}": bytes([number]) * 100_000 for number in range(30)}
+        stored(store, Put("b", "000", b""), *(Put("a", *one) for one in values.items()))
+        found, parts = {}, 0
+        while part := store.following("a", max(found, default="")):
+            assert sum(len(value) for _, value in part) <= 1_200_000
+            found |= part
+            parts += 1
+        assert list(found.items()) == list(values.items())
+        assert parts == 3
 
 
 def test_tickets_are_told_in_their_order_and_only_once_what_they_say_is_there(tmp_path):

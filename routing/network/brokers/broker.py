@@ -20,6 +20,7 @@ from routing import wire
 from routing.config import NodeConfig
 from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
+from routing.durability.commits import Commits
 from routing.durability.journal import Journal
 from routing.durability.restart import take_over
 from routing.effects import Effect, Peer
@@ -116,7 +117,10 @@ class Broker:
         self._trees = parts.trees
         self._surveying = parts.surveying
         self._inputs = parts.inputs
-        self._timed = parts.timed
+        self._commits = Commits(self.context, self.service.settle)
+        self.await_commit = self._commits.add
+        """Acknowledges events when all that follows from them is done."""
+        self._timed = (*parts.timed, self._commits)
         self._pulled_progress = parts.pulled_progress
         self.back_pressure = parts.back_pressure
         """The holds of what is full, here and elsewhere."""
@@ -522,8 +526,10 @@ class Broker:
             if detection.publishers.leaving:
                 self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
+        self._commits.ask()
         if is_at_work:
             self._surveying.look_at_replay_buffer()
+        self._commits.answer()
         if detection.tree_table.trees:
             self._openings.settle()
 

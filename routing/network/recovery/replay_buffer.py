@@ -50,7 +50,7 @@ class ReplayBuffer:
         self._full_at = LEAST
         self.is_full = False
         """Whether it is time to ask what is still needed."""
-        self._marked = self._passed = self._arrived = 0
+        self._marked = self.passed = self._arrived = 0
         """Places: at the last survey, at the last one that was committed, at the one before."""
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class ReplayBuffer:
         Who hears this has what came before the survey; that all have heard it is known when the
         next one is committed. A type without a horizon is used by no rule.
         """
-        self._arrived, self._passed = self._passed, self._marked
+        self._arrived, self.passed = self.passed, self._marked
         kept = []
         for entry in self._entries:
             if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons):
@@ -134,7 +134,7 @@ class ReplayBuffer:
 
     def begin_anew(self) -> None:
         """The tree is another: surveys that are under way will not be committed."""
-        self._marked = self._passed = self._arrived
+        self._marked = self.passed = self._arrived
 
 
 def _but(batch: EventBatch, is_far: Callable[[str, int], bool]) -> EventBatch:

@@ -1,22 +1,20 @@
-"""Events that go up several trees over one link together: each of them once (thesis 7.3.2, 7.3.6).
+"""Events that go up several trees over one link together: each batch once (thesis 7.3.2, 7.3.6).
 
-Law: what is to go over a link for several trees at one moment leaves in one message, with each
-event once and with the picks of each tree. An event is known by its type, its source, its id and
-its sequence number. Nothing is remembered from one message to the next.
+Law: what is to go over a link for several trees at one moment leaves in one message. Batches of the
+same events are in it once, and each tree picks its own. An event is known by its type, its source,
+its id and its sequence number. Nothing is remembered from one message to the next.
 
-Example: b3 lets Temp 1 and 2 pass for the tree of b1, and Temp 2 for that of b2. One message has
-both; the part of b1 picks batch 0, the part of b2 the event with number 1.
+Example: b3 lets Temp 1 and 2 pass for the tree of b1, each by itself, and Temp 2 for that of b2.
+One message has both; the part of b1 picks batches 0 and 1, the part of b2 batch 1.
 """
 
 from __future__ import annotations
 
-import itertools
-from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from matcher.model import EventBatch, Int64s
+from matcher.model import EventBatch
 from matcher.single import Single
 from routing.errors import ProtocolError
 from routing.messages import Code, Flow, Forward, Part, Shared
@@ -49,11 +47,8 @@ class _Waiting:
         self.parts: list[Part] = []
         self.pulled: list[tuple[int, Answers, bytes | None]] = []
         self._batches: list[EventBatch] = []
-        self._numbers: dict[Hashable, int] = {}
-        """By the key of an event in the message: its number."""
-        self._count = 0
-        self._places: dict[int, tuple[int, int]] = {}
-        """By the number of its first event: the place of a batch, and how many events it has."""
+        self._places: dict[Hashable, int] = {}
+        """By the keys of the events of a batch in the message: its place."""
         self._said = self._events = 0
         """Batches and events of all trees so far, the same ones several times."""
         self._extent = 0
@@ -67,26 +62,15 @@ class _Waiting:
         events = self._events + sum(map(len, batches))
         return events <= EVENTS_AT_ONCE and self._extent + extent_of(batches) <= EXTENT_MAX
 
-    def pick(self, batch: EventBatch) -> int | bytes:
-        """How one batch of a tree is said: as a whole batch of the message, or by numbers."""
-        keys, known = keys_of(batch), self._numbers
-        new = [place for place, key in enumerate(keys) if key not in known]
-        if new:
-            known.update((keys[place], number) for number, place in enumerate(new, self._count))
-            self._add(batch if len(new) == len(batch) else batch.take(np.array(new)))
+    def pick(self, batch: EventBatch) -> int:
+        """The place of a tree's batch among those of the message."""
         self._said += 1
         self._events += len(batch)
-        numbers = [known[key] for key in keys]
-        place, count = self._places.get(numbers[0], (0, 0))
-        if count == len(numbers) and _rises(numbers):
-            return place
-        return np.array(numbers, "<i4").tobytes()
-
-    def _add(self, batch: EventBatch) -> None:
-        self._places[self._count] = len(self._batches), len(batch)
-        self._batches.append(batch)
-        self._count += len(batch)
-        self._extent += extent(batch)
+        place = self._places.setdefault(key_of(batch), len(self._batches))
+        if place == len(self._batches):
+            self._batches.append(batch)
+            self._extent += extent(batch)
+        return place
 
     def shared(self) -> Shared:
         return Shared(tuple(self._batches), tuple(self.parts), tuple(self.pulled))
@@ -94,8 +78,7 @@ class _Waiting:
 
 def messages_of(shared: Shared) -> list[ForTree]:
     """The messages for the trees; ProtocolError for numbers that make no sense."""
-    firsts = list(itertools.accumulate(map(len, shared.batches), initial=0))
-    messages = [_message(part, shared.batches, firsts) for part in shared.parts]
+    messages = [_message(part, shared.batches) for part in shared.parts]
     for place, answers, came in shared.pulled:
         root, mark, message = messages[place] if place < len(messages) else ("", 0, Flow())
         if not isinstance(message, Forward):
@@ -107,15 +90,10 @@ def messages_of(shared: Shared) -> list[ForTree]:
     return messages
 
 
-def _message(part: Part, batches: Sequence[EventBatch], firsts: Sequence[int]) -> ForTree:
-    found: list[EventBatch] = []
-    for pick in part.picks:
-        if isinstance(pick, bytes):
-            found += _picked(np.frombuffer(pick, "<i4").astype(np.int64), batches, firsts)
-        elif pick < len(batches):
-            found.append(batches[pick])
-        else:
-            raise ProtocolError(Code.PROTOCOL, f"batch {pick} of {len(batches)}")
+def _message(part: Part, batches: Sequence[EventBatch]) -> ForTree:
+    if part.picks and max(part.picks) >= len(batches):
+        raise ProtocolError(Code.PROTOCOL, f"batch {max(part.picks)} of {len(batches)}")
+    found = [batches[pick] for pick in part.picks]
     if not part.detected:
         return part.root, part.mark, Forward(tuple(found), part.marks)
     order = None
@@ -126,51 +104,20 @@ def _message(part: Part, batches: Sequence[EventBatch], firsts: Sequence[int]) -
     return part.root, part.mark, Flow(tuple(found), order, (), part.marks)
 
 
-def _picked(
-    picked: Int64s, batches: Sequence[EventBatch], firsts: Sequence[int]
-) -> Iterator[EventBatch]:
-    """The events of these numbers, in their order, in as many batches as they come from.
-
-    ``firsts``: the number of each batch's first event, and how many events there are.
-    """
-    numbers = picked.tolist()
-    if not numbers or min(numbers) < 0 or max(numbers) >= firsts[-1]:
-        raise ProtocolError(Code.PROTOCOL, f"numbers of events that are none of {firsts[-1]}")
-    places = [bisect_right(firsts, number) - 1 for number in numbers]
-    start = 0
-    for end in range(1, len(places) + 1):
-        place = places[start]
-        if end == len(places) or places[end] != place:
-            batch = batches[place]
-            # What came alone stays what it is, which is far sooner worked with than columns.
-            is_alone = len(batch) == 1 == end - start
-            yield batch if is_alone else batch.take(picked[start:end] - firsts[place])
-            start = end
-
-
-def keys_of(batch: EventBatch) -> list[Hashable]:
-    """The keys by which events are known."""
+def key_of(batch: EventBatch) -> Hashable:
+    """The key by which the events of a batch are known."""
     name = batch.type.name
     if isinstance(batch, Single):
         row = batch.row
-        return [(name, row.source, row.sequence, row.text)]
+        return name, row.source, row.sequence, row.text
     ids = batch.ids
-    sources, sequences = ids.source.tolist(), ids.sequence.tolist()
-    if ids.digest is not None:
-        others: Iterable[Hashable] = map(tuple, ids.digest.tolist())
-    elif ids.text is not None:
-        others = ids.text.tolist()
-    else:
-        others = [None] * len(batch)
-    return list(zip([name] * len(batch), sources, sequences, others, strict=True))
+    sources, sequences = tuple(ids.source.tolist()), ids.sequence.tobytes()
+    digest = None if ids.digest is None else ids.digest.tobytes()
+    return name, sources, sequences, digest, None if ids.text is None else tuple(ids.text.tolist())
 
 
-def _part(root: str, mark: int, message: Forward | Flow, picks: tuple[int | bytes, ...]) -> Part:
+def _part(root: str, mark: int, message: Forward | Flow, picks: tuple[int, ...]) -> Part:
     if isinstance(message, Forward):
         return Part(root, mark, picks, message.marks)
     order = None if message.order is None else message.order.astype("<i4").tobytes()
     return Part(root, mark, picks, message.marks, True, order)
-
-
-def _rises(numbers: Sequence[int]) -> bool:
-    return all(later == number + 1 for number, later in itertools.pairwise(numbers))

@@ -489,6 +489,8 @@ def gathered(
     """Do what a step asks with the candidates of ``fit``: what it has come to, and whether there is
     something.
     """
+    if fit == 0:
+        return best, second, is_any
     how, kind = word_at(heap, step + REDUCTION), word_at(heap, step + VALUE_KIND)
     if how == REDUCE_COUNT:
         return best + cuda.popc(fit), second, is_any or fit != 0

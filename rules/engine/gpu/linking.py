@@ -21,7 +21,7 @@ from matcher.model import TIME_MIN, Kind
 from rules.engine.assembler import word_of
 from rules.engine.catalogue import Deployed
 from rules.engine.gpu import records
-from rules.engine.gpu.machine import INSTRUCTION
+from rules.engine.gpu.machine import INSTRUCTION, WIDE_DEPTH
 from rules.engine.gpu.stores import Column, Stores
 from rules.engine.kernels import layout
 from rules.engine.kernels.words import (
@@ -439,7 +439,8 @@ def _step(
     record[records.OPERANDS] = len(terms)
     record[records.FIRST_TERM] = words.append(word for term in terms for word in term)
     record[records.REST] = words.program(search.rest, linked, column, own)
-    record[records.STRAIGHT] = int(all(one.op not in _LAZY for one in search.rest.code))
+    is_straight = all(one.op not in _LAZY for one in search.rest.code)
+    record[records.STRAIGHT] = int(is_straight and search.rest.depth <= WIDE_DEPTH)
     record[records.SORTED], record[records.ORDER] = index(search)
     record[records.INDEX_TERM] = search.key
     if step.kind is StepKind.AGGREGATE:

@@ -39,7 +39,10 @@ DEPTH = 16
 """Words of the stack."""
 WIDE = 4
 """Candidates that a program is run for together."""
-WIDE_STACK = WIDE * DEPTH
+WIDE_DEPTH = 8
+"""Words of the stack that each of them has then."""
+WIDE_STACK = WIDE * WIDE_DEPTH
+"""Words of both stacks: numba sets them to zero, in each thread, which is not for nothing."""
 INSTRUCTION = 2
 """Words of an instruction: what (8 bits), event (8 bits) and place, and a value."""
 
@@ -141,18 +144,19 @@ def run_wide(heap, code, operands, stride, p, entries, fit, stack):
         if op == LOAD:
             top += WIDE
             for k in range(WIDE):
-                stack[top + k] = word_at(heap, offset + entries[k])
+                stack[uint64(top + k)] = word_at(heap, offset + word_at(entries, k))
         elif ADD_I <= op <= COMPARE_S:
             top -= WIDE
             for k in range(WIDE):
                 if (fit >> k) & 1 != 0:
-                    left, right = stack[top + k], stack[top + WIDE + k]
-                    stack[top + k], is_known = of_two(op, offset, left, right)
+                    left, right = word_at(stack, top + k), word_at(stack, top + WIDE + k)
+                    result, is_known = of_two(op, offset, left, right)
+                    stack[uint64(top + k)] = result
                     if not is_known:
                         fit &= ~(int64(1) << k)
         elif op == CHECK:
             for k in range(WIDE):
-                if stack[top + k] == 0:
+                if word_at(stack, top + k) == 0:
                     fit &= ~(int64(1) << k)
             top -= WIDE
         elif op == END:
@@ -163,11 +167,12 @@ def run_wide(heap, code, operands, stride, p, entries, fit, stack):
             if op == OPERAND:
                 value = word_at(operands, offset * stride + p)
             for k in range(WIDE):
-                stack[top + k] = value
+                stack[uint64(top + k)] = value
         else:
             for k in range(WIDE):
                 if (fit >> k) & 1 != 0:
-                    stack[top + k], is_known = of_one(op, stack[top + k])
+                    result, is_known = of_one(op, word_at(stack, top + k))
+                    stack[uint64(top + k)] = result
                     if not is_known:
                         fit &= ~(int64(1) << k)
         place += INSTRUCTION

@@ -61,8 +61,8 @@ UPPER, UPPER_KIND, UPPER_STRICT = 38, 39, 40
 """The bounds of what the index is asked for: programs, or -1; how they become keys
 (layout.PROBE_...); and whether the bound itself is left out."""
 STRAIGHT = 41
-"""1 where the program of REST has neither ``and`` and ``or`` nor choices, and reads operands in
-place of all events but the candidate."""
+"""1 where the program of REST has neither ``and`` and ``or`` nor choices, reads operands in place
+of all events but the candidate, and needs no more than WIDE_DEPTH words of a stack."""
 STEP_WORDS = 48
 
 POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2

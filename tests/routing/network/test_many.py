@@ -211,7 +211,7 @@ def test_a_tree_that_begins_is_not_sent_what_is_over(strategy: str) -> None:
     network.connect("l", "b3").subscribe("Fire()")
     network.run(0.3)
     sent = sum(
-        len(pick) // 4 if isinstance(pick, bytes) else len(one.batches[pick])
+        len(one.batches[pick])
         for one in found
         if isinstance(one, Shared)
         for part in one.parts

@@ -52,8 +52,12 @@ def test_it_ends_at_one_instant_for_all_sinks_and_is_out_of_force_everywhere(str
         assert [rule["name"] for rule in status["rules"]] == ["Tally"]
     told = [one.status(network.mesh.now)["overruns"] for one in network.brokers.values()]
     assert any("rule Pair has more than 3" in text for texts in told for text in texts)
+    for sink in sinks.values():  # who waits for what no rule names any more is told
+        (reason,) = sink.paused.values()
+        assert "rule Pair has more than 3 composite events at 1970-01-01T00:00:04Z" in reason
     m.deploy(PAIR)
     network.run(2)
+    assert [sink.paused for sink in sinks.values()] == [{}, {}]
     network.publish("q", "B@6(5)", 20, SCHEMAS)
     network.publish("p", "A@7(13)", 20, SCHEMAS)
     network.run(3)

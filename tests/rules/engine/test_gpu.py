@@ -18,7 +18,7 @@ from rules.engine.gpu import eligible, kernels
 from rules.engine.gpu.batches import digests
 from rules.engine.gpu.eligible import reason_against
 from rules.engine.gpu.linking import Operands, as_term, conditions_of
-from rules.engine.gpu.machine import DEPTH, WIDE
+from rules.engine.gpu.machine import DEPTH, WIDE, WIDE_STACK
 from rules.engine.kernels.layout import HEADER, ROW_KEY_HIGH, ROW_KEY_LOW
 from rules.engine.kernels.words import LESS, SAME
 from rules.pattern import Rule
@@ -62,7 +62,7 @@ SUMS = {
 def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ptx = ptx_of(getattr(kernels, name), SIGNATURES[name], monkeypatch)
     looking = ("reduce", "mark", "reduce_range", "mark_range")
-    words = WIDE * (DEPTH + 1) if name in looking else DEPTH
+    words = WIDE_STACK + WIDE if name in looking else DEPTH
     assert local_bytes(ptx) <= 8 * words  # the stack, and the candidates at hand
     assert ".shared" not in ptx
     has_atomics = "atom." in ptx or "red." in ptx

@@ -5,6 +5,7 @@ from itertools import chain
 
 import pytest
 from cases import Case, nullable, of_sequences, random_case, run
+from iteration_cases import iteration_case
 from pairs import seeds
 from pretended import Pretended, Restless
 
@@ -84,7 +85,7 @@ BOUNDED: Mapping[str, Callable[[int], Detector]] = {
 
 def cases(numbers: range) -> Iterator[Case]:
     for seed in numbers:
-        case = random_case(seed)
+        case = iteration_case(seed) if seed % 4 == 1 else random_case(seed)
         yield nullable(case) if seed % 5 == 0 else case
 
 

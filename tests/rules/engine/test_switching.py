@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from cases import Case, random_case, run
+from iteration_cases import iteration_case
 from pairs import seeds
 from sequence_cases import sequence_case
 
@@ -44,7 +45,7 @@ def told(case: Case, engine: CdpEngine | NaiveEngine) -> list[list[tuple[object,
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("make_case", [random_case, sequence_case])
+@pytest.mark.parametrize("make_case", [random_case, sequence_case, iteration_case])
 @pytest.mark.timeout(600)
 def test_a_switch_in_mid_stream_changes_no_result(make_case, part: int):
     switched = 0

@@ -1,0 +1,197 @@
+"""The durable sinks of a broker, by name, and the clients that are attached to them.
+
+Law 1: a client asks for a durable sink by its name and gets the one that is there, with the bounds
+and the user that it was made with, or a new one. billing was made by alice to block at 1,000
+events: bob, and whoever asks for other bounds, are refused.
+
+Law 2: a name is one sink's in the network, which stays at the broker where it was made; every
+broker tells all others which it has, in its link state (routing.overlay). billing is at b1: who
+asks b3 for it is refused, and told of b1. Made at two brokers in the moment that word takes, or
+while they are out of reach, it is two sinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from matcher.model import EventType
+from routing.delivery.durable import DurableSink, QueueBounds, SinkKeeper
+from routing.delivery.sinks import Sinks
+from routing.delivery.subscriptions import Interest
+from routing.effects import Peer
+from routing.errors import Refusal
+from routing.messages import EVERYTHING, Code, Rights, Subscribe, WhenFull
+
+
+class Durables:
+    """The durable sinks. ``keeper``: keeps them; None where there is no store, and so can be none
+    of them.
+    """
+
+    def __init__(self, sinks: Sinks, keeper: SinkKeeper | None = None) -> None:
+        self._all = sinks
+        self._keeper = keeper
+        self._sinks: dict[str, DurableSink] = {}
+        self._attached: dict[Peer, DurableSink] = {}
+
+    def __iter__(self) -> Iterator[DurableSink]:
+        return iter(self._sinks.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._sinks
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the sinks."""
+        return self._sinks.keys()
+
+    def find(self, peer: Peer) -> DurableSink | None:
+        """The durable sink that a client is attached to."""
+        return self._attached.get(peer)
+
+    def subscribe(
+        self,
+        peer: Peer,
+        message: Subscribe,
+        schemas: Mapping[str, EventType],
+        rights: Rights = EVERYTHING,
+    ) -> Interest:
+        """Attach a client, with a filter that the sink has, or gets; Refusal, with nothing changed,
+        when that is refused: a sink belongs to the user that has made it. Gives the subscription
+        with the client's own number.
+        """
+        keeper = self._keeper
+        if keeper is None:
+            reason = "this broker keeps nothing (--data): nothing there can be durable"
+            raise Refusal(Code.NO_STORE, reason)
+        attached = self._attached.get(peer)
+        if attached is not None and attached.name != message.durable:
+            raise Refusal(Code.IN_USE, f"this client is already attached to {attached.name!r}")
+        if attached is not None and message.number in attached.attached[peer].numbers:
+            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
+        if self._all.find(peer) is not None:
+            raise Refusal(Code.IN_USE, "this client has subscriptions that end with its link")
+        if message.when_full is WhenFull.DISCONNECT:
+            raise Refusal(Code.IN_USE, "a durable sink blocks or drops: it has no link to end")
+        self._all.check_limit(message.limit)
+        sink = self._sinks.get(message.durable)
+        if sink is None:
+            self._check_home(message.durable)
+            sink = DurableSink(message.durable, self._bounds(message), keeper)
+        elif not sink.bounds.agree(message):
+            raise Refusal(Code.IN_USE, f"the queue of {sink.name!r} is already {sink.bounds}")
+        else:
+            _check_owner(sink, rights)
+            if rights != sink.rights:
+                self._all.change_rights(sink.peer, rights, schemas)
+                keeper.note(sink)
+        added = sink.interest_of(message.filter)
+        if added is None:
+            asked = sink.filters_made + 1, message.filter
+            added = self._all.add(sink, *asked, schemas, again=message.again, rights=rights)
+            sink.filters_made += 1
+            keeper.note(sink)
+        else:
+            self._all.index()  # so that it is confirmed as any other
+        self._sinks[sink.name] = self._attached[peer] = sink
+        sink.attach(peer).numbers[message.number] = added.number
+        self._all.touch(sink)
+        return replace(added, number=message.number)
+
+    def _check_home(self, name: str) -> None:
+        """Refusal where another broker has the sink of that name."""
+        home = None if self._keeper is None else self._keeper.elsewhere.get(name)
+        if home is not None:
+            reason = f"the durable sink {name!r} is at broker {home}, which serves its clients"
+            raise Refusal(Code.ELSEWHERE, reason)
+
+    def _bounds(self, message: Subscribe) -> QueueBounds:
+        """The bounds of a new sink: those that are asked for, else the broker's."""
+        config = self._all.config
+        return QueueBounds(
+            message.when_full,
+            message.limit,
+            message.limit_bytes or config.durable_bytes_max,
+            message.limit_age_s or config.durable_age_max_s,
+        )
+
+    def unsubscribe(self, peer: Peer, number: int) -> None:
+        """End a subscription of the sink that a client is attached to, unless it, or another one,
+        has the same by another number; Refusal for none.
+        """
+        sink = self._attached[peer]
+        own = sink.attached[peer].numbers.pop(number, None)
+        if own is None:
+            raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
+        if all(own not in one.numbers.values() for one in sink.attached.values()):
+            self._all.unsubscribe(sink.peer, own)
+            sink.note()
+
+    def detach(self, peer: Peer) -> None:
+        """A client has gone."""
+        sink = self._attached.pop(peer, None)
+        if sink is not None:
+            sink.detach(peer)
+            self._all.touch(sink)
+
+    def remove(self, name: str, rights: Rights = EVERYTHING) -> DurableSink:
+        """Remove a durable sink; Refusal for one that is not there or has clients."""
+        sink = self._sinks.get(name)
+        if sink is None:
+            self._check_home(name)
+            raise Refusal(Code.UNKNOWN, f"no durable sink is named {name!r}")
+        _check_owner(sink, rights)
+        if sink.attached:
+            raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
+        del self._sinks[name]
+        self._all.remove(sink.peer)
+        sink.end()
+        return sink
+
+    def recall(
+        self,
+        name: str,
+        bounds: QueueBounds,
+        filters: Sequence[tuple[int, str]],
+        rights: Rights,
+        schemas: Mapping[str, EventType],
+    ) -> DurableSink:
+        """Have a durable sink that was kept, with its filters by number, and its user's rights."""
+        assert self._keeper is not None, "it was kept"
+        sink = self._sinks[name] = DurableSink(name, bounds, self._keeper)
+        for number, text in filters:
+            self._all.add(sink, number, text, schemas, again=True, rights=rights)
+        return sink
+
+    @property
+    def elsewhere(self) -> Mapping[str, str]:
+        """The durable sinks of other brokers: their brokers, by name."""
+        return {} if self._keeper is None else self._keeper.elsewhere
+
+    @property
+    def facts(self) -> Sequence[Mapping[str, Any]]:
+        """The durable sinks, as plain data."""
+        return [
+            {
+                "name": one.name,
+                "filters": [text for _, text in one.filters],
+                "user": one.rights.user,
+                "clients": len(one.attached),
+                "queued": one.queued + one.held,
+                "bytes": one.bytes,
+                "queue": str(one.bounds),
+                "given": sum(len(given) for own in one.attached.values() for given in own.given),
+                "last": one.last,
+                "acknowledged": one.acknowledged,
+                "dropped": one.dropped,
+            }
+            for one in self._sinks.values()
+        ]
+
+
+def _check_owner(sink: DurableSink, rights: Rights) -> None:
+    if rights.user != sink.rights.user:
+        reason = f"durable sink {sink.name!r} is another user's than {rights.user!r}"
+        raise Refusal(Code.NOT_ALLOWED, reason)

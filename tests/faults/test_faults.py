@@ -1,0 +1,30 @@
+"""Brokers with stores and whatever may befall them, each kind once: nothing is lost, nothing twice.
+
+Three brokers are processes, with links that can be cut, disks that can be filled and clocks that
+can be set. Campaigns of five, and of hundreds of faults: ``python -m benchmarks.faults``.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.faults import Campaign, Pace
+from benchmarks.faulty import FaultyNetwork
+
+LINKS = {"b1": (), "b3": ("b1",), "b5": ("b1", "b3")}
+PACE = Pace(calm=(0.3, 0.6), dead=(0.0, 0.5), spoilt=(1.0, 2.0), full=(1.5, 2.0))
+KINDS = {
+    "processes": ("kill root", "kill leaf", "kill all", "stop", "kill subscriber"),
+    "links": ("cut", "stall", "drop", "cut"),
+    "stores": ("full disk", "garbled store", "truncated store", "full disk"),
+    "clocks": ("clock ahead", "clock behind"),
+}
+
+
+@pytest.mark.parametrize("what", KINDS)
+def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path, what: str) -> None:
+    seed = sorted(KINDS).index(what)
+    network = FaultyNetwork("distributed-mt", tmp_path, LINKS)
+    campaign = Campaign(network, tmp_path, rate=100.0, seed=seed, pace=PACE)
+    assert campaign.run(len(KINDS[what]), KINDS[what])
+    assert [one.kind for one in campaign.happened if one.waited_s >= 60.0] == []

@@ -1,0 +1,203 @@
+"""A broker that is alone, with a store, at which durable sinks come and go, turn by turn."""
+
+from typing import Any
+
+from event_batches import batch_of_events
+
+import rules.engine
+from matcher.model import Event, EventType
+from routing.config import NodeConfig
+from routing.delivery.durable import WINDOW
+from routing.effects import Effect, Send, Store
+from routing.messages import (
+    Acknowledged,
+    Advertise,
+    Confirmed,
+    Credit,
+    Delivery,
+    Goodbye,
+    Hello,
+    Publish,
+    RemoveDurable,
+    Subscribe,
+    WhenFull,
+)
+from routing.network.brokers.broker import Broker
+from routing.network.strategy import make
+from routing.overlay.config import OverlayConfig
+from simulator.simulation import Simulation
+from simulator.stores import SimulatedStore
+
+TEMP = EventType.of("Temp", n="int")
+SYNC_S = 0.01
+
+
+class Alone:
+    """The broker, its store, and clients whose every message is taken in where the test says."""
+
+    def __init__(self, **config: Any) -> None:
+        self.simulation = Simulation(0)
+        self.store = SimulatedStore(self.simulation, SYNC_S)
+        self.config = NodeConfig("b1", wall_clock=False, **config)
+        self.sent: list[tuple[bytes, Any]] = []
+        self.published = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start, or start again with what the store has kept."""
+        now = self.simulation.now
+        engine = rules.engine.make("naive")
+        overlay = OverlayConfig("b1", incarnation=round(now * 1e6) + 1)
+        self.broker = Broker(self.config, overlay, engine, make("centralized"), now)
+        self.broker.recall(self.store.read(), now)
+        self.store.when_kept = self._kept
+        self.pass_time(1.0)
+
+    def fail(self) -> None:
+        """Lose what is in memory, and start again."""
+        self.store.fail()
+        self.start()
+
+    def turn(self, *said: tuple[bytes, Any]) -> None:
+        """Take in what clients say, all in one turn of the host, and have it kept."""
+        for peer, message in said:
+            self.broker.receive(peer, message, self.simulation.now)
+        self._carry_out()
+        self.pass_time(2 * SYNC_S)
+
+    def publish(self, peer: bytes, count: int) -> None:
+        numbers = range(self.published + 1, self.published + count + 1)
+        events = [Event("Temp", n * 1_000, "s", str(n), {"n": n}, n) for n in numbers]
+        self.published += count
+        self.turn((peer, Publish((batch_of_events(TEMP, events),))))
+
+    def pass_time(self, seconds: float) -> None:
+        ends_at = self.simulation.now + seconds
+        while (due := self.broker.next_timer()) is not None and due <= ends_at:
+            self.simulation.run(due)
+            self.broker.handle_timer(self.simulation.now)
+            self._carry_out()
+        self.simulation.run(ends_at)
+
+    def _kept(self, number: int) -> None:
+        self.broker.stored(number, self.simulation.now)
+        self._carry_out()
+
+    def _carry_out(self) -> None:
+        for effect in self.broker.take_effects():
+            self._do(effect)
+
+    def _do(self, effect: Effect) -> None:
+        if isinstance(effect, Store):
+            self.store.ask(effect)
+        elif isinstance(effect, Send):
+            self.sent.append((effect.peer, effect.message))
+
+    def take(self, peer: bytes, kind: type) -> list[Any]:
+        """Messages of a kind that a client was sent since the last call."""
+        found = [one for to, one in self.sent if to == peer and isinstance(one, kind)]
+        self.sent = [one for one in self.sent if one[0] != peer or not isinstance(one[1], kind)]
+        return found
+
+    def records(self) -> dict[str, int]:
+        """How many records of durable sinks the store has, by kind."""
+        kept = self.store._records
+        return {kind: len(kept[kind]) for kind in sorted(kept) if kind.startswith(("dur", "queue"))}
+
+
+def hello(name: str = "") -> Hello:
+    return Hello(1, name, 1e4, instance=len(name) + 1)
+
+
+def values(deliveries: list[Delivery]) -> list[int]:
+    return [n for one in deliveries for batch in one.batches for n in batch.columns[0].tolist()]
+
+
+def with_source(**config: Any) -> Alone:
+    alone = Alone(**config)
+    alone.turn((b"s", hello("s")), (b"s", Advertise(1, (TEMP,))))
+    alone.turn((b"k", hello()), (b"k", Subscribe(1, 1, "Temp()", durable="billing")))
+    assert alone.take(b"k", Confirmed)
+    alone.turn((b"k", Goodbye()))
+    return alone
+
+
+def test_a_sink_that_is_removed_and_made_again_in_one_turn_keeps_nothing_of_the_old_one() -> None:
+    alone = with_source()
+    alone.publish(b"s", 3)
+    alone.publish(b"s", 4)
+    assert alone.records() == {"durable": 1, "queue/billing": 2}
+    alone.turn((b"m", hello()), (b"k", hello()))
+    alone.turn(
+        (b"m", RemoveDurable(1, "billing")),
+        (b"k", Subscribe(1, 1, "Temp(n > 0)", durable="billing")),
+        (b"k", Credit(100)),
+    )
+    assert alone.records().get("queue/billing", 0) == 0
+    alone.publish(b"s", 2)
+    alone.fail()
+    alone.turn((b"l", hello()), (b"l", Subscribe(1, 1, "Temp(n > 0)", durable="billing")))
+    alone.turn((b"l", Credit(100)))
+    deliveries = alone.take(b"l", Delivery)
+    assert (values(deliveries), deliveries[-1].number) == ([8, 9], 2)
+    alone.turn((b"l", Acknowledged(2)))
+    assert alone.records() == {"durable": 1, "queue/billing": 0}
+
+
+def test_a_sink_that_is_made_and_removed_in_one_turn_leaves_nothing() -> None:
+    alone = with_source()
+    alone.turn((b"m", hello()), (b"k", hello()))
+    alone.turn(
+        (b"k", Subscribe(1, 1, "Temp()", durable="other")),
+        (b"k", Goodbye()),
+        (b"m", RemoveDurable(1, "other")),
+    )
+    alone.publish(b"s", 2)
+    assert alone.records() == {"durable": 1, "queue/billing": 1}
+
+
+def test_a_queue_that_is_longer_than_the_window_comes_whole_after_a_restart() -> None:
+    alone, count = with_source(), 3 * WINDOW
+    for _ in range(3 * 8):
+        alone.publish(b"s", WINDOW // 8)
+    (status,) = alone.broker.status(0.0)["durable"]
+    assert (status["queued"], status["last"]) == (count, count)
+    alone.fail()
+    (again,) = alone.broker.status(0.0)["durable"]
+    assert again == status
+    came: list[int] = []
+    alone.turn((b"k", hello()), (b"k", Subscribe(1, 1, "Temp()", durable="billing")))
+    while len(came) < count:
+        alone.turn((b"k", Credit(5_000)))
+        deliveries = alone.take(b"k", Delivery)
+        assert all(one.again for one in deliveries)
+        came += values(deliveries)
+        alone.turn((b"k", Acknowledged(deliveries[-1].number)))
+    assert came == list(range(1, count + 1))
+    assert alone.records() == {"durable": 1, "queue/billing": 0}
+
+
+def test_bounds_by_bytes_and_age_hold_over_a_restart_and_what_they_cost_is_told() -> None:
+    alone = with_source()
+    sink = {"durable": "short", "when_full": WhenFull.DROP_OLDEST}
+    asked = Subscribe(1, 1, "Temp()", limit_bytes=1_000, limit_age_s=60.0, **sink)
+    alone.turn((b"k", hello()), (b"k", asked), (b"k", Goodbye()))
+    for _ in range(20):
+        alone.publish(b"s", 10)
+    status = alone.broker.status(0.0)["durable"][1]
+    assert status["dropped"] > 0
+    assert status["dropped"] + status["queued"] == 200
+    assert 500 < status["bytes"] <= 1_000
+    alone.fail()
+    alone.turn((b"k", hello()), (b"k", Subscribe(1, 1, "Temp()", **sink)), (b"k", Credit(1_000)))
+    last = 200 - status["queued"]
+    assert values(alone.take(b"k", Delivery)) == list(range(last + 1, 201))
+    alone.turn((b"k", Goodbye()))
+    alone.pass_time(61.0)
+    alone.turn((b"k", hello()), (b"k", Subscribe(1, 1, "Temp()", **sink)), (b"k", Credit(1_000)))
+    assert alone.take(b"k", Delivery) == []
+    alone.turn((b"s", hello("s")), (b"s", Advertise(1, (TEMP,))))
+    alone.publish(b"s", 1)
+    (delivery,) = alone.take(b"k", Delivery)
+    assert (values([delivery]), delivery.dropped) == ([201], status["queued"])
+    assert alone.records() == {"durable": 2, "queue/billing": 21, "queue/short": 1}
