@@ -81,5 +81,5 @@ def _against_plan(plan: RulePlan) -> str | None:
         if step.kind is StepKind.TIMED and not TERMINATOR <= step.span.later < step.event:
             return "it has a window that does not end at a later event"
     if plan.slots:
-        return "it has an aggregate"
+        return "it has an aggregate or an iteration"
     return "it is about one event" if len(plan.event_types) == 1 else None
