@@ -75,10 +75,12 @@ fuzz: $(VENV)/.ready
 
 # Bytes from outside, against every reader of them: frames, files of events, rules, configuration,
 # keys. Guided by coverage, where there is a wheel of atheris. COUNT=1000000 TARGETS="wire rules"
-# make fuzz-inputs
+# make fuzz-inputs. In the background for ten minutes: MINUTES=10 COUNT=10000000 nice -n 19 make
+# fuzz-inputs >fuzz.log 2>&1 &
 fuzz-inputs: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt atheris
-	$(BIN)/python tools/fuzz_inputs.py --inputs $(or $(COUNT),100000) $(TARGETS)
+	$(BIN)/python tools/fuzz_inputs.py --inputs $(or $(COUNT),100000) \
+		--minutes $(or $(MINUTES),0) $(TARGETS)
 
 # Peers that speak ZMTP badly against a broker. COUNT=100000 SEED=600 make strangers
 strangers: $(VENV)/.ready

@@ -35,6 +35,7 @@ READING = EventType.of("Reading", area="string", value="float", floor="int")
 ECHO_SIZE, BATCH_SIZE = 150, 256
 """Bytes of the relay's small message, and events in an explicit batch."""
 PACE_S = 0.001
+TOKEN = "a-token-of-the-pages"
 RULE = f"event {READING} define Hot(floor: int) from Reading(value > 45) as r where floor = r.floor"
 RIGHTS = (
     'publish = ["Reading"]\nsubscribe = ["Reading"]\n'
@@ -57,7 +58,7 @@ def run(quick: bool = False) -> list[Row]:
     """Rates one by one and in batches, and the latencies of events and of composite events."""
     sizes = Sizes(20_000, 200_000, 300) if quick else Sizes(300_000, 3_000_000, 3_000)
     relay_single, relay_batch, relay_trip = _relay_figures(sizes)
-    batch = _batch(BATCH_SIZE)
+    batch = batch_of_readings()
     with BrokerProcess("--log-level", "warning") as broker:
         single, batched = _rates(broker.endpoint, sizes, batch)
         trip = _latencies(broker.endpoint, "Reading()", sizes.round_trips)
@@ -73,6 +74,12 @@ def run(quick: bool = False) -> list[Row]:
     with scraped() as flags, BrokerProcess("--log-level", "warning", *flags) as broker:
         seen = _rates(broker.endpoint, sizes, batch)
     stored = _with_stores(sizes, batch, single, batched)
+    with (
+        secured(RIGHTS) as own,
+        scraped(page=True) as flags,
+        BrokerProcess("--log-level", "warning", *own, *flags) as broker,
+    ):
+        watched = _rates(broker.endpoint, sizes, batch)
     return [
         Row("publish one by one, one sink", single, "events/s", relay, relay_single),
         Row(f"publish batches of {BATCH_SIZE}", batched, "events/s", relay, relay_batch),
@@ -85,6 +92,17 @@ def run(quick: bool = False) -> list[Row]:
         Row("scraped each second, one by one", seen[0], "events/s", plain, single),
         Row(f"scraped each second, batches of {BATCH_SIZE}", seen[1], "events/s", plain, batched),
         *stored,
+        Row(
+            "authorised, scraped, page open, one by one",
+            watched[0],
+            "events/s",
+            with_keys,
+            keyed[0],
+        ),
+        Row(
+            f"authorised, scraped, page open, batches of {BATCH_SIZE}",
+            *(watched[1], "events/s", with_keys, keyed[1]),
+        ),
     ]
 
 
@@ -181,18 +199,37 @@ def secured(rights: str = "") -> Iterator[list[str]]:
 
 
 @contextmanager
-def scraped() -> Iterator[list[str]]:
-    """The flags of a broker whose metrics a process of its own asks for each second meanwhile."""
+def scraped(page: bool = False) -> Iterator[list[str]]:
+    """The flags of a broker whose metrics a process of its own asks for each second meanwhile; and
+    where a ``page`` is open, with events as they come, another one is fed what that is.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    with child(_scrape, f"http://{address}/metrics"):
-        yield ["--http", address]
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        token = Path(folder) / "token"
+        token.touch(0o600)
+        token.write_text(TOKEN)
+        stack.enter_context(child(_scrape, f"http://{address}/metrics"))
+        if page:
+            stack.enter_context(child(_look, f"http://{address}/api/stream?events=1"))
+        yield ["--http", address, "--http-token", str(token)]
 
 
 def _scrape(pipe: Connection, url: str) -> None:
     while not pipe.poll(1):
         with suppress(OSError):  # it does not listen yet, or any more
-            urllib.request.urlopen(url, timeout=5).read()
+            urllib.request.urlopen(_shown(url), timeout=5).read()
+
+
+def _look(pipe: Connection, url: str) -> None:
+    while not pipe.poll(0.2):
+        with suppress(OSError), urllib.request.urlopen(_shown(url), timeout=5) as stream:
+            while not pipe.poll(0) and stream.readline():
+                pass
+
+
+def _shown(url: str) -> urllib.request.Request:
+    return urllib.request.Request(url, headers={"Authorization": f"Bearer {TOKEN}"})
 
 
 def _rates(endpoint: str, sizes: Sizes, batch: EventBatch) -> tuple[float, float]:
@@ -217,7 +254,8 @@ def _publish_batches(publisher: Publisher, count: int, batch: EventBatch) -> Non
         publisher.publish_batch(batch)
 
 
-def _batch(size: int) -> EventBatch:
+def batch_of_readings(size: int = BATCH_SIZE) -> EventBatch:
+    """A batch of readings."""
     ids = EventIds(StringColumn.constant("", size), np.arange(size))
     areas = StringColumn.from_strings([f"a{number % 10}" for number in range(size)])
     values = np.linspace(0, 100, size)

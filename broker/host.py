@@ -63,7 +63,7 @@ class Host:
         if tracer is not None:
             self._receive = noting(tracer, transport.receive)
             self._act = both(tracer.note_effect, self._carry_out)
-            broker.node.traced = tracer.find
+            broker.overlay.trace_queries.find = tracer.find
         broker.outlet.emit = self._act
         broker.node.rights_of = transport.rights_of
         self._unreachable: dict[bytes, None] = {}

@@ -90,7 +90,8 @@ class Keeping:
 
     def _entries(self) -> Iterator[storage.Entry]:
         for entry in self._store.entries(self._first - 1):
-            yield entry.position, message_of(entry).batches
+            message = message_of(entry)
+            yield entry.position, message.batches, message.traces
 
     # --- what is to be kept ---
 
@@ -102,7 +103,7 @@ class Keeping:
 
     def _written(self, change: storage.StoreChange, number: int) -> Iterator[Change]:
         if isinstance(change, storage.Append):
-            message = Publish(tuple(change.batches))
+            message = Publish(tuple(change.batches), traces=tuple(change.traces))
             first = message.batches[0]
             yield Append(entry_of(first.ids.source.values[0], message))
         elif isinstance(change, storage.Trim):

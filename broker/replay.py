@@ -11,7 +11,7 @@ duplicates of one another, though one ``name`` is given to both.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +23,7 @@ from broker.errors import BrokerError
 from broker.pace import Pace, cuts_of
 from broker.recorded import RecordedEvents
 from matcher.model import TIME_MAX, EventBatch, EventIds, Int64s, StringColumn
+from matcher.traces import Contexts, TraceContexts
 
 SOURCES_MAX = 100
 """Sources of a file that are publishers of their own."""
@@ -30,11 +31,14 @@ SOURCES_MAX = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """Events of one stretch of time, in their order, and when the next stretch starts."""
+    """Events of one stretch of time, in their order, and when the next stretch starts. ``traces``:
+    contexts of some of them, by id.
+    """
 
     batches: Sequence[EventBatch]
     start: int
     next_start: int
+    traces: Mapping[str, Contexts] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return sum(map(len, self.batches))
@@ -102,7 +106,7 @@ def replay(
                             connect_timeout_s=connect_timeout_s,
                         )
                     )
-                publishers[source].publish_batch(batches)
+                publishers[source].publish_batch(batches, traces=one.traces)
                 account.sent += sum(map(len, batches))
             mark = one.next_start
             if acks == "committed":  # a promise far ahead, of no more events, may be refused
@@ -133,23 +137,36 @@ def slices(
         for first, last in itertools.pairwise(cuts):
             rows = ready[first:last]
             following = times[ready[last]] if last < len(ready) else min(step.mark, TIME_MAX - 1)
-            chosen = _select(waiting, rows, is_renamed=is_renamed)
-            yield Slice(chosen, int(times[rows[0]]), int(following))
+            traces: dict[str, Contexts] = {}
+            known = events.intake.traces
+            chosen = _select(waiting, rows, known, traces, is_renamed=is_renamed)
+            yield Slice(chosen, int(times[rows[0]]), int(following), traces)
         waiting = [batch.take(batch.time >= step.mark) for batch in waiting]
 
 
-def _select(batches: Sequence[EventBatch], rows: Int64s, *, is_renamed: bool) -> list[EventBatch]:
-    """The events at ``rows`` of the concatenated batches, numbered in the order of ``rows``."""
+def _select(
+    batches: Sequence[EventBatch],
+    rows: Int64s,
+    known: TraceContexts,
+    traces: dict[str, Contexts],
+    *,
+    is_renamed: bool,
+) -> list[EventBatch]:
+    """The events at ``rows`` of the concatenated batches, numbered in the order of ``rows``; those
+    ``traces`` that are ``known`` are noted by id.
+    """
     starts = np.cumsum([0, *map(len, batches)])
     owners = np.searchsorted(starts, rows, side="right") - 1
     chosen = []
     for owner in np.unique(owners).tolist():
         places = np.flatnonzero(owners == owner)
         batch = batches[owner].take(rows[places] - starts[owner])
+        own = known.of((batch,)) if known.has_any else ()
         texts = batch.ids.printed()
         if is_renamed and not batch.ids.are_explicit and batch.ids.digest is None:
             pairs = zip(batch.ids.source.tolist(), texts, strict=True)
             texts = [f"{source}:{text}" for source, text in pairs]
+        traces |= {texts[place]: contexts for place, contexts in own}
         ids = EventIds(batch.ids.source, places, StringColumn.from_strings(texts))
         chosen.append(replace(batch, ids=ids))
     return chosen

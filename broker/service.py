@@ -26,6 +26,7 @@ from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.monitoring.entry import load_token
 from broker.monitoring.monitor import Monitor
+from broker.monitoring.settings import User
 from broker.parallel import engine_of
 from broker.resting import give_back
 from broker.security.access import load_access
@@ -96,7 +97,7 @@ class Service:
         transport = self._transport = make_transport(self._configuration, self._gate)
         self._monitor: Monitor | None = None
         try:
-            self._monitor = make_monitor(self._configuration)
+            self._monitor = make_monitor(self._configuration, self._gate)
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
             for endpoint in self.endpoints if self._gate is None else ():
                 if is_open_to_others(endpoint):
@@ -175,6 +176,8 @@ class Service:
             if self._gate is not None and fresh.security_files is not None:
                 self._gate.change(load_access(fresh.security_files[1], fresh.user_limits))
                 self._transport.look_again()
+                if self._monitor is not None:
+                    self._monitor.know(page_users(self._gate))
                 self._host.change_rights(self._gate.users)
         except (ConfigurationError, OSError) as error:
             log("error", "configuration refused; the old one stays in force", {"reason": error})
@@ -248,7 +251,7 @@ def check(configuration: Configuration) -> None:
     gate = make_gate(configuration)
     if configuration.http_token is not None:
         load_token(configuration.http_token)
-    elif gate is not None and configuration.http is not None:
+    elif gate is not None and configuration.http is not None and not gate.tokens:
         raise _unguarded("http", "the broker has keys")
     if gate is not None or configuration.is_insecure:
         return
@@ -282,18 +285,30 @@ def make_gate(configuration: Configuration) -> Gate | None:
 def _unguarded(url: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"{url}: {why}, and there is no token. Either\n"
-        f"  --http-token b1.token  (openssl rand -hex 32 > b1.token; docs/monitoring.md)\n"
+        f"  --http-token b1.token  (openssl rand -hex 32 > b1.token; docs/page.md)\n"
+        f"  token_sha256 of a user in the access file\n"
         f"  no --http, or, without keys, --insecure true  (whoever comes may do all)"
     )
 
 
-def make_monitor(configuration: Configuration) -> Monitor | None:
+def page_users(gate: Gate) -> tuple[User, ...]:
+    """The users who may sign in at the pages, with keys that act for them."""
+    pairs = ((token, name, gate.stand_in(name)) for token, name in sorted(gate.tokens.items()))
+    return tuple(User(name, token, (pair.public, pair.secret)) for token, name, pair in pairs)
+
+
+def make_monitor(configuration: Configuration, gate: Gate | None = None) -> Monitor | None:
     """The pages of a broker, which are not yet served; None for one that has none."""
     if configuration.http is None:
         return None
     file = configuration.http_token
     token = None if file is None else load_token(file)
-    return Monitor(configuration.http, configuration.log_format, token, configuration.http_others)
+    others, data = configuration.http_others, configuration.values["data"]
+    folder = None if data is None else os.path.abspath(data)
+    monitor = Monitor(configuration.http, configuration.log_format, token, others, folder)
+    if gate is not None:
+        monitor.know(page_users(gate))
+    return monitor
 
 
 def make_transport(configuration: Configuration, gate: Gate | None = None) -> Transport:

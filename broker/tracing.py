@@ -7,20 +7,20 @@ broker b2, and is a cause of fire's e4d1. One that does not trace has no step fo
 Law 2: at most ``events_max`` events are kept, the latest; of what has gone, ``find`` says that it
 is not kept. An event has ``STEPS_MAX`` steps at most.
 
-Law 3: a trace context (W3C ``traceparent``) belongs to the event that was published with it, and
-stays where that entered the network. A composite event is linked to those of its causes, and of
-theirs: whoever asks all brokers has all of them.
+Law 3: the traces that an event belongs to come and go with it (matcher.traces), so each broker has
+those of the events that it has seen.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from matcher.model import Event
+from matcher.traces import Contexts
 from routing import wire
 from routing.effects import Close, Effect, Send
 from routing.errors import WireError
@@ -40,7 +40,7 @@ class Entry:
     """One event, ``steps`` being when, what, and of whom or to whom."""
 
     event: Event
-    traceparent: str | None = None
+    traces: tuple[str, ...] = ()
     steps: list[tuple[int, str, str]] = field(default_factory=list)
     followed: list[str] = field(default_factory=list)
 
@@ -65,21 +65,19 @@ class Tracer:
             elif isinstance(message, LinkHello):
                 self._names[peer] = f"broker {message.name}"
         elif len(frames) > 1 and wire.is_gathered(frames):
-            message = _decoded(frames)
-            traces = dict(message.traces) if isinstance(message, Publish) else {}
-            for event in _events_of(message):
-                self._note(event, CAME, peer, traces.get(event.sequence))
+            for event, traces in _events_of(_decoded(frames)):
+                self._note(event, CAME, peer, traces)
 
     def note_effect(self, effect: Effect) -> None:
         """Take in what the node wants of its host."""
         if isinstance(effect, Send):
             what = DELIVERED if isinstance(effect.message, Delivery) else SENT
-            for event in _events_of(effect.message):
-                self._note(event, what, effect.peer)
+            for event, traces in _events_of(effect.message):
+                self._note(event, what, effect.peer, traces)
         elif isinstance(effect, Close):
             self._names.pop(effect.peer, None)
 
-    def _note(self, event: Event, what: str, peer: bytes, traceparent: str | None = None) -> None:
+    def _note(self, event: Event, what: str, peer: bytes, traces: Contexts) -> None:
         name, now = f"{event.source}#{event.id}", round(time.time() * 1e6)
         entry = self._entries.get(name)
         if entry is None:
@@ -92,7 +90,7 @@ class Tracer:
                     known.followed.append(name)
             if len(self._entries) > self._events_max:
                 self._entries.popitem(last=False)
-        entry.traceparent = entry.traceparent or traceparent
+        entry.traces = traces or entry.traces
         whom = self._names.get(peer, "a peer")
         is_new = all(step[1:] != (what, whom) for step in entry.steps)
         if is_new and len(entry.steps) < STEPS_MAX:
@@ -116,26 +114,11 @@ class Tracer:
             "event": f"{event.source}#{event.id}",
             "type": event.type,
             "time": event.time,
-            "traceparent": entry.traceparent,
-            "links": self._links(event),
+            "traces": list(entry.traces),
             "causes": list(event.cause_full),
             "followed": list(entry.followed),
             "steps": [list(step) for step in entry.steps],
         }
-
-    def _links(self, event: Event) -> list[str]:
-        """The trace contexts of its causes that are kept here, and of theirs (Law 3)."""
-        found: dict[str, None] = {}
-        open_, seen = list(event.cause_full), set(event.cause_full)
-        while open_:
-            entry = self._entries.get(open_.pop())
-            if entry is not None:
-                if entry.traceparent is not None:
-                    found[entry.traceparent] = None
-                more = [one for one in entry.event.cause_full if one not in seen]
-                open_ += more
-                seen.update(more)
-        return list(found)
 
 
 def noting(tracer: Tracer, receive: Callable[[], Any]) -> Callable[[], Any]:
@@ -169,8 +152,12 @@ def _decoded(frames: Sequence[bytes]) -> Any:
         return None
 
 
-def _events_of(message: Any) -> Sequence[Event]:
+def _events_of(message: Any) -> Iterator[tuple[Event, Contexts]]:
+    """The events of a message, and the traces that they belong to."""
     inner = message.message if isinstance(message, Packet) else message
     if not isinstance(inner, Publish | Delivery | Flow | Forward | Shared):
-        return ()
-    return [event for batch in inner.batches for event in batch.events()]
+        return
+    traces = dict(inner.traces)
+    events = (event for batch in inner.batches for event in batch.events())
+    for place, event in enumerate(events):
+        yield event, traces.get(place, ())

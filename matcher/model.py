@@ -400,6 +400,7 @@ class Event:
 
     ``time`` is in microseconds since the epoch; ``data`` maps attribute names to values, None for
     null, in the schema's order; ``cause`` holds printed ids, and is empty for primitive events.
+    ``traces``: the trace contexts (W3C) that it belongs to, where it was delivered.
     """
 
     type: str
@@ -410,6 +411,7 @@ class Event:
     sequence: int = 0
     cause: tuple[str, ...] = ()
     cause_full: tuple[str, ...] = field(default=(), compare=False)
+    traces: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -49,6 +49,7 @@ from routing.messages import (
 from routing.outgoing import Outgoing
 from routing.requests import ClientRequest, SessionRequests
 from routing.silence import excused
+from routing.traced import traces_left
 
 NO_RETRY = frozenset(
     {
@@ -408,8 +409,17 @@ class Conversation:
                     message.batches, message.subscriptions, places[is_new], message.late
                 ).delivery
                 self._given.add(first, message.number)
-                number = {"number": message.number, "again": True, "dropped": message.dropped}
-                return structs.replace(left, **number) if len(left) else None
+                return (
+                    structs.replace(
+                        left,
+                        number=message.number,
+                        again=True,
+                        dropped=message.dropped,
+                        traces=traces_left(message, left.batches),
+                    )
+                    if len(left)
+                    else None
+                )
         self._given.add(first, message.number)
         return message
 

@@ -103,8 +103,6 @@ class Node:
         self._status = status
         self.rights_of: Callable[[Peer], Rights] = lambda peer: EVERYTHING
         """The rights of who is at a link: the host knows them, where there are keys."""
-        self.traced: Callable[[str], Mapping[str, Any]] = lambda event: {"traced": 0, "events": []}
-        """Gives what the host has kept of an event's path: nothing, unless it traces."""
         self.draining: Sequence[str] | None = None
         """Once it drains, what it waits for, in words, as its host has found last."""
         self._handlers: Mapping[type, Callable[[Link, Any], None]] = {
@@ -329,7 +327,7 @@ class Node:
 
     def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
         check_right(link.rights, Act.COMMAND, "trace")
-        self._send(link.peer, Confirmed(message.request, self.traced(message.event)))
+        self._beyond.show_trace(link, message)
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")

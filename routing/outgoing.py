@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventIds, Int64s, StringColumn
 from matcher.single import Row, Single
+from matcher.traces import TraceContexts
 from routing.config import SessionConfig
 from routing.errors import SessionError, SessionFull
 from routing.messages import Acks, Promise, Publish
@@ -80,8 +81,8 @@ class Outgoing:
         self.last_sequence = 0
         self._begun_above = 0
         """The number above which this session's own begin."""
-        self.traces: dict[int, str] = {}
-        """Trace contexts of events that are not yet acknowledged, by number."""
+        self.traces = TraceContexts()
+        """Trace contexts of events, under the names that they leave by."""
         self.is_numbered = False
         """Whether the broker has said where the numbers start."""
 
@@ -149,17 +150,8 @@ class Outgoing:
                 self._sent.append(item)
             else:
                 self.unacknowledged -= item.events
-            traces = self._traces_of(item) if self.traces else ()
+            traces = self.traces.of(item.batches) if self.traces.has_any else ()
             yield Publish(item.batches, item.promise, self._config.acks, traces)
-
-    def _traces_of(self, item: OutgoingItem) -> tuple[tuple[int, str], ...]:
-        """The trace contexts of what leaves; those of what need not leave again are forgotten."""
-        begun = self._sent[0] if self._sent else item
-        first = min(ends(batch)[0] for batch in begun.batches)
-        for number in [number for number in self.traces if number < first]:
-            del self.traces[number]
-        own = {int(one) for batch in item.batches for one in batch.ids.sequence}
-        return tuple(pair for pair in sorted(self.traces.items()) if pair[0] in own)
 
     # --- events ---
 

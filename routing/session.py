@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matcher.model import EventBatch, EventType
+from matcher.traces import Contexts
 from routing.conversation import Conversation
 from routing.conversation import Lost as Lost
 from routing.conversation import Result as Result
@@ -194,9 +195,9 @@ class Session(Conversation):
         _check_length("an event's name", event, TEXT_MAX)
         return self._ask(ShowTrace(self._requests.number(), event))
 
-    def note_trace(self, sequence: int, traceparent: str) -> None:
-        """The event that will bear this number belongs to a trace."""
-        self._outgoing.traces[sequence] = traceparent
+    def note_trace(self, own_id: str, contexts: Contexts) -> None:
+        """The event that leaves with this id belongs to these traces."""
+        self._outgoing.traces.note(self._config.name, own_id, contexts)
 
     def read_log(
         self,

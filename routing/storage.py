@@ -17,16 +17,18 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from matcher.model import TIME_MIN, EventBatch
+from matcher.traces import Traces
 from routing.messages import LogEntry, ReadLog
 
 
 class Append(Struct, frozen=True, eq=False, gc=False):
     """Events that a source has published, behind all that the log has. ``position``: one more than
-    that of the entry before, from 1 on.
+    that of the entry before, from 1 on. ``traces``: trace contexts of some of the events.
     """
 
     position: int
     batches: Sequence[EventBatch]
+    traces: Traces = ()
 
 
 class Trim(Struct, frozen=True, gc=False):
@@ -57,8 +59,8 @@ class Clear(Struct, frozen=True, gc=False):
 
 
 StoreChange: TypeAlias = Append | Trim | Put | Delete | Clear
-Entry: TypeAlias = tuple[int, Sequence[EventBatch]]
-"""A position of the log, and the events there."""
+Entry: TypeAlias = tuple[int, Sequence[EventBatch], Traces]
+"""A position of the log, the events there, and the trace contexts of some of them."""
 Records: TypeAlias = Mapping[str, Mapping[str, bytes]]
 """By kind and key."""
 RecordsAfter: TypeAlias = Callable[[str, str], Sequence[tuple[str, bytes]]]

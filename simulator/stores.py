@@ -56,7 +56,9 @@ class SimulatedStore:
         if isinstance(change, Append):
             assert change.position == self._position + 1
             self._position = change.position
-            self._log[change.position] = wire.encode(Flow(tuple(change.batches)))
+            self._log[change.position] = wire.encode(
+                Flow(tuple(change.batches), traces=tuple(change.traces))
+            )
         elif isinstance(change, Trim):
             self._reach = change.position
         elif isinstance(change, Put):
@@ -76,7 +78,7 @@ class SimulatedStore:
         """All that is kept; of the log, what rules need."""
         entries = [one for one in self.events(TIME_MIN) if one[0] >= self._reach]
         before = [one for one in self.events(TIME_MIN) if one[0] < self._reach]
-        let_go = [greatest_time(batch) + 1 for _, batches in before for batch in batches]
+        let_go = [greatest_time(batch) + 1 for _, batches, _ in before for batch in batches]
         records = {kind: dict(kept) for kind, kept in self._records.items()}
         let_go_before = max(let_go, default=TIME_MIN)
         own = self._position, self, None, let_go_before, self._following
@@ -93,7 +95,7 @@ class SimulatedStore:
             flow = wire.decode(frames)
             assert isinstance(flow, Flow)
             if any(greatest_time(batch) >= since for batch in flow.batches):
-                yield position, flow.batches
+                yield position, flow.batches, flow.traces
 
     def _following(self, kind: str, after: str) -> list[tuple[str, bytes]]:
         """The next few records of a kind, one at least, that come after a key."""

@@ -31,6 +31,8 @@ from routing.messages import (
     RuleFacts,
     Shared,
     SubscriptionUpdate,
+    TraceAnswer,
+    TraceQuery,
 )
 
 FAR = 2**61
@@ -178,6 +180,8 @@ _WORDS: Mapping[type, Callable[[Any], Iterable[str]]] = {
     Awaited: lambda message: _marks(message.types),
     Awakening: _awakening,
     NameContested: lambda message: [f"{message.name} at {message.home}"],
+    TraceQuery: lambda message: [message.event],
+    TraceAnswer: lambda message: [message.found["broker"]],
     Flow: _flow,
     Forward: _forward,
     Hold: _hold,

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from event_batches import batch_of_events
 from message_batches import delivery, single
+from msgspec.structs import replace
 from plain_messages import PLAIN
 
 from broker import configuration
@@ -40,6 +41,7 @@ from rules.syntax.parser import decode, parse
 from rules.syntax.printer import print_file
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+TRACE = f"00-{'1' * 32}-{'2' * 16}-01"
 MIXED = EventType.of("Mixed", i="int", f="float", b="bool", s="string")
 EVENTS = [
     Event("Mixed", 0, "a", "1", {"i": 2**63 - 1, "f": 1e22, "b": True, "s": 'é,"\n'}, 1),
@@ -108,6 +110,9 @@ def messages() -> Iterator[list[bytes]]:
         made = delivery(rng)
         parts = (Part("b1", 2, tuple(range(len(made.batches)))),)
         yield wire.encode(made)
+        if len(made):
+            yield wire.encode(replace(made, traces=((0, (TRACE,)),)))
+            yield wire.encode(Publish(made.batches, 5, traces=((len(made) - 1, (TRACE, TRACE)),)))
         yield wire.encode(Publish(made.batches, 5))
         yield wire.encode(Packet(1, 2, 3, Flow(made.batches, made.order, (("s", 4),))))
         yield wire.encode(Packet(1, 2, 3, Forward(made.batches, (("Temp", 4),))))

@@ -80,6 +80,9 @@ class Pretended:
     def memory(self) -> Mapping[str, int]:
         return kept_by_all(one.memory() for one in self._engines.values())
 
+    def costs(self) -> Mapping[str, int]:
+        return {}
+
 
 class Failing(Pretended):
     """Fails at the call of that number, whatever it is."""

@@ -36,16 +36,19 @@ TRIED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 def main() -> int:
     """Try the targets, one process each, one after another."""
     options = _options()
-    if options.alone:
-        _run_here(options.targets[0], options.inputs, options.folder)
     names = options.targets or _names()
-    return max([_run(name, options.inputs, options.folder) for name in names])
+    if options.alone:
+        _run_here(names[0], options.inputs, options.seconds, options.folder)
+    seconds = round(60 * options.minutes / len(names))
+    return max([_run(name, options.inputs, seconds, options.folder) for name in names])
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", help="all, where none is named")
     parser.add_argument("--inputs", type=int, default=100_000, help="of each target")
+    parser.add_argument("--minutes", type=float, default=0, help="at most, for all together")
+    parser.add_argument("--seconds", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "fuzz")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -57,9 +60,10 @@ def _names() -> list[str]:
     return [target.name for target in TARGETS]
 
 
-def _run(name: str, inputs: int, folder: Path) -> int:
+def _run(name: str, inputs: int, seconds: int, folder: Path) -> int:
     """One target in a process of its own, which libFuzzer ends."""
     words = [sys.executable, __file__, "--alone", name, "--inputs", str(inputs)]
+    words += ["--seconds", str(seconds)]
     done = subprocess.run(
         [*words, "--folder", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -72,7 +76,7 @@ def _run(name: str, inputs: int, folder: Path) -> int:
     return int(done.returncode != 0)
 
 
-def _run_here(name: str, inputs: int, folder: Path) -> None:
+def _run_here(name: str, inputs: int, seconds: int, folder: Path) -> None:
     import atheris
 
     with atheris.instrument_imports(include=list(GUIDING)):
@@ -85,6 +89,7 @@ def _run_here(name: str, inputs: int, folder: Path) -> None:
         [
             sys.argv[0],
             f"-runs={inputs}",
+            f"-max_total_time={seconds}",
             f"-max_len={LENGTH_MAX}",
             f"-timeout={SECONDS_MAX}",
             f"-artifact_prefix={folder}/{name}-",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -134,7 +134,11 @@ def command(
         say(f"--threads {threads}", f"there are {processors} processors, which they share")
     detector = deployed(engine, checked, threads, known, device, say)
     names = {event_type.name for event_type in printed}
-    style = {"full_cause": cause == "full", "seconds": time == "seconds"}
+    style = {
+        "full_cause": cause == "full",
+        "seconds": time == "seconds",
+        "traces": recorded.intake.traces,
+    }
     with writing(output), _sink(form, output, printed, style) as sink:
         progress = detect(detector, recorded, names, sink, perf_counter)
     _report_bad(recorded)
@@ -212,7 +216,7 @@ def _printed_types(checked: RuleSet, types: str | None) -> list[EventType]:
 
 @contextmanager
 def _sink(
-    form: str, output: Path | None, types: Sequence[EventType], style: Mapping[str, bool]
+    form: str, output: Path | None, types: Sequence[EventType], style: Mapping[str, Any]
 ) -> Iterator[Sink]:
     from broker.detection import ChecksumSink, CountSink, EventSink
     from matcher.formats.files import LinesOutput, output_to

@@ -17,10 +17,9 @@ from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
 if TYPE_CHECKING:
     from broker.client.address import Address
     from broker.store.checking import Report
-    from broker.store.ordered import Log, Wanted
+    from broker.store.ordered import Log, Ordered, Wanted
     from broker.store.values import Entry
     from matcher.formats.files import EventOutput
-    from matcher.model import EventType
 
 EXAMPLE = "rexmq log export --data /var/lib/rexmq/b1 --from 2026-11-27T08:00:00Z --output b1.jsonl"
 
@@ -166,7 +165,7 @@ def export(
     place = _of_network(broker, connect_timeout_s, wanted) if data is None else _of_store(data)
     with without_pandas(), place as logs:
         ordered = Ordered(logs, wanted)
-        with writing(output), _output(form, output, list(ordered.types.values())) as target:
+        with writing(output), _output(form, output, ordered) as target:
             for step in ordered.steps():
                 target.write(step.batches, step.order)
 
@@ -213,18 +212,18 @@ def _form(form: str | None, output: Path | None) -> str:
 
 
 @contextmanager
-def _output(form: str, output: Path | None, types: Sequence[EventType]) -> Iterator[EventOutput]:
+def _output(form: str, output: Path | None, ordered: Ordered) -> Iterator[EventOutput]:
     from matcher.formats.files import LinesOutput, output_to
     from matcher.formats.outputs import replaced
 
     if output is None:
-        yield LinesOutput(sys.stdout.buffer)
+        yield LinesOutput(sys.stdout.buffer, traces=ordered.traces)
     elif form == "table":
-        with output_to(output, types, composite=False) as tables:
+        with output_to(output, list(ordered.types.values()), composite=False) as tables:
             yield tables
     else:
         with replaced(output) as lines:
-            yield LinesOutput(lines)
+            yield LinesOutput(lines, traces=ordered.traces)
 
 
 def _time(flag: str, text: str | None) -> int | None:

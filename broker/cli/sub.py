@@ -129,7 +129,11 @@ def command(
             order = places(delivery)[:wanted]
             wanted = None if wanted is None else wanted - len(order)
             lines = json_lines(
-                delivery.batches, order, full_cause=cause == "full", seconds=time == "seconds"
+                delivery.batches,
+                order,
+                full_cause=cause == "full",
+                seconds=time == "seconds",
+                traces=delivery.traces,
             )
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()

@@ -13,7 +13,7 @@ from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
 if TYPE_CHECKING:
     from broker.client.address import Address
 
-EXAMPLE = "rexmq trace t#7 --broker tcp://127.0.0.1:7461,tcp://127.0.0.1:7462"
+EXAMPLE = "rexmq trace t#7"
 
 
 @takes_broker
@@ -28,37 +28,43 @@ def command(
     broker: Address,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
-    """Show the path of an event through the brokers that are named, with commas between.
+    """Show the path of an event through all brokers of the network.
 
     Where it entered, where it went and when, its causes, what followed, and the traces (W3C) that
     it belongs to. Brokers keep that if they are told to (trace_events_max).
     """
-    from dataclasses import replace
-
     from broker import RuleManager
     from broker.cli.outcome import UsageError
 
     if not event:
         raise UsageError("trace: which event?")
-    found: list[dict[str, Any]] = []
-    silent: list[str] = []
-    for one in broker.all:
-        with RuleManager(replace(one, others=()), connect_timeout_s=connect_timeout_s) as manager:
-            answer, name = manager.trace(event), manager.status()["broker"]
-        found += [{"broker": name, **facts} for facts in answer["events"]]
-        silent += [] if answer["traced"] else [name]
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        answer = manager.trace(event)
+    found = [
+        {"broker": one["broker"], **facts} for one in answer["brokers"] for facts in one["events"]
+    ]
     if as_json:
         for facts in found:
             print(json.dumps(facts))
         return
-    print(page(event, found, silent))
+    off = [one["broker"] for one in answer["brokers"] if not one["traced"]]
+    print(page(event, found, off, answer["silent"]))
 
 
-def page(event: str, found: Sequence[Mapping[str, Any]], silent: Sequence[str]) -> str:
-    """The answers of brokers as a page; ``silent`` are those that trace nothing."""
+def page(
+    event: str,
+    found: Sequence[Mapping[str, Any]],
+    off: Sequence[str],
+    silent: Sequence[str],
+) -> str:
+    """The answers of brokers as a page; ``off`` are those that trace nothing, ``silent`` those that
+    have not answered.
+    """
     lines = [*_events(found)] or [f"{event} is not kept, or not any more"]
+    if off:
+        lines.append(f"no traces are kept at {', '.join(off)} (trace_events_max)")
     if silent:
-        lines.append(f"no traces are kept at {', '.join(silent)} (trace_events_max)")
+        lines.append(f"no answer of {', '.join(silent)}")
     return "\n".join(lines)
 
 
@@ -69,10 +75,9 @@ def _events(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for name in names:
         own = [facts for facts in found if facts["event"] == name]
         yield f"{own[0]['type']} {name} at {time_text(own[0]['time'])}"
-        for word, key in (("trace", "traceparent"), ("links", "links"), ("causes", "causes")):
-            values = _joined(own, key)
-            if values:
-                yield f"  {word} {', '.join(values)}"
+        for key in ("traces", "causes"):
+            if values := _joined(own, key):
+                yield f"  {key} {', '.join(values)}"
         steps = [(step, facts["broker"]) for facts in own for step in facts["steps"]]
         for (at, what, whom), broker in sorted(steps, key=lambda one: one[0][0]):
             yield f"  {time_text(at)}  {broker}  {what} {whom}".rstrip()
@@ -82,8 +87,4 @@ def _events(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _joined(facts: Sequence[Mapping[str, Any]], key: str) -> list[str]:
     """The values of several brokers, each once."""
-    found: dict[str, None] = {}
-    for one in facts:
-        value = one[key]
-        found |= dict.fromkeys(value if isinstance(value, list) else [value] if value else [])
-    return list(found)
+    return list(dict.fromkeys(value for one in facts for value in one[key]))

@@ -118,6 +118,7 @@ class AsyncPublisher(AsyncScoped):
         type: str | None = None,  # noqa: A002 - the event model's word
         promise: int | None = None,
         numbered: bool = False,
+        traces: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         """See ``Publisher.publish_batch``."""
         source = self._source
@@ -125,6 +126,7 @@ class AsyncPublisher(AsyncScoped):
         if unknown := source.unknown_types(batches):
             await self.advertise(*unknown)
         pieces = list(source.slices(batches))
+        source.note_traces(traces or {})
         for place, piece in enumerate(pieces):
             source.check()
             await self._room(sum(map(len, piece)))

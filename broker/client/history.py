@@ -32,6 +32,7 @@ from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch
 from routing.delivery.parcel import select
 from routing.messages import Code, Delivery
 from routing.permission import EVERY_TYPE
+from routing.traced import traces_left
 from rules.errors import RuleErrors
 from rules.syntax.parser import parse_filter
 
@@ -87,6 +88,7 @@ class History:
     def _round(self) -> Generator[Delivery, None, int]:
         """Read what the logs have got; gives how many entries that was."""
         ordered = Ordered(self._logs.all, self._logs.wanted)
+        ordered.traces = self._past.traces
         for step in ordered.steps():
             for batch in step.batches:
                 self._note(batch)
@@ -115,7 +117,8 @@ class History:
             return None
         chosen = select(delivery.batches, delivery.subscriptions, left, delivery.late).delivery
         kept = {"dropped": delivery.dropped, "number": delivery.number, "again": delivery.again}
-        return structs.replace(chosen, **kept)
+        traces = traces_left(delivery, chosen.batches)
+        return structs.replace(chosen, traces=traces, **kept)
 
     def _is_new(self, batch: EventBatch) -> Bools:
         sources = batch.ids.source

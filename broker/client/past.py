@@ -17,6 +17,7 @@ from broker.schemas import type_of
 from broker.store.ordered import Step, order_of
 from matcher.identity import rule_id
 from matcher.model import TIME_MIN, EventBatch, EventType
+from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.messages import Delivery, Subscribe
@@ -24,6 +25,7 @@ from routing.network.recovery.dues import from_due_on, horizons
 from routing.order import greatest_time
 from routing.permission import EVERY_TYPE
 from routing.serving.deployment import Deployed, Deployments, install
+from routing.traced import with_traces
 from rules.engine import make
 from rules.engine.intervals import Intervals
 from rules.language import load
@@ -91,6 +93,8 @@ class Past:
         self._sink = sink
         self._sinks.index()
         self._engine = Intervals(make("cdp" if rules else "naive"))
+        self.traces = TraceContexts()
+        """Trace contexts of events that have been read, and of what was found of them."""
         install(self._engine, rules, self._schemas)
         self._due = {one.rule.name: start for one in rules}
         self._fronts: dict[str, int] = {}
@@ -118,7 +122,7 @@ class Past:
         self._advance(step.complete, marks)
         self._sink.grant(HERE, CREDIT, CREDIT)
         while (delivery := self._sink.take(DELIVERY_EVENTS)) is not None:
-            yield delivery
+            yield with_traces(delivery, self.traces) if self.traces.has_any else delivery
 
     def _learn(self, types: Iterable[EventType]) -> None:
         new = {one.name: one for one in types if self._schemas.get(one.name) != one}
@@ -141,6 +145,7 @@ class Past:
             bound = min(bounds) if bounds else max(ends, default=TIME_MIN)
             self.reached[one.name] = max(min(complete, bound), self.reached.get(one.name, TIME_MIN))
         found = from_due_on(self._engine.advance(known), self._due)
+        self.traces.follow(found.batches)
         self._sinks.offer_detected(found, lambda one: self.reached[one.name])
 
     def _needs(self, one: Deployed) -> frozenset[str]:

@@ -206,6 +206,7 @@ class Publisher(Scoped):
         type: str | None = None,  # noqa: A002 - the event model's word
         promise: int | None = None,
         numbered: bool = False,
+        traces: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         """Publish many events: an EventBatch, an Arrow table or record batch, a list of dicts.
 
@@ -217,7 +218,8 @@ class Publisher(Scoped):
         A list of dicts has its times under ``"time"`` (RFC 3339 or numbers of the ``time_unit``;
         without any, they are stamped) and ids under ``"id"``; ``type`` names its type where several
         were advertised. An EventBatch of a type that was not advertised advertises it. ``promise``:
-        nothing earlier than this will follow, in microseconds.
+        nothing earlier than this will follow, in microseconds. ``traces``: the trace contexts (W3C)
+        of events with these ids.
         """
         source, driver = self._source, self._driver
         batches = source.batches(events, type)
@@ -225,6 +227,7 @@ class Publisher(Scoped):
             self.advertise(*unknown)
         pieces = list(source.slices(batches))
         with driver.lock:
+            source.note_traces(traces or {})
             for place, piece in enumerate(pieces):
                 source.check()
                 self._await_room(sum(map(len, piece)))

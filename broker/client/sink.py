@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from operator import methodcaller
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -138,10 +139,17 @@ _events = methodcaller("events")
 
 def rows(delivery: Delivery) -> Iterator[Event]:
     """A delivery's events as rows, in the order of delivery."""
-    events = itertools.chain.from_iterable(map(_events, delivery.batches))
+    events: Iterator[Event] = itertools.chain.from_iterable(map(_events, delivery.batches))
+    if delivery.traces:
+        events = _traced(events, dict(delivery.traces))
     if delivery.order is None:
         return events
     return map(list(events).__getitem__, delivery.order.tolist())
+
+
+def _traced(events: Iterator[Event], traces: Mapping[int, tuple[str, ...]]) -> Iterator[Event]:
+    for place, event in enumerate(events):
+        yield replace(event, traces=traces[place]) if place in traces else event
 
 
 def places(delivery: Delivery) -> Int64s:

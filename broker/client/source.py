@@ -11,7 +11,6 @@ session's own timer acts, for that may promise by the clock that nothing earlier
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -26,9 +25,9 @@ from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventType
 from matcher.rows import batch_of, refuse_taken
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, spoken, time_of, verify_range
+from matcher.traces import Contexts, is_context
 from routing.config import SessionConfig
 from routing.messages import Code, Rejected
-from routing.messages.values import TRACEPARENT
 from routing.order import greatest_time
 from routing.session import NO_TIME, Result
 
@@ -119,8 +118,8 @@ class Source:
             raise BadEvent(f"at={time} is no time in microseconds of the years 1 to 9999")
         if self._increasing and time <= self._last_time:
             raise BadEvent(f"time {time} does not increase: the last was {self._last_time}")
-        if traceparent is not None:
-            self._note_trace(traceparent)
+        if traceparent is not None and not is_context(traceparent):
+            raise BadEvent(f"traceparent: expected 00-TRACE-SPAN-01 (W3C), found {traceparent!r}")
         outbox, is_due, batches = self.outbox, now >= self._due_at, None
         try:
             if is_due and not outbox.count:
@@ -130,6 +129,9 @@ class Source:
                 outbox.add(name, attributes, time, text_id)
         except KeyError:
             raise self._unknown(name) from None
+        if traceparent is not None:
+            number = self.session.last_sequence + (1 if batches else outbox.count)
+            self.session.note_trace(text_id or str(number), (traceparent,))
         if time > self._last_time:
             self._last_time = time
         if is_due or outbox.count >= self._batch_events:
@@ -137,12 +139,6 @@ class Source:
             return True
         self.connection.due_at = self._due_at
         return False
-
-    def _note_trace(self, traceparent: str) -> None:
-        """The event that is added next belongs to a trace."""
-        if not re.match(TRACEPARENT, traceparent):
-            raise BadEvent(f"traceparent: expected 00-TRACE-SPAN-01 (W3C), found {traceparent!r}")
-        self.session.note_trace(self.session.last_sequence + self.outbox.count + 1, traceparent)
 
     def send(self) -> None:
         """Hand what is gathered to the session."""
@@ -162,6 +158,11 @@ class Source:
                 verify_range(batch.time)
             return list(events)
         return [self._batch_of_rows(events, type_name)]
+
+    def note_traces(self, contexts: Mapping[str, Contexts]) -> None:
+        """Events that are published next, with these ids, belong to these traces."""
+        for own_id, own in contexts.items():
+            self.session.note_trace(own_id, own)
 
     def advertise(self, types: Sequence[EventType]) -> int:
         """Announce types; gives the request's number. SchemaError for what is no type."""

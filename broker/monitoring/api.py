@@ -22,11 +22,9 @@ from starlette.routing import Route
 from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
 from broker.monitoring.bench import TRIAL_S, Bench, Busy
-from broker.monitoring.board import Board
-from broker.monitoring.changes import Changes, checked
+from broker.monitoring.changes import checked
 from broker.monitoring.entry import SESSION_S, TOO_MANY, Entry, NoEntry
-from broker.monitoring.looks import Looks
-from broker.monitoring.tap import Tap
+from broker.monitoring.seats import Seat, Seats
 from broker.monitoring.trial import Request as Trial
 from matcher.identity import RULE_SOURCE
 
@@ -74,13 +72,16 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Experiment(msgspec.Struct, forbid_unknown_fields=True):
-    """Rules over a file's ``content``, or without one over the events that are kept (``tap``)."""
+    """Rules over a file's ``content``, over the last ``log_s`` seconds of the broker's log, or over
+    the events that are kept (``tap``).
+    """
 
     do: str
     text: str = ""
     content: str = ""
     form: str = "jsonl"
     type_name: str | None = None
+    log_s: float = 0.0
     rule: str = ""
     event: str = ""
 
@@ -88,14 +89,9 @@ class Experiment(msgspec.Struct, forbid_unknown_fields=True):
 class Api:
     """The requests of the page of one broker."""
 
-    def __init__(
-        self, entry: Entry, looks: Looks, board: Board, tap: Tap, changes: Changes
-    ) -> None:
+    def __init__(self, entry: Entry, seats: Seats) -> None:
         self._entry = entry
-        self._looks = looks
-        self._board = board
-        self._tap = tap
-        self._changes = changes
+        self._seats = seats
         self._bench = Bench()
         self._streams = 0
 
@@ -122,27 +118,29 @@ class Api:
 
     async def close(self) -> None:
         """End what runs for the page."""
-        await self._tap.close()
+        await self._seats.close()
         await self._bench.close()
 
     # --- coming in ---
 
-    def verify(self, request: Request, *, changes: bool = False) -> None:
-        """Let a request in. Raises NoEntry."""
+    def verify(self, request: Request, *, changes: bool = False) -> Seat:
+        """Let a request in; gives the seat of whose it is. Raises NoEntry."""
         self._entry.verify_origin(request.headers, changes=changes)
-        self.admit(request)
+        return self.admit(request)
 
-    def admit(self, request: Request) -> None:
+    def admit(self, request: Request) -> Seat:
         """Let in a program that reads, from whatever name it asks. Raises NoEntry."""
-        self._entry.verify(request.headers, request.cookies.get(cookie(request)), who(request))
+        shown = request.headers, request.cookies.get(cookie(request)), who(request)
+        return self._seats.of(self._entry.verify(*shown))
 
     async def _session(self, request: Request) -> Response:
         try:
-            self.verify(request)
+            seat = self.verify(request)
         except NoEntry as refusal:
             known = {"signed_in": False, "asks": self._entry.asks, "error": str(refusal)}
             return answered(known)
-        return answered({"signed_in": True, "asks": self._entry.asks})
+        own = {"user": seat.user, "log": bool(seat.log)}
+        return answered({"signed_in": True, "asks": self._entry.asks, **own})
 
     async def _sign_in(self, request: Request) -> Response:
         try:
@@ -159,21 +157,21 @@ class Api:
         )
         return response
 
-    async def _sign_out(self, request: Request, body: Nothing) -> Any:
+    async def _sign_out(self, request: Request, body: Nothing, seat: Seat) -> Any:
         self._entry.sign_out(request.cookies.get(cookie(request)))
         return {"signed_in": False}
 
     def _posted(
         self,
         kind: type[Body],
-        handle: Callable[[Request, Body], Awaitable[Any]],
+        handle: Callable[[Request, Body, Seat], Awaitable[Any]],
         most: int = TEXT_BYTES_MAX,
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
-                self.verify(request, changes=True)
+                seat = self.verify(request, changes=True)
                 body = msgspec.json.decode(await body_of(request, most), type=kind)
-                return answered(await handle(request, body))
+                return answered(await handle(request, body, seat))
             except NoEntry as refusal:
                 return answered({"error": str(refusal)}, refusal.status)
             except msgspec.MsgspecError as error:
@@ -191,7 +189,7 @@ class Api:
 
     async def _stream(self, request: Request) -> Response:
         try:
-            self.verify(request)
+            seat = self.verify(request)
         except NoEntry as refusal:
             return answered({"error": str(refusal)}, refusal.status)
         if self._streams >= STREAMS_MAX:
@@ -199,10 +197,11 @@ class Api:
         deadlines.extend(request.scope["client"], STREAM_S + TICK_S)
         asked = request.query_params
         types = frozenset(filter(None, asked.get("types", "").split(",")))
-        events = self._events(types, asked.get("whole") == "1") if "events" in asked else None
-        return StreamingResponse(self._ticks(events), media_type="text/event-stream")
+        whole = asked.get("whole") == "1"
+        events = self._events(seat, types, whole) if "events" in asked else None
+        return StreamingResponse(self._ticks(seat, events), media_type="text/event-stream")
 
-    async def _ticks(self, events: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+    async def _ticks(self, seat: Seat, events: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
         self._streams += 1
         loop = asyncio.get_running_loop()
         until = loop.time() + STREAM_S
@@ -211,7 +210,7 @@ class Api:
             while loop.time() < until:
                 begun = loop.time()
                 try:
-                    yield told("state", await self._board.state())
+                    yield told("state", await seat.board.state())
                     if events is not None:
                         yield await anext(events)
                 except BrokerUnreachable as error:
@@ -220,59 +219,60 @@ class Api:
         finally:
             self._streams -= 1
 
-    async def _events(self, types: frozenset[str], whole: bool) -> AsyncIterator[bytes]:
-        after = self._tap.last
+    async def _events(self, seat: Seat, types: frozenset[str], whole: bool) -> AsyncIterator[bytes]:
+        tap = seat.tap
+        after = tap.last
         while True:
-            status = await self._looks.status()
+            status = await seat.looks.status()
             made = {rule["type"] for rule in status["rules"]}
-            self._tap.look(made & types or made, whole=whole)
-            sample = self._tap.sample(after, types)
+            tap.look(made & types or made, whole=whole)
+            sample = tap.sample(after, types)
             after = sample.last
-            facts = {"events": sample.events, "count": sample.count, "kept": self._tap.facts}
+            facts = {"events": sample.events, "count": sample.count, "kept": tap.facts}
             yield told("events", facts)
 
     # --- what is asked for ---
 
-    async def _rule(self, request: Request, body: Name) -> Any:
-        return await self._changes.text(body.name)
+    async def _rule(self, request: Request, body: Name, seat: Seat) -> Any:
+        return await seat.changes.text(body.name)
 
-    async def _history(self, request: Request, body: Name) -> Any:
-        return {"events": self._tap.history(body.name)}
+    async def _history(self, request: Request, body: Name, seat: Seat) -> Any:
+        return {"events": seat.tap.history(body.name)}
 
-    async def _check(self, request: Request, body: Text) -> Any:
-        schemas = body.schemas or await self._schemas()
+    async def _check(self, request: Request, body: Text, seat: Seat) -> Any:
+        schemas = body.schemas or await self._schemas(seat)
         return await asyncio.to_thread(checked, body.text, schemas)
 
-    async def _deploy(self, request: Request, body: Deployment) -> Any:
-        return await self._changes.deploy(body.text, replace=body.replace)
+    async def _deploy(self, request: Request, body: Deployment, seat: Seat) -> Any:
+        return await seat.changes.deploy(body.text, replace=body.replace)
 
-    async def _remove(self, request: Request, body: Name) -> Any:
-        return await self._changes.remove(body.name)
+    async def _remove(self, request: Request, body: Name, seat: Seat) -> Any:
+        return await seat.changes.remove(body.name)
 
-    async def _why(self, request: Request, body: Name) -> Any:
+    async def _why(self, request: Request, body: Name, seat: Seat) -> Any:
         """Why a composite event came, over the events that are kept."""
         deadlines.extend(request.scope["client"], 2 * TRIAL_S)
         rule = body.name.rpartition("#")[0].removeprefix(RULE_SOURCE).partition("#")[0]
-        (event, *_) = self._tap.history(body.name)
+        (event, *_) = seat.tap.history(body.name)
         if not event["cause"]:
             return {"error": "its causes are not kept here any more"}
-        shown = await self._changes.text(rule)
-        more, since = await self._changes.texts(but=[rule])
+        shown = await seat.changes.text(rule)
+        more, since = await seat.changes.texts(but=[rule])
         since |= {} if shown["since"] is None else {rule: shown["since"]}
         return await self._bench.run(
             Trial(
                 "explain",
                 text=shown["text"],
                 more=more,
-                schemas=await self._schemas(),
-                batches=tuple(self._tap.batches),
+                schemas=await self._schemas(seat),
+                batches=tuple(seat.tap.batches),
                 rule=rule,
                 event=event["cause"][0],
                 since=since,
             )
         )
 
-    async def _try(self, request: Request, body: Experiment) -> Any:
+    async def _try(self, request: Request, body: Experiment, seat: Seat) -> Any:
         deadlines.extend(request.scope["client"], 2 * TRIAL_S)
         if body.do not in ("inspect", "run", "explain") or body.form not in ("jsonl", "csv"):
             return {"error": "expected do as inspect, run or explain, and form as jsonl or csv"}
@@ -285,16 +285,21 @@ class Api:
             rule=body.rule,
             event=body.event,
         )
+        if body.log_s > 0 and not seat.log:
+            return {"error": "there is no log here, or not for you"}
         if not body.content:
-            schemas = await self._schemas()
-            more, since = await self._changes.texts(but=checked(body.text, schemas)["rules"])
-            batches = tuple(self._tap.batches)
-            trial = replace(trial, more=more, since=since, schemas=schemas, batches=batches)
+            schemas = await self._schemas(seat)
+            more, since = await seat.changes.texts(but=checked(body.text, schemas)["rules"])
+            trial = replace(trial, more=more, since=since, schemas=schemas)
+            if body.log_s > 0:
+                trial = replace(trial, log=seat.log, log_s=body.log_s)
+            else:
+                trial = replace(trial, batches=tuple(seat.tap.batches))
         return await self._bench.run(trial)
 
-    async def _schemas(self) -> tuple[str, ...]:
+    async def _schemas(self, seat: Seat) -> tuple[str, ...]:
         """The types that the broker knows and its rules do not make."""
-        status = await self._looks.status()
+        status = await seat.looks.status()
         made = {rule["type"] for rule in status["rules"]}
         return tuple(one["schema"] for one in status["types"] if one["name"] not in made)
 

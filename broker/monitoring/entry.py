@@ -1,9 +1,10 @@
-"""Entry to a broker's pages: the token, signing in, and who may ask from where.
+"""Entry to a broker's pages: tokens, signing in, and who may ask from where.
 
-Law 1: with a token nobody sees or changes anything who has not shown it, in the header
+Law 1: where there are tokens nobody sees or changes anything who has not shown one, in the header
 ``Authorization: Bearer TOKEN`` or by signing in. Signing in with it sets a cookie that scripts
 cannot read and other sites cannot have sent; the cookie holds a number drawn at random, never the
-token, and is worth nothing once the process has ended.
+token, and is worth nothing once the process has ended. A token is that of the pages, or a user's,
+of which the SHA-256 alone is known.
 
 Law 2: wrong tokens are bounded. An address has ``TRIES`` of them at once and then one in
 ``TRY_AGAIN_S``; whoever tries a sixth one at once is told 429, even where that one were right.
@@ -15,12 +16,13 @@ itself (``Origin``); and where there is no token, the page is asked for by a num
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from broker.errors import ConfigurationError
 from broker.security.keys import OTHERS
@@ -33,6 +35,8 @@ SESSIONS_MAX, SESSION_S = 100, 12 * 3600.0
 ADDRESSES_MAX = 1_000
 """Addresses whose wrong tokens are remembered."""
 UNAUTHORIZED, FORBIDDEN, TOO_MANY = 401, 403, 429
+OPERATOR = ""
+"""The name of whoever has the token of the pages, or needs none."""
 
 
 class NoEntry(Exception):
@@ -64,39 +68,51 @@ def load_token(file: Path) -> str:
 
 
 class Entry:
-    """Lets in who may see the pages; everybody where ``token`` is None. ``clock``: seconds."""
+    """Lets in who may see the pages; everybody where there is no token. ``clock``: seconds.
 
-    def __init__(self, token: str | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._token = token
+    ``token``: that of the pages; ``users``: names of users by the SHA-256 of their tokens, in hex.
+    """
+
+    def __init__(
+        self,
+        token: str | None,
+        clock: Callable[[], float] = time.monotonic,
+        users: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        own = {} if token is None else {digest(token): OPERATOR}
+        self._users = {**users, **own}
         self._clock = clock
-        self._sessions: dict[str, float] = {}
-        """The numbers of those who are signed in, and until when."""
+        self._sessions: dict[str, tuple[float, str]] = {}
+        """The numbers of those who are signed in, until when, and who they are."""
         self._tries: dict[str, tuple[float, float]] = {}
         """By address, wrong tokens that it has left, and when that was so."""
 
     @property
     def asks(self) -> bool:
         """Whether there is a token to be shown."""
-        return self._token is not None
+        return bool(self._users)
 
-    def verify(self, headers: Mapping[str, str], session: str | None, address: str) -> None:
-        """Let in a request that bears the token or a session. Raises NoEntry."""
-        if self._token is None or (session is not None and self._is_signed_in(session)):
-            return
+    def verify(self, headers: Mapping[str, str], session: str | None, address: str) -> str:
+        """Let in a request that bears a token or a session; gives whose. Raises NoEntry."""
+        if not self.asks:
+            return OPERATOR
+        end, user = self._sessions.get(session or "", (0.0, ""))
+        if end > self._clock():
+            return user
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             raise NoEntry(UNAUTHORIZED, "a token is asked for: Authorization: Bearer TOKEN")
-        self._compare(token.strip(), address)
+        return self._compare(token.strip(), address)
 
     def sign_in(self, token: str, address: str) -> str:
-        """The number of a new session, for the token. Raises NoEntry."""
-        self._compare(token, address)
+        """The number of a new session, for a token. Raises NoEntry."""
+        user = self._compare(token, address)
         now = self._clock()
-        self._sessions = {one: end for one, end in self._sessions.items() if end > now}
+        self._sessions = {one: own for one, own in self._sessions.items() if own[0] > now}
         while len(self._sessions) >= SESSIONS_MAX:
             del self._sessions[next(iter(self._sessions))]
         session = secrets.token_urlsafe(32)
-        self._sessions[session] = now + SESSION_S
+        self._sessions[session] = now + SESSION_S, user
         return session
 
     def sign_out(self, session: str | None) -> None:
@@ -106,7 +122,7 @@ class Entry:
     def verify_origin(self, headers: Mapping[str, str], *, changes: bool) -> None:
         """Refuse what another site has a browser ask (Law 3). Raises NoEntry."""
         host = headers.get("host", "")
-        if self._token is None and not is_number(host):
+        if not self.asks and not is_number(host):
             text = f"ask by number or as localhost, not as {host}, or start with --http-token"
             raise NoEntry(FORBIDDEN, text)
         if not changes:
@@ -117,23 +133,28 @@ class Entry:
         if headers.get("content-type", "").partition(";")[0] != "application/json":
             raise NoEntry(FORBIDDEN, "expected Content-Type: application/json")
 
-    def _is_signed_in(self, session: str) -> bool:
-        return self._sessions.get(session, 0.0) > self._clock()
-
-    def _compare(self, token: str, address: str) -> None:
+    def _compare(self, token: str, address: str) -> str:
         left = self._tries_left(address)
         if left < 1:
             raise NoEntry(TOO_MANY, f"too many wrong tokens; try again in {TRY_AGAIN_S:g} s")
-        if not hmac.compare_digest(token.encode(), (self._token or "").encode()):
+        # What a hash is compared with tells nothing of a token that has it.
+        user = self._users.get(digest(token))
+        if user is None:
             self._tries.pop(address, None)
             while len(self._tries) >= ADDRESSES_MAX:
                 del self._tries[next(iter(self._tries))]
             self._tries[address] = left - 1, self._clock()
             raise NoEntry(UNAUTHORIZED, "this is not the token")
+        return user
 
     def _tries_left(self, address: str) -> float:
         left, at = self._tries.get(address, (float(TRIES), self._clock()))
         return min(float(TRIES), left + (self._clock() - at) / TRY_AGAIN_S)
+
+
+def digest(token: str) -> str:
+    """The SHA-256 of a token, in hex."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def is_number(host: str) -> bool:

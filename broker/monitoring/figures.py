@@ -29,7 +29,7 @@ def tables(
             }
             for sink, was in _paired(before["sinks"], after["sinks"])
         ],
-        "rules": [{**rule, "behind_s": _behind(rule, clock)} for rule in after["rules"]],
+        "rules": list(_rules(before["rules"], after["rules"], clock)),
         "types": [
             {
                 **one,
@@ -85,6 +85,24 @@ def _paired(
     for one in after:
         found = left.get(one[by])
         yield one, found.pop(0) if found else one
+
+
+def _rules(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], clock: int
+) -> Iterator[Row]:
+    """Rules, each with its share of the time in which this broker has evaluated rules; None where
+    that is not known.
+    """
+    spent = [(rule, _spent(rule, was)) for rule, was in _paired(before, after)]
+    total = sum(cost for _, cost in spent if cost is not None)
+    for rule, cost in spent:
+        share = None if cost is None or not total else round(100 * cost / total, 1)
+        yield {**rule, "cost_%": share, "behind_s": _behind(rule, clock)}
+
+
+def _spent(rule: Mapping[str, Any], was: Mapping[str, Any]) -> int | None:
+    cost, before = rule.get("cost"), was.get("cost")
+    return None if cost is None else max(0, cost - (before or 0))
 
 
 def _rate(now: Mapping[str, Any], was: Mapping[str, Any], of: str, seconds: float) -> float:

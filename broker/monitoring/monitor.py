@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from broker.errors import AddressTaken, ConfigurationError
 from broker.log import log
-from broker.monitoring.settings import Settings
+from broker.monitoring.settings import Settings, User
 from broker.security.gate import Gate
 
 RESTART_S = 1.0
@@ -35,7 +35,8 @@ Address: TypeAlias = tuple[str, int]
 class Monitor:
     """Serves the pages of a broker at ``address``, from ``begin`` until ``end``. ``log_format``: of
     the lines that the process writes, a key of ``broker.log.FORMS``. ``token``: what is asked of
-    who looks; ``others``: addresses of the pages of other brokers.
+    who looks; ``others``: addresses of the pages of other brokers; ``data``: the folder of the
+    broker's store.
 
     Raises ConfigurationError where the packages for it are missing, or for an address that is not
     this machine's, and AddressTaken.
@@ -47,6 +48,7 @@ class Monitor:
         log_format: str = "text",
         token: str | None = None,
         others: tuple[str, ...] = (),
+        data: str | None = None,
     ) -> None:
         missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
         if missing:
@@ -54,9 +56,11 @@ class Monitor:
                 f"http: {', '.join(missing)} not installed; pip install 'rexmq[http]'"
             )
         self._socket = _bound(address)
-        self._settings = Settings("", log_format, (), token, others)
+        self._settings = Settings("", log_format, (), token, others, (), data)
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = threading.Event()
+        self._renews = False
+        """Whether the process is to end, and another one to know what has changed."""
         self._keeper = threading.Thread(target=self._keep, name="monitoring", daemon=True)
 
     @property
@@ -68,7 +72,16 @@ class Monitor:
     @property
     def asks(self) -> bool:
         """Whether a token is asked for there."""
-        return self._settings.token is not None
+        return self._settings.token is not None or bool(self._settings.users)
+
+    def know(self, users: tuple[User, ...]) -> None:
+        """Let these users sign in, and no others from now on: all sign in anew."""
+        if users == self._settings.users:
+            return
+        self._settings = replace(self._settings, users=users)
+        if self._process is not None:
+            self._renews = True
+            self._hang_up()
 
     def begin(self, endpoint: str, gate: Gate | None = None) -> None:
         """Serve the pages of the broker that listens on ``endpoint``, and lets in by ``gate``."""
@@ -102,7 +115,9 @@ class Monitor:
                 self._hang_up()
             status = self._process.wait()
             self._hang_up()
-            if not self._ending.is_set():
+            if self._renews:
+                self._renews = False
+            elif not self._ending.is_set():
                 fields = {"exit_status": status, "again_in_s": RESTART_S}
                 log("error", "the process that serves http has ended", fields, "monitoring")
                 self._ending.wait(RESTART_S)

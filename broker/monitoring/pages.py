@@ -50,9 +50,8 @@ def _answer(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
-            if guard is not None:
-                guard.admit(request)
-            status = await looks.status()
+            seen = looks if guard is None else guard.admit(request).looks
+            status = await seen.status()
         except NoEntry as refusal:
             return PlainTextResponse(f"{refusal}\n", refusal.status)
         except BrokerUnreachable as error:

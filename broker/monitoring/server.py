@@ -20,13 +20,10 @@ from broker.log import FORMS, Bounded, Fields
 from broker.monitoring import deadlines
 from broker.monitoring.api import Api
 from broker.monitoring.assets import HEADERS
-from broker.monitoring.board import Board
-from broker.monitoring.changes import Changes
-from broker.monitoring.entry import Entry
-from broker.monitoring.looks import Looks
+from broker.monitoring.entry import OPERATOR, Entry
 from broker.monitoring.pages import pages
+from broker.monitoring.seats import Seats
 from broker.monitoring.settings import Settings
-from broker.monitoring.tap import Tap
 
 CONNECTIONS_MAX = 100
 """Requests beyond so many connections are answered 503."""
@@ -49,11 +46,11 @@ class OneRequest(H11Protocol):
 
 async def serve(bound: socket.socket, settings: Settings) -> None:
     """Serve the pages of a broker until standard input ends, or a signal."""
-    looks, address = Looks(settings.address), settings.address
-    board = Board(looks, settings.others, settings.token)
-    api = Api(Entry(settings.token), looks, board, Tap(address), Changes(address))
+    seats = Seats(settings)
+    users = {one.token: one.name for one in settings.users}
+    api = Api(Entry(settings.token, users=users), seats)
     config = uvicorn.Config(
-        pages(looks, os.getppid(), api),
+        pages(seats.of(OPERATOR).looks, os.getppid(), api),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -75,7 +72,6 @@ async def serve(bound: socket.socket, settings: Settings) -> None:
         await server.serve(sockets=[bound])
     finally:
         await api.close()
-        await looks.close()
 
 
 def _first_line() -> bytes:

@@ -14,10 +14,21 @@ from broker.client.address import Address
 from broker.security.keys import Curve, KeyPair
 
 
+class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A user who may sign in: the SHA-256 of the token, in hex, and the keys that act for the user
+    at the broker, the public and the secret one.
+    """
+
+    name: str
+    token: str
+    keys: tuple[str, str]
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``endpoint``: where the broker is reached. ``keys``: the public and secret one of the process
     that serves, and the broker's public one; none where the broker has none. ``others``: addresses
-    of the pages of other brokers of the network.
+    of the pages of other brokers of the network. ``users``: those who sign in by a token of theirs.
+    ``data``: the folder of the broker's store, where it has one.
     """
 
     endpoint: str
@@ -25,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: tuple[str, ...] = ()
     token: str | None = None
     others: tuple[str, ...] = ()
+    users: tuple[User, ...] = ()
+    data: str | None = None
 
     @property
     def address(self) -> Address:
@@ -33,6 +46,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return Address(self.endpoint, None)
         public, secret, server = self.keys
         return Address(self.endpoint, Curve(KeyPair(public, secret), server))
+
+    def address_of(self, user: str) -> Address:
+        """The broker, and the keys that it is reached by for a user. KeyError for no such one."""
+        pairs = {one.name: KeyPair(*one.keys) for one in self.users}
+        return Address(self.endpoint, Curve(pairs[user], self.keys[-1]))
 
     @property
     def line(self) -> bytes:

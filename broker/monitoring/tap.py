@@ -29,7 +29,7 @@ from typing import Any
 
 from broker.client.address import Address
 from broker.client.subscriber import AsyncSubscriber
-from broker.errors import BrokerError
+from broker.errors import BrokerError, RefusedError
 from broker.monitoring.rows import row, unknown
 from matcher.model import EventBatch
 from matcher.spelling import quoted
@@ -40,6 +40,8 @@ SAMPLE_MAX = 50
 IDLE_S = 30.0
 AGAIN_S = 2.0
 """Seconds until a subscriber that has failed is tried again."""
+FORBIDDEN = "not-allowed"
+"""A refusal that stays, as a rule; it is asked again when the page has been open for long."""
 CONNECT_S = 3.0
 TYPES_MAX = 20
 ALL = "*"
@@ -68,10 +70,11 @@ class Sample:
 
 
 class Tap:
-    """The events of the broker at ``address``."""
+    """The events of the broker at ``address``, as far as ``user`` may have them."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, user: str = "") -> None:
         self._address = address
+        self._name = f"page/{os.getpid()}/{user}"
         self._kept: deque[Kept] = deque()
         self._events = 0
         self.last = 0
@@ -203,7 +206,7 @@ class Tap:
             subscriber = AsyncSubscriber(
                 self._address,
                 text,
-                name=f"page/{os.getpid()}/{text}",
+                name=f"{self._name}/{text}",
                 when_full="drop-oldest",
                 connect_timeout_s=CONNECT_S,
             )
@@ -219,7 +222,8 @@ class Tap:
                     )
         except (BrokerError, TimeoutError) as error:
             self.problem = str(error)
-            await asyncio.sleep(AGAIN_S)
+            is_forbidden = isinstance(error, RefusedError) and error.code == FORBIDDEN
+            await asyncio.sleep(KEPT_S if is_forbidden else AGAIN_S)
 
     def _keep(self, batches: Iterable[EventBatch]) -> None:
         now = time.monotonic()

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from broker.errors import StoreError
 from broker.monitoring.rows import row
 from broker.recorded import RecordedEvents
 from broker.schemas import type_of
 from matcher.errors import EventError
-from matcher.model import EventBatch, EventType
+from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from rules.errors import RuleErrors
 from rules.explaining.document import document
 from rules.explaining.explainer import explained
@@ -39,6 +40,8 @@ MEMORY_MAX = 4 * 2**30
 FIRINGS_MAX = 1_000
 EVENTS_SHOWN = 2_000
 """Composite events, and events beside them, that are told; the others are counted."""
+LOG_EVENTS_MAX = 200_000
+"""Events of a log that are taken."""
 NAIVE_UP_TO = 500
 """Over so few events the engine that needs no kernels is there sooner."""
 
@@ -48,7 +51,8 @@ class Request:
     """Something to try: ``do`` is ``inspect``, ``run`` or ``explain``.
 
     ``text`` are the rules, ``more`` those that are deployed beside them, ``schemas`` the types that
-    are known. Events come as a file's ``content``, of a ``form``, or as ``batches``. ``rule`` and
+    are known. Events come as a file's ``content``, of a ``form``, as ``batches``, or from the store
+    in the folder ``log``, of whose events the last ``log_s`` seconds are taken. ``rule`` and
     ``event`` are what to explain, ``since`` from when rules hold.
     """
 
@@ -60,6 +64,8 @@ class Request:
     form: str = "jsonl"
     type_name: str | None = None
     batches: tuple[EventBatch, ...] = ()
+    log: str = ""
+    log_s: float = 0.0
     rule: str = ""
     event: str = ""
     since: Since = None
@@ -80,7 +86,7 @@ def answer(request: Request) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 return _ANSWERS[request.do](request, Path(folder))
-            except (RuleErrors, EventError) as error:
+            except (RuleErrors, EventError, StoreError) as error:
                 return {"error": str(error).replace(f"{folder}/", "")}
     except MemoryError:
         return {"error": f"it would need more than {MEMORY_MAX >> 30} GiB of memory"}
@@ -162,13 +168,34 @@ def _events(
     """The events, and the types that are known with them."""
     known = {one.name: one for one in map(type_of, request.schemas)}
     if not request.content:
-        kept = [batch for batch in request.batches if not batch.is_composite]
+        found = _logged(request) if request.log else request.batches
+        kept = [batch for batch in found if not batch.is_composite]
         return kept, {**known, **{batch.type.name: batch.type for batch in kept}}
     file = folder / f"events.{request.form}"
     file.write_text(request.content, "utf-8")
     recorded = RecordedEvents([file], declared=declared, type_name=request.type_name)
     batches = [batch for step in recorded.steps() for batch in step.batches]
     return batches, {**known, **recorded.intake.schemas}
+
+
+def _logged(request: Request) -> list[EventBatch]:
+    """The last events of a log. StoreError where there are too many."""
+    from broker.store import Reader
+    from broker.store.ordered import Ordered, Wanted
+
+    with Reader.open(Path(request.log)) as reader:
+        end = max((one.last_time for one in reader.outlines()), default=0)
+        since = max(TIME_MIN, end - round(request.log_s * MICROSECONDS))
+        batches, count = list[EventBatch](), 0
+        for step in Ordered([reader], Wanted(None, since)).steps():
+            batches += step.batches
+            count += sum(map(len, step.batches))
+            if count > LOG_EVENTS_MAX:
+                raise StoreError(
+                    f"the log has more than {LOG_EVENTS_MAX:,} events of that time: choose a "
+                    f"shorter one (rexmq log export and rexmq detect take all)"
+                )
+    return batches
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ Facts = Mapping[str, Any]
 
 SHOWN = {
     "sinks": "full_%",
-    "rules": "behind_s",
+    "rules": "cost_%",
     "types": "events/s",
     "sources": "events/s",
 }

@@ -5,6 +5,7 @@
     [user.alice]
     key = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
     groups = ["traders"]
+    token_sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"  # of one
 
     [user.bob]
     key = ["bob.key", "bob-2027.key"]      # several, while one takes the place of another
@@ -30,6 +31,7 @@ broker's configuration.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,8 +47,10 @@ from routing.messages import UNLIMITED, Limits, Permit, Rights
 LIMITS = Limits.__struct_fields__
 """The limits that a table may set, by key."""
 USER, GROUP, BROKER = "user", "group", "broker"
+TOKEN = "token_sha256"
+_DIGEST = re.compile("[0-9a-f]{64}")
 KINDS: Mapping[str, tuple[str, ...]] = {
-    USER: ("key", "groups", *ACTS, *LIMITS),
+    USER: ("key", TOKEN, "groups", *ACTS, *LIMITS),
     GROUP: (*ACTS, *LIMITS),
     BROKER: ("key", "endpoint"),
 }
@@ -73,6 +77,8 @@ class Access:
     owners: Mapping[str, Peer]
     servers: Mapping[str, str]
     rights: Mapping[str, Rights] = field(default_factory=dict)
+    tokens: Mapping[str, str] = field(default_factory=dict)
+    """Names of users who may sign in at the pages, by the SHA-256 of their tokens, in hex."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +116,32 @@ def load_access(file: Path, limits: Limits = UNLIMITED) -> Access:
     tables = list(_tables(parsed(text, file), file, lines_of(text)))
     owners: dict[str, Peer] = {}
     servers: dict[str, str] = {}
+    tokens: dict[str, str] = {}
     for table in tables:
         if table.kind == GROUP:
             continue
         peer = Peer(table.name, table.kind == BROKER)
-        keys = list(_keys(table))
+        keys = list(_keys(table)) if "key" in table.content or TOKEN not in table.content else []
+        if TOKEN in table.content:
+            _add_token(table, tokens)
         for key in keys:
             if key in owners:
                 raise ConfigurationError(f"{table.place('key')}: {owners[key]} has this key, too")
             owners[key] = peer
         if "endpoint" in table.content:
             servers[_text(table.content["endpoint"], table.place("endpoint"))] = keys[-1]
-    if not owners:  # a file that is being written, say: it would keep everybody out
+    if not (owners or tokens):  # a file that is being written, say: it would keep everybody out
         raise ConfigurationError(f"{file}: expected at least one [user.NAME] or [broker.NAME]")
-    return Access(owners, servers, _rights(tables, limits))
+    return Access(owners, servers, _rights(tables, limits), tokens)
+
+
+def _add_token(table: _Table, tokens: dict[str, str]) -> None:
+    said, place = table.content[TOKEN], table.place(TOKEN)
+    if not isinstance(said, str) or not _DIGEST.fullmatch(said):
+        raise ConfigurationError(f"{place}: expected a SHA-256 in 64 hexadecimal digits")
+    if said in tokens:
+        raise ConfigurationError(f"{place}: user {tokens[said]!r} has this token, too")
+    tokens[said] = table.name
 
 
 def _rights(tables: list[_Table], limits: Limits) -> Mapping[str, Rights]:

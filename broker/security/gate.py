@@ -47,6 +47,8 @@ class Gate:
         self._links = tuple(links)
         self._access = self._checked(access)
         self._more: dict[str, Peer] = {}
+        self._stand_ins: dict[str, KeyPair] = {}
+        """Keys that act for users of the access file, by name."""
         self._authenticator: ThreadAuthenticator | None = None
 
     def serve(self, context: zmq.Context[Any], socket: zmq.Socket[bytes]) -> None:
@@ -76,7 +78,20 @@ class Gate:
 
     def owner(self, key: str) -> Peer | None:
         """The owner of a public key; None of one that nobody has."""
-        return self._access.owners.get(key) or self._more.get(key)
+        owner = self._access.owners.get(key) or self._more.get(key)
+        return owner or next(
+            (
+                Peer(name)
+                for name, pair in self._stand_ins.items()
+                if pair.public == key and name in self._access.rights
+            ),
+            None,
+        )
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        """The users who may sign in at the pages, by the SHA-256 of their tokens."""
+        return self._access.tokens
 
     @property
     def users(self) -> Mapping[str, Rights]:
@@ -87,15 +102,20 @@ class Gate:
         """The rights of a key's owner: of whom the broker itself admits, all."""
         if owner is None:
             return Rights(grants=())
-        if owner in self._more.values():
-            return Rights(owner.name)
-        return self._access.rights.get(owner.name, Rights(owner.name, ()))
+        found = self._access.rights.get(owner.name)
+        if found is not None:  # whoever else bears the name of a user may not do more
+            return found
+        return Rights(owner.name, None if owner in self._more.values() else ())
 
     def admit(self, name: str) -> KeyPair:
         """Keys for a user of this name, made for as long as the broker runs."""
         pair = new_pair()
         self._more[pair.public] = Peer(name)
         return pair
+
+    def stand_in(self, name: str) -> KeyPair:
+        """Keys that act for the user of this name, for as long as the access file has it."""
+        return self._stand_ins.setdefault(name, new_pair())
 
     def change(self, access: Access) -> None:
         """Let in by another access file from now on. Raises ConfigurationError, as above."""

@@ -83,7 +83,8 @@ class Extracts:
     def events(self, since: int) -> Iterator[StoredEntry]:
         """See ReadableLog."""
         for entry in self._log.entries(since_time=since):
-            yield entry.position, message_of(entry).batches
+            message = message_of(entry)
+            yield entry.position, message.batches, message.traces
 
     def _outlined(self, request: ReadLog, after: int | None, last: int) -> LogExtract:
         found: list[LogEntry] = []

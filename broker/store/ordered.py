@@ -19,6 +19,7 @@ import numpy as np
 from broker.errors import StoreError
 from broker.store.recording import message_of
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
+from matcher.traces import TraceContexts
 from rules.operators.batches import are_alike, concatenated
 
 HANDED_OUT = 65_536
@@ -150,6 +151,8 @@ class Ordered:
 
     def __init__(self, logs: Sequence[Log], wanted: Wanted) -> None:
         self._logs = logs
+        self.traces = TraceContexts()
+        """Trace contexts of the events that were read of late."""
         self._wanted = wanted
         self._positions, firsts = Positions.of(logs, wanted)
         self.types: dict[str, EventType] = {
@@ -189,7 +192,9 @@ class Ordered:
                 yield from self._checked(entry)
 
     def _checked(self, entry: Outline) -> Iterator[EventBatch]:
-        for batch in message_of(entry).batches:
+        message = message_of(entry)
+        self.traces.take(message.batches, message.traces)
+        for batch in message.batches:
             known = self.types.get(batch.type.name)
             if known is not None and known != batch.type:
                 raise StoreError(

@@ -30,6 +30,7 @@ from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.outputs import replaced
 from matcher.formats.printing import json_lines, pieces
 from matcher.model import EventBatch, EventType, Int64s
+from matcher.traces import TraceContexts
 
 FORMS: Mapping[str, str] = {
     ".jsonl": "matcher.formats.jsonlines",
@@ -172,15 +173,30 @@ class EventOutput(Protocol):
 class LinesOutput:
     """Events of any types as JSON lines to one sink."""
 
-    def __init__(self, sink: BinaryIO, *, full_cause: bool = False, seconds: bool = False) -> None:
+    def __init__(
+        self,
+        sink: BinaryIO,
+        *,
+        full_cause: bool = False,
+        seconds: bool = False,
+        traces: TraceContexts | None = None,
+    ) -> None:
+        """``traces``: the trace contexts of events, where they are known."""
         self._sink = sink
+        self._traces = TraceContexts() if traces is None else traces
         self._full_cause = full_cause
         self._seconds = seconds
 
     def write(self, batches: Sequence[EventBatch], order: Int64s | None = None) -> None:
         """Write the events."""
         for some, places in pieces(batches, order):
-            text = json_lines(some, places, full_cause=self._full_cause, seconds=self._seconds)
+            text = json_lines(
+                some,
+                places,
+                full_cause=self._full_cause,
+                seconds=self._seconds,
+                traces=self._traces.of(some) if self._traces.has_any else (),
+            )
             self._sink.write(text)
 
     def close(self) -> None:
@@ -220,6 +236,7 @@ def output_to(
     composite: bool,
     full_cause: bool = False,
     seconds: bool = False,
+    traces: TraceContexts | None = None,
 ) -> Iterator[EventOutput]:
     """Where the events of ``types`` go, by the ending of ``path``.
 
@@ -231,7 +248,7 @@ def output_to(
         output: EventOutput
         if form == ".jsonl":
             sink = stack.enter_context(_created(path, compression))
-            output = LinesOutput(sink, full_cause=full_cause, seconds=seconds)
+            output = LinesOutput(sink, full_cause=full_cause, seconds=seconds, traces=traces)
         else:
             output = TablesOutput(
                 {

@@ -16,6 +16,7 @@ from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.timeform import Read
 from matcher.model import EventBatch, EventType, Int64s
 from matcher.rows import inferred_type
+from matcher.traces import TraceContexts
 
 REASONS_MAX = 100
 """Distinct reasons counted apart; what comes beyond is counted as OTHER_REASONS."""
@@ -80,6 +81,8 @@ class Intake:
         self.bad: Counter[str] = Counter()
         self.without_zone: dict[str, None] = {}
         self._first_bad: BadEvent | None = None
+        self.traces = TraceContexts()
+        """The traces that events read of late belong to."""
 
     def aside(self) -> Intake:
         """One that knows the same schemas, for a look at events that nobody counts."""

@@ -10,7 +10,7 @@ and its reason, and goes on with the others.
 What an event leaves out follows from its line: ``sequence`` is the line's number, ``source`` the
 file's name, and ``id`` as :class:`matcher.formats.intake.Place` has it. The extension attribute
 ``sequence`` carries the number an event had at its publisher (E4), so that a recorded file can be
-replayed as it was.
+replayed as it was; ``traceparent`` and ``tracelinks`` say which traces it belongs to.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from matcher.model import (
 )
 from matcher.rows import INT_MAX, INT_MIN, column_of, columns_of, id_texts, values_of
 from matcher.times import decimal_of
+from matcher.traces import is_context
 
 CHUNK_BYTES = 2**19
 """Bytes decoded at once: what is made of them still fits in a processor's cache."""
@@ -52,6 +53,7 @@ LINE_BYTES_MAX = 64 * 2**20
 _Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Sequence: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
 _NO_DATA = Raw(b"{}")
+_TRACES = ("traceparent", "tracelinks")
 _FLAT_HINT = " (the event has no data; --flat takes the members beside its type and time)"
 _NOWHERE = "\ufdd0"
 """No character of any text: what begins with it is the name of no member."""
@@ -79,7 +81,7 @@ def _forms(layout: Layout, type_name: str | None) -> _Forms:
         roles |= {role: role for role, name in said.items() if name is None}
     rename = {role: roles.get(role, _NOWHERE + role) for role in (TIME, SOURCE, SEQUENCE, ID, TYPE)}
     if layout.flat:
-        rename["data"] = _NOWHERE + "data"
+        rename |= {name: _NOWHERE + name for name in ("data", *_TRACES)}
     may_lack = type_name is not None
     of_type: Any = (TYPE, _Name | UnsetType, UNSET) if may_lack else (TYPE, _Name)
     others: list[Any] = [
@@ -87,6 +89,7 @@ def _forms(layout: Layout, type_name: str | None) -> _Forms:
         (ID, _Name | int | UnsetType, UNSET),
         (SEQUENCE, _Sequence | UnsetType, UNSET),
         ("data", Raw, _NO_DATA),
+        *((name, Any, None) for name in _TRACES),
     ]
 
     def made(*fields: Any) -> msgspec.json.Decoder[Any]:
@@ -174,9 +177,11 @@ class _Reader:
         self._forms = _forms(place.layout, type_name)
         self._members = Members.of(place.layout, type_name)
         self._refused: list[tuple[int, str, str | None]] = []
+        self._has_traces = False
 
     def batches(self, chunk: bytes, first_line: int, end: int) -> list[EventBatch]:
         """The good events of a chunk, given with the numbers of its first and last line."""
+        self._has_traces = b'"trace' in chunk
         envelopes, lines, times = self.envelopes(chunk, first_line, end)
         parts = _by_type(envelopes, lines, times, self._type_name)
         batches = [self._batch(name, *part) for name, part in parts]
@@ -251,7 +256,19 @@ class _Reader:
             columns, good = self._event_by_event(event_type, envelopes, lines)
             envelopes = [envelopes[place] for place in good.tolist()]
             lines, times = lines[good], times[good]
-        return EventBatch(event_type, times, self._ids(envelopes, lines), columns)
+        ids = self._ids(envelopes, lines)
+        if self._has_traces:
+            self._note_traces(envelopes, ids)
+        return EventBatch(event_type, times, ids, columns)
+
+    def _note_traces(self, envelopes: Sequence[Any], ids: EventIds) -> None:
+        """Note the trace contexts of events (CloudEvents' extension); what is none is nothing."""
+        names = zip(ids.source.tolist(), ids.printed(), strict=True)
+        for envelope, (source, own_id) in zip(envelopes, names, strict=True):
+            links = envelope.tracelinks if isinstance(envelope.tracelinks, list) else []
+            said = (envelope.traceparent, *links)
+            if found := tuple(one for one in said if is_context(one)):
+                self._intake.traces.note(source, own_id, found)
 
     def _schema(self, name: str, envelopes: Sequence[Any], lines: Int64s) -> tuple[EventType, int]:
         """The type's schema, and how many bad events stood before the one it was inferred from."""

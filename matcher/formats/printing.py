@@ -2,7 +2,9 @@
 
 ``specversion, type, time, source, id, data``, in this order, then ``cause`` of a composite
 event: the ids of the events it was made of, terminator first. A primitive event has its
-``sequence`` before ``data``: with it, what is read back is what was printed (E4).
+``sequence`` before ``data``: with it, what is read back is what was printed (E4). Last comes the
+``traceparent`` (CloudEvents' extension) of an event that belongs to a trace, and the
+``tracelinks`` of a composite one, which are those of its causes.
 
 Events become structures column by column and text in one call, so that no Python code runs for
 a single event.
@@ -21,6 +23,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from matcher.model import MICROSECONDS, EventBatch, EventType, Int64s
 from matcher.times import SECONDS_EXACT_IN_FLOAT, rfc3339, seconds_text
+from matcher.traces import Contexts, Traces
 
 PIECE = 16_384
 """Lines that are made at a time: an instant may have millions of composite events."""
@@ -35,6 +38,8 @@ class _Line(Struct, gc=False):
     sequence: int | UnsetType
     data: Any
     cause: list[str] | UnsetType
+    traceparent: str | UnsetType = UNSET
+    tracelinks: Contexts | UnsetType = UNSET
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -46,16 +51,24 @@ def json_lines(
     *,
     full_cause: bool = False,
     seconds: bool = False,
+    traces: Traces = (),
 ) -> bytes:
     """The events of ``batches`` as JSON lines, each with its line end.
 
     ``order`` int64[n] lists positions in the concatenation of the batches (``Detections.order``);
     without it the events come batch by batch. ``full_cause`` prints causes as ``source#id``,
-    ``seconds`` prints times as numbers of seconds.
+    ``seconds`` prints times as numbers of seconds. ``traces``: contexts of some of the events, by
+    their places in the concatenation.
     """
     lines: list[_Line] = []
     for batch in batches:
         lines.extend(_lines(batch, full_cause, seconds))
+    for place, contexts in traces:
+        line = lines[place]
+        if line.cause is UNSET and len(contexts) == 1:
+            (line.traceparent,) = contexts
+        else:
+            line.tracelinks = contexts
     if order is not None:
         lines = [lines[place] for place in order.tolist()]
     return _ENCODER.encode_lines(lines)

@@ -74,6 +74,7 @@ class Journal:
         emit: Callable[[Store], object],
     ) -> None:
         self._context = context
+        self._traces = context.overlay.traces
         self._agreed = agreed
         self._detection = context.detection
         self._deduplicator = deduplicator
@@ -172,7 +173,7 @@ class Journal:
     def read(self, name: str, after: int) -> Sequence[Numbered]:
         """The next few records of a durable sink's queue, as the store has them."""
         found = self._following(queue_kind(name), queue_key(after) if after else "")
-        return [queued_in(*one) for one in found]
+        return [queued_in(*one, self._traces) for one in found]
 
     def when_kept(self, action: Callable[[], object]) -> None:
         """Do this once all that has changed by the end of this input is kept."""
@@ -233,7 +234,8 @@ class Journal:
         for part in parts:
             for batches in _by_source(part):
                 self._position += 1
-                yield Append(self._position, batches)
+                traces = self._traces.of(batches) if self._traces.has_any else ()
+                yield Append(self._position, batches, traces)
         self._ends.append((self._position, self._detection.replay_buffer.place))
 
     def _committed(self) -> Iterator[StoreChange]:
@@ -255,7 +257,7 @@ class Journal:
         for parcels in _alike(sink.take_new()):
             joined, first, last = join(parcels), parcels[0].first, parcels[-1].last
             parcel = Numbered(joined.delivery, joined.events, first, last, at=at)
-            record = queue_record(sink.name, parcel)
+            record = queue_record(sink.name, parcel, self._traces)
             yield record
             sink.keep(structs.replace(parcel, size=len(record.value)))
         for first in sink.take_done():

@@ -8,16 +8,37 @@ the log is read from 10 s on, and what the buffer has, too, is left out.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from matcher.model import EventBatch, EventType
 from matcher.times import time_text
+from matcher.traces import TraceContexts
 from routing.errors import Refusal
 from routing.messages import Code
 from routing.network.recovery.dues import needed
 from routing.network.recovery.replay_buffer import ReplayBuffer
-from routing.storage import KeptLog
+from routing.storage import Entry, KeptLog
+
+
+@dataclass(frozen=True, slots=True)
+class NotedLog:
+    """A log whose events' trace contexts are noted as they are read."""
+
+    log: KeptLog
+    contexts: TraceContexts
+
+    @property
+    def whole_from(self) -> int:
+        """See KeptLog."""
+        return self.log.whole_from
+
+    def events(self, since: int) -> Iterator[Entry]:
+        """See KeptLog."""
+        for position, batches, traces in self.log.events(since):
+            self.contexts.take(batches, traces)
+            yield position, batches, traces
 
 
 def missing_from(
@@ -37,7 +58,7 @@ def missing_from(
     if log is None or not wanted:
         return
     held = {one for batches in buffer for one in _names(batches)}
-    for _, batches in log.events(min(wanted.values())):
+    for _, batches, _ in log.events(min(wanted.values())):
         known = [one for one in batches if schemas.get(one.type.name) == one.type]
         left = [_without(one, held) for one in needed(known, wanted)]
         if some := [one for one in left if len(one)]:

@@ -84,7 +84,8 @@ def _recall_log(
     journal: Journal,
 ) -> None:
     wholes = {one.whole for one in context.sources if one.whole is not None}
-    for position, batches in stored.entries:
+    for position, batches, traces in stored.entries:
+        context.overlay.traces.take(batches, traces)
         catalog_sync.lend(batch.type for batch in batches)
         context.published.recall(batches, wholes)
         schemas = context.advertisements.schemas

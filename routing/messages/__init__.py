@@ -73,6 +73,8 @@ from routing.messages.telling import (
     SubscriptionAck,
     SubscriptionUpdate,
     TableDelta,
+    TraceAnswer,
+    TraceQuery,
 )
 from routing.messages.values import (
     ENTRIES_MAX,
@@ -91,6 +93,7 @@ from routing.messages.values import (
     Text,
     Time,
     Trace,
+    Traces,
     WhenFull,
 )
 
@@ -188,6 +191,9 @@ __all__ = [
     "Text",
     "Time",
     "Trace",
+    "TraceAnswer",
+    "TraceQuery",
+    "Traces",
     "Unadvertise",
     "Unsubscribe",
     "Welcome",

@@ -26,7 +26,7 @@ from routing.messages.values import (
     Sequence,
     Text,
     Time,
-    Trace,
+    Traces,
     WhenFull,
 )
 
@@ -69,13 +69,12 @@ class Publish(Struct, frozen=True, gc=False):
 
     Each batch has the client's name as the only source, and strictly increasing sequence
     numbers; those of several batches interleave, in the order in which the events are meant.
-    ``traces``: trace contexts of some of them, by number.
     """
 
     batches: tuple[EventBatch, ...]
     promise: Time | None = None
     acks: Acks = Acks.BROKER
-    traces: tuple[tuple[Sequence, Trace], ...] = ()
+    traces: Traces = ()
 
 
 class Promise(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -306,6 +305,7 @@ class Delivery(Struct, frozen=True, eq=False, gc=False):
     late: bool = False
     number: Sequence = 0
     again: bool = False
+    traces: Traces = ()
 
     def __len__(self) -> int:
         return sum(map(len, self.batches))

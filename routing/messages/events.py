@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
-from routing.messages.values import Name, Number, Sequence, Text, Time
+from routing.messages.values import Name, Number, Sequence, Text, Time, Traces
 
 
 class Flow(Struct, frozen=True, eq=False, gc=False):
@@ -23,6 +23,7 @@ class Flow(Struct, frozen=True, eq=False, gc=False):
     order: Int64s | None = None
     closed: tuple[tuple[Name, Sequence], ...] = ()
     marks: tuple[tuple[Name, Time], ...] = ()
+    traces: Traces = ()
 
 
 class Forward(Struct, frozen=True, eq=False, gc=False):
@@ -42,6 +43,7 @@ class Forward(Struct, frozen=True, eq=False, gc=False):
     fresh: Number = 0
     answers: tuple[tuple[Name, Sequence, Time], ...] = ()
     came: bytes | None = None
+    traces: Traces = ()
 
 
 OfRules: TypeAlias = tuple[
@@ -103,3 +105,4 @@ class Shared(Struct, frozen=True, eq=False, gc=False):
     batches: tuple[EventBatch, ...]
     parts: tuple[Part, ...]
     pulled: tuple[tuple[Number, tuple[tuple[Name, Sequence, Time], ...], bytes | None], ...] = ()
+    traces: Traces = ()

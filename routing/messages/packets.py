@@ -20,6 +20,8 @@ from routing.messages.telling import (
     NameContested,
     SubscriptionAck,
     SubscriptionUpdate,
+    TraceAnswer,
+    TraceQuery,
 )
 from routing.messages.values import Sequence, Tag
 
@@ -44,6 +46,8 @@ Carried: TypeAlias = (
     | Committed
     | Opened
     | Shared
+    | TraceQuery
+    | TraceAnswer
 )
 """Messages between neighbours that are not the overlay's own business."""
 Routed: TypeAlias = LinkStates | Carried

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -141,6 +142,29 @@ class NameContested:
 
     name: Name
     home: Name
+
+
+@dataclass(frozen=True, slots=True)
+class TraceQuery:
+    """A client of the first broker of ``path`` asks what is kept of an event's way.
+
+    ``path``: the brokers on the way here; ``number``: the first one's own.
+    """
+
+    path: tuple[Name, ...]
+    number: Request
+    event: Text
+
+
+@dataclass(frozen=True, slots=True)
+class TraceAnswer:
+    """One broker's answer; ``path``: the brokers that it has still to pass. ``found``: plain data,
+    with the ``broker`` that says so.
+    """
+
+    path: tuple[Name, ...]
+    number: Request
+    found: Mapping[str, Any]
 
 
 Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule | ReadLog

@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
+from matcher.traces import CONTEXTS_MAX, EVENTS_MAX, TRACEPARENT
+
 VERSION = 1
 """The version of the protocol, in every message's header and in ``Hello`` and ``Welcome``."""
 
@@ -23,9 +25,17 @@ NAME_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 65_536, 2**24
 Name: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX)]
 Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_MAX)]
 Document: TypeAlias = Annotated[str, Meta(max_length=DOCUMENT_MAX)]
-TRACEPARENT = r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 Trace: TypeAlias = Annotated[str, Meta(pattern=TRACEPARENT, max_length=55)]
 """A trace context, as W3C's header ``traceparent`` has it."""
+Traces: TypeAlias = Annotated[
+    tuple[
+        tuple[Number, Annotated[tuple[Trace, ...], Meta(min_length=1, max_length=CONTEXTS_MAX)]],
+        ...,
+    ],
+    Meta(max_length=EVENTS_MAX),
+]
+"""Trace contexts of some of a message's events, by their places in the batches one after another;
+a message without them is as long as if there were no such thing."""
 ENTRIES_MAX = 10_000
 """Entries of one table of a message, where its size follows from how many brokers or types somebody
 speaks of."""

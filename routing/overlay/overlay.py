@@ -13,17 +13,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from matcher.traces import TraceContexts
 from routing import wire
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, VersionMismatch, WireError
 from routing.messages import (
     Carried,
     Code,
+    Flow,
+    Forward,
     FromNeighbour,
     Goodbye,
     LinkHello,
     LinkState,
     LinkStates,
+    Shared,
+    ShowTrace,
+    TraceAnswer,
+    TraceQuery,
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
@@ -31,7 +38,9 @@ from routing.overlay.connections import Connections
 from routing.overlay.ends import DelayKnown, Down, Heard, LinkResult, Piling, Up, link_text
 from routing.overlay.graph import Component
 from routing.overlay.topology import Topology
+from routing.overlay.trace_queries import TraceQueries
 from routing.overlay.trees import LocalTree, Trees
+from routing.traced import with_traces
 
 NEIGHBOUR_DOWN = "neighbour down"
 """The line of the log on a neighbour that is given up or gone."""
@@ -41,7 +50,7 @@ SAID_MAX = 1_024
 
 Change: TypeAlias = Up | Down | Piling | Heard
 
-_OWN_BUSINESS = frozenset({Up, Down, DelayKnown, Piling, LinkStates})
+_OWN_BUSINESS = frozenset({Up, Down, DelayKnown, Piling, LinkStates, TraceQuery, TraceAnswer})
 """Results of a channel that are not just passed on as heard."""
 
 
@@ -66,6 +75,12 @@ class Overlay:
         self._topology = Topology(config, now, self._linked, self._tell)
         self.effects: list[Effect] = []
         """Effects that ``take_effects`` would give."""
+        self.traces = TraceContexts()
+        """Trace contexts of events: whatever leaves gets those of its events, and what comes brings
+        them."""
+        self.trace_queries = TraceQueries(
+            config.name, lambda neighbour, message: self.send(neighbour, message, self._now)
+        )
         self.changes: list[Change] = []
         """Changes that ``take_changes`` would give."""
         self.has_moved = True
@@ -191,8 +206,23 @@ class Overlay:
         self.awake(now)
         channel = self._neighbours.get(neighbour)
         if channel is not None:
+            if self.traces.has_any and isinstance(message, Flow | Forward | Shared):
+                message = with_traces(message, self.traces)
             channel.send(message, now)
             self._collect(channel)
+
+    def ask_traces(self, peer: Peer, request: ShowTrace, now: float) -> None:
+        """A client asks all brokers for the path of an event."""
+        self.awake(now)
+        self.trace_queries.ask(peer, request, self.part.nodes, self._tree_neighbours, now)
+
+    @property
+    def _tree_neighbours(self) -> set[str]:
+        """The neighbours in the single tree."""
+        tree = self.single_tree
+        if tree is None:
+            return set()
+        return tree.children if tree.father is None else {*tree.children, tree.father}
 
     def handle_timer(self, now: float) -> None:
         """Do what is due."""
@@ -200,6 +230,7 @@ class Overlay:
         for channel in [channel for channel, due in self._due.items() if due <= now]:
             channel.handle_timer(now)
             self._collect(channel)
+        self.trace_queries.handle_timer(now)
         topology = self._topology
         settle_at, forget_at = topology.settle_at, topology.forget_at
         if (settle_at is not None and settle_at <= now) or (
@@ -216,7 +247,8 @@ class Overlay:
         if due is None and self._due:
             due = self._first_due = min(self._due.values())
         topology = self._topology
-        for other in (topology.flood_at, topology.settle_at, topology.forget_at):
+        asked = self.trace_queries.due_at
+        for other in (topology.flood_at, topology.settle_at, topology.forget_at, asked):
             if other is not None and (due is None or other < due):
                 due = other
         return due
@@ -295,6 +327,8 @@ class Overlay:
                 if type(result) in _OWN_BUSINESS:
                     self._take_result(channel, result)
                 else:
+                    if isinstance(result, Flow | Forward | Shared) and result.traces:
+                        self.traces.take(result.batches, result.traces)
                     self.changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
 
     def _note_due(self, channel: Channel, due: float | None, before: float | None) -> None:
@@ -312,6 +346,9 @@ class Overlay:
     def _take_result(self, channel: Channel, result: LinkResult) -> None:
         if isinstance(result, Piling):
             self.changes.append(result)
+            return
+        if isinstance(result, TraceQuery | TraceAnswer):
+            self.trace_queries.hear(channel.neighbour, result, self._tree_neighbours)
             return
         self.has_moved = True
         if isinstance(result, Up):

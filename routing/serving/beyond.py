@@ -8,7 +8,7 @@ from typing import Protocol
 from matcher.model import EventBatch
 from routing.delivery.sinks import Sink
 from routing.effects import Peer
-from routing.messages import Asking, Confirmed
+from routing.messages import Asking, Confirmed, ShowTrace
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from routing.serving.sources import Source
@@ -20,6 +20,9 @@ class Beyond(Protocol):
 
     def ask(self, link: Link, request: Asking) -> None:
         """A client asks what the root has to answer."""
+
+    def show_trace(self, link: Link, message: ShowTrace) -> None:
+        """A client asks all brokers for the path of an event."""
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         """Give the events of a part of a source that sinks have not been offered before."""

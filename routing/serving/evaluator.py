@@ -82,6 +82,11 @@ class Evaluator(Frontier):
         return kept_by_all(engine.memory() for engine in self.engines)
 
     @property
+    def costs(self) -> Mapping[str, int]:
+        """How long each rule was evaluated, in units that are alike for all, where it is known."""
+        return {name: cost for one in self.engines for name, cost in one.costs().items()}
+
+    @property
     def parts(self) -> Sequence[int]:
         """How many rules each part of an engine evaluates; parts may be evaluated at once."""
         counts = ([len(names) for names in engine.parts] for engine in self.engines)

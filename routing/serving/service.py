@@ -71,6 +71,7 @@ from routing.serving.status import (
 )
 from routing.serving.tables import Tables
 from routing.serving.users import UserRights
+from routing.traced import with_traces
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING
 from rules.engine.overrun import Overrun
@@ -122,6 +123,7 @@ class Service:
         """The durable sinks; those that are kept, where there is a store."""
         self._detection = detection
         self._credit = tables.credit
+        self._traces = tables.traces
         self.buckets = Buckets(config.heartbeat_s)
         """Limits to what users publish a second."""
         self._overview = overview
@@ -259,6 +261,11 @@ class Service:
         self._detection.withdraw(source, list(dict.fromkeys(message.types)))
         return Confirmed(message.request)
 
+    def _note_traces(self, source: Source, message: Publish) -> None:
+        whole, batches = source.whole, message.batches
+        known = batches if whole is None else [as_known(whole, batch) for batch in batches]
+        self._traces.take(known, message.traces)
+
     def _receive_publish(self, link: Link, message: Publish) -> None:
         source = self.source_of(link)
         for batch in message.batches:
@@ -268,6 +275,8 @@ class Service:
         ahead = self._ahead(source, horizon)
         intake = self._take_in(source, message.batches, ahead)
         self._credit.spend(source, intake.events)
+        if message.traces:
+            self._note_traces(source, message)
         self._take_over(source, intake, horizon)
         for rejection in intake.rejections:
             self._send(link.peer, rejection)
@@ -592,6 +601,8 @@ class Service:
         detections = self._detection.advance(self._moment.now)
         if detections is not None:
             self.rates.detected += len(detections)
+            if self._traces.has_any:
+                self._traces.follow(detections.batches)
             if self._sinks.follow_rules:
                 self._sinks.offer_detected(detections, self._detection.due_mark)
             if (conflict := self._detection.take_conflict()) is not None:
@@ -627,6 +638,8 @@ class Service:
         most = self._config.delivery_events_max
         delivery = sink.take(most)
         while delivery is not None:
+            if self._traces.has_any:
+                delivery = with_traces(delivery, self._traces)
             self._send(sink.to, delivery)
             delivery = sink.take(most) if sink.queued else None
         self.rates.delivered += sink.delivered - delivered

@@ -186,8 +186,14 @@ class Overview(ABC):
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
         """The facts of these rules, which are in force. Before one holds there is nothing of it."""
-        reached = self._detection.reached
-        return [self.rule(one, max(reached(one.rule.name), one.begin), now) for one in deployed]
+        reached, costs = self._detection.reached, self._detection.costs
+        return [
+            {
+                **self.rule(one, max(reached(one.rule.name), one.begin), now),
+                "cost": costs.get(one.rule.name),
+            }
+            for one in deployed
+        ]
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule: what it is, and whether it runs."""

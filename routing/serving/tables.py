@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.serving.advertisements import Advertisements
@@ -27,6 +28,8 @@ class Tables:
     deployments: Deployments
     sinks: Sinks
     credit: PublishCredit
+    traces: TraceContexts
+    """Trace contexts of events that have come, and of composite events found of them."""
 
 
 def tables_of(config: NodeConfig, now: float) -> Tables:
@@ -43,4 +46,5 @@ def tables_of(config: NodeConfig, now: float) -> Tables:
         deployments,
         sinks,
         PublishCredit(config, advertisements, deployments, sinks, moment),
+        TraceContexts(),
     )

@@ -38,7 +38,7 @@ from routing.messages import (
     Subscribe,
     SubscriptionPaused,
     Time,
-    Trace,
+    Traces,
     Unadvertise,
     Unsubscribe,
     Welcome,
@@ -51,13 +51,14 @@ from routing.wire.codec import (
     Buffer,
     Codec,
     Frames,
+    check_traces,
     no_body,
     pack,
     plain_codec,
     prefix,
 )
 from routing.wire.columns import decode_batches, encode_batches
-from routing.wire.headers import EVENTS_MAX, BatchHeader
+from routing.wire.headers import BatchHeader
 from routing.wire.schemas import event_type_of, flat_schema
 
 
@@ -70,9 +71,7 @@ class _Published(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     promise: Time | None
     acks: Acks
-    traces: Annotated[
-        tuple[tuple[SequenceNumber, Trace], ...], msgspec.Meta(max_length=EVENTS_MAX)
-    ] = ()
+    traces: Traces = ()
 
 
 class _Delivered(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -83,6 +82,7 @@ class _Delivered(msgspec.Struct, array_like=True, frozen=True, gc=False):
     late: bool
     number: SequenceNumber
     again: bool
+    traces: Traces = ()
 
 
 _unpack_advertised = msgspec.msgpack.Decoder(_Advertised).decode
@@ -106,21 +106,22 @@ def _decode_advertise(data: Buffer, body: Buffer | None) -> Advertise:
 
 def _encode_publish(message: Publish) -> Frames:
     headers, body = encode_batches(message.batches)
-    traces = (message.traces,) if message.traces else ()  # seldom, and no byte else
-    plain = headers, message.promise, message.acks, *traces
-    return [_PUBLISH_PREFIX + pack(plain), body]
+    plain = headers, message.promise, message.acks
+    return [_PUBLISH_PREFIX + pack((*plain, message.traces) if message.traces else plain), body]
 
 
 def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
     plain = _unpack_published(data)
     batches, _ = decode_batches(plain.batches, body)
+    if plain.traces:
+        check_traces(plain.traces, batches)
     return Publish(batches, plain.promise, plain.acks, plain.traces)
 
 
 def _encode_delivery(message: Delivery) -> Frames:
     order = message.order
     headers, body = encode_batches(message.batches, order)
-    plain = _Delivered(
+    plain = (
         headers,
         message.subscriptions,
         order is not None,
@@ -129,7 +130,7 @@ def _encode_delivery(message: Delivery) -> Frames:
         message.number,
         message.again,
     )
-    return [_DELIVERY_PREFIX + pack(plain), body]
+    return [_DELIVERY_PREFIX + pack((*plain, message.traces) if message.traces else plain), body]
 
 
 def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
@@ -137,7 +138,9 @@ def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
     batches, order = decode_batches(plain.batches, body, plain.ordered)
     if len(plain.subscriptions) != len(batches):
         raise WireError(f"subscriptions for {len(plain.subscriptions)} of {len(batches)} batches")
-    last = plain.number, plain.again
+    if plain.traces:
+        check_traces(plain.traces, batches)
+    last = plain.number, plain.again, plain.traces
     return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late, *last)
 
 

@@ -6,14 +6,15 @@ it, so that a peer of another one can be told so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, cast, get_type_hints
 
 import msgspec
 
+from matcher.model import EventBatch
 from routing.errors import WireError
-from routing.messages import VERSION
+from routing.messages import VERSION, Traces
 
 BATCHES_MAX = 1_024
 """Batches in one message."""
@@ -80,6 +81,13 @@ def _flat(kind: int, message: type, begin: bytes) -> Codec:
 def prefix(kind: int) -> bytes:
     """The bytes before the fields of a message of that kind."""
     return MAGIC + bytes((VERSION, kind))
+
+
+def check_traces(traces: Traces, batches: Sequence[EventBatch]) -> None:
+    """WireError unless the places rise, and are those of events."""
+    places = [place for place, _ in traces]
+    if places != sorted(set(places)) or places[-1] >= sum(map(len, batches)):
+        raise WireError("trace contexts of events that are not there")
 
 
 def no_body(body: Buffer | None) -> None:

@@ -39,6 +39,9 @@ from routing.messages import (
     Survey,
     Text,
     Time,
+    TraceAnswer,
+    TraceQuery,
+    Traces,
 )
 from routing.messages import (
     Sequence as SequenceNumber,
@@ -48,6 +51,7 @@ from routing.wire.codec import (
     Buffer,
     Codec,
     Frames,
+    check_traces,
     no_body,
     pack,
     plain_codec,
@@ -94,6 +98,7 @@ class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ordered: bool
     closed: tuple[tuple[Name, SequenceNumber], ...]
     marks: tuple[tuple[Name, Time], ...]
+    traces: Traces = ()
 
 
 class _Forwarded(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -102,12 +107,14 @@ class _Forwarded(msgspec.Struct, array_like=True, frozen=True, gc=False):
     fresh: Number
     answers: tuple[tuple[Name, SequenceNumber, Time], ...]
     came: bytes | None
+    traces: Traces = ()
 
 
 class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     pulled: tuple[tuple[Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...]
+    traces: Traces = ()
 
 
 _CATALOG, _FLOW, _REPORT, _FORWARD, _SHARED = 55, 57, 61, 63, 70
@@ -177,8 +184,8 @@ def _decode_report(data: Buffer, body: Buffer | None) -> Report:
 
 def _encode_flow(message: Flow) -> Frames:
     headers, body = encode_batches(message.batches, message.order)
-    plain = _Flow(headers, message.order is not None, message.closed, message.marks)
-    first = _FLOW_PREFIX + pack(plain)
+    plain = headers, message.order is not None, message.closed, message.marks
+    first = _FLOW_PREFIX + pack((*plain, message.traces) if message.traces else plain)
     return [first, body] if headers else [first]
 
 
@@ -188,13 +195,15 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
         no_body(body)
         return Flow((), None, plain.closed, plain.marks)
     batches, order = decode_batches(plain.batches, body, plain.ordered)
-    return Flow(batches, order, plain.closed, plain.marks)
+    if plain.traces:
+        check_traces(plain.traces, batches)
+    return Flow(batches, order, plain.closed, plain.marks, plain.traces)
 
 
 def _encode_forward(message: Forward) -> Frames:
     headers, body = encode_batches(message.batches)
-    plain = _Forwarded(headers, message.marks, message.fresh, message.answers, message.came)
-    first = _FORWARD_PREFIX + pack(plain)
+    plain = headers, message.marks, message.fresh, message.answers, message.came
+    first = _FORWARD_PREFIX + pack((*plain, message.traces) if message.traces else plain)
     return [first, body] if headers else [first]
 
 
@@ -208,13 +217,15 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
     batches, _ = decode_batches(plain.batches, body)
     if plain.came is not None and len(plain.came) != 8 * sum(map(len, batches)):
         raise WireError(f"{len(plain.came)} bytes of times for {sum(map(len, batches))} events")
-    return Forward(batches, plain.marks, plain.fresh, plain.answers, plain.came)
+    if plain.traces:
+        check_traces(plain.traces, batches)
+    return Forward(batches, plain.marks, plain.fresh, plain.answers, plain.came, plain.traces)
 
 
 def _encode_shared(message: Shared) -> Frames:
     headers, body = encode_batches(message.batches)
-    plain = _Shared(headers, message.parts, message.pulled)
-    first = _SHARED_PREFIX + pack(plain)
+    plain = headers, message.parts, message.pulled
+    first = _SHARED_PREFIX + pack((*plain, message.traces) if message.traces else plain)
     return [first, body] if headers else [first]
 
 
@@ -224,7 +235,9 @@ def _decode_shared(data: Buffer, body: Buffer | None) -> Shared:
         no_body(body)
         return Shared((), plain.parts, plain.pulled)
     batches, _ = decode_batches(plain.batches, body)
-    return Shared(batches, plain.parts, plain.pulled)
+    if plain.traces:
+        check_traces(plain.traces, batches)
+    return Shared(batches, plain.parts, plain.pulled, plain.traces)
 
 
 NETWORK_CODECS: tuple[Codec, ...] = (
@@ -244,6 +257,8 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(73, Awaited),
     plain_codec(74, Hold),
     plain_codec(75, NameContested),
+    plain_codec(76, TraceQuery),
+    plain_codec(77, TraceAnswer),
     plain_codec(64, Need),
     plain_codec(65, Survey),
     plain_codec(67, Committed),

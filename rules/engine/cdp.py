@@ -169,6 +169,18 @@ class CdpEngine:
             "deferred": len(self._deferred),
         }
 
+    def costs(self) -> Mapping[str, int]:
+        """The ticks of each rule's evaluations, found from those that were timed."""
+        records = self._arrays["rules"]
+        found = {}
+        for name, variants in self._linker.linked.items():
+            own = records[[one.number for one in variants]]
+            own = own[own["timed"] > 0]
+            if len(own):
+                each = own["ticks"] / own["timed"]
+                found[name] = int((each * own["evaluated"]).sum())
+        return found
+
     # --- snapshots -------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:

@@ -160,6 +160,12 @@ class Detector(Protocol):
         """How much is kept at present, by names that are the engine's own."""
         ...
 
+    def costs(self) -> Mapping[str, int]:
+        """How long each rule was evaluated, by and large, in units that are alike for all of them;
+        rules of which that is not known are left out.
+        """
+        ...
+
     def fresh(self) -> Detector:
         """A new engine of the same kind and choices, without rules or events."""
         ...

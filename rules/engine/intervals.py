@@ -138,6 +138,10 @@ class Intervals:
         """How much is kept at present, by names that are the engine's own."""
         return self._engine.memory()
 
+    def costs(self) -> Mapping[str, int]:
+        """How long each rule was evaluated, where that is known."""
+        return self._engine.costs()
+
     def fresh(self) -> Intervals:
         """A new engine of the same kind and choices, without rules or events."""
         return Intervals(self._engine.fresh(), self._overruns)

@@ -115,6 +115,10 @@ class NaiveEngine:
         """How many ``events`` are kept: all that came, and what was detected."""
         return {"events": sum(map(len, self._history.values()))}
 
+    def costs(self) -> Mapping[str, int]:
+        """Nothing: it times no rule."""
+        return {}
+
     def fresh(self) -> NaiveEngine:
         """A new engine of the same kind."""
         return NaiveEngine(self._composites_max)

@@ -116,6 +116,10 @@ class PartedEngine:
         kept = kept_by_all(part.engine.memory() for part in self._parts)
         return {**kept, "waiting": waiting}
 
+    def costs(self) -> Mapping[str, int]:
+        """How long each rule was evaluated, in whichever part."""
+        return {name: cost for part in self._parts for name, cost in part.engine.costs().items()}
+
     def fresh(self) -> PartedEngine:
         """A new engine of as many parts."""
         return PartedEngine([part.engine.fresh() for part in self._parts], self._at_once)

@@ -165,7 +165,7 @@ def test_signing_in(browser, served):
     context = browser.new_context()
     tab = context.new_page()
     tab.goto(f"{served[1]}/")
-    field = tab.get_by_label("Token of this broker")
+    field = tab.get_by_label("Token", exact=True)
     field.fill("another-one-that-is-long")
     field.press("Enter")
     tab.get_by_text("this is not the token").wait_for()
@@ -174,5 +174,5 @@ def test_signing_in(browser, served):
     tab.get_by_role("heading", name="Network").wait_for()
     assert tab.evaluate("document.cookie") == ""
     button(tab, "Sign out").click()
-    tab.get_by_label("Token of this broker").wait_for()
+    tab.get_by_label("Token", exact=True).wait_for()
     context.close()

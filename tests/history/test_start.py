@@ -319,3 +319,15 @@ def test_a_filter_that_is_none_is_refused(alone: str) -> None:
     with pytest.raises(RefusedError, match="expected") as refusal:
         Subscriber(alone, "Temp(", start="earliest")
     assert refusal.value.code == "bad-filter"
+
+
+def test_the_past_bears_its_trace_contexts(alone: str) -> None:
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    with Publisher(alone, name="s", types=TYPES, increasing=True) as source:
+        for value in range(3):
+            own = trace if value == 1 else None
+            source.publish("Temp", room="hall", value=float(value), traceparent=own)
+        source.wait(WAIT_S)
+    with Subscriber(alone, "Temp()", start="earliest") as sink:
+        found = [sink.receive(WAIT_S) for _ in range(3)]
+    assert [one.traces for one in found] == [(), (trace,), ()]

@@ -14,7 +14,7 @@ const content = document.getElementById("content");
 const trouble = document.getElementById("trouble");
 
 /** What views share: the last state, and what one hands to another. */
-const page = { state: null, draft: null, listen, go };
+const page = { state: null, draft: null, log: false, listen, go };
 const made = {};
 let view = null, streaming = null, query = null;
 
@@ -83,7 +83,7 @@ function signIn(error) {
       wrong.textContent = refusal.message;
       token.select();
     }
-  } }, el("h1", {}, "Sign in"), el("label", { for: "token" }, "Token of this broker"), token, wrong,
+  } }, el("h1", {}, "Sign in"), el("label", { for: "token" }, "Token"), token, wrong,
   el("button", { class: "main", type: "submit" }, "Sign in"));
   document.querySelector("nav").hidden = true;
   content.replaceChildren(form);
@@ -100,8 +100,10 @@ async function begin() {
     return;
   }
   if (!found.signed_in) return found.asks ? signIn("") : showTrouble(found.error);
+  page.log = found.log;
   const out = document.getElementById("sign-out");
   out.hidden = !found.asks;
+  if (found.user) out.textContent = `Sign out ${found.user}`;
   out.addEventListener("click", () => ask("sign-out").finally(() => location.reload()));
   addEventListener("hashchange", () => { show(); content.focus({ preventScroll: true }); say(document.querySelector("nav [aria-current]").textContent); });
   show();

@@ -24,13 +24,15 @@ export class Playground {
   constructor(page) {
     this.page = page;
     this.schemas = [];
+    this.logSchemas = [];
     this.found = null;
     this.content = "";
     this.form = "jsonl";
+    this.over = "file";
     this.run = el("button", { class: "main", type: "button", disabled: true, onclick: () => this.tried() }, "Run");
     this.deploy = el("button", { type: "button", disabled: true, onclick: () => this.deployed() }, "Deploy");
     this.replace = el("input", { type: "checkbox" });
-    this.editor = new Editor("Rules", () => this.enable(), () => (this.isLive ? [] : this.schemas));
+    this.editor = new Editor("Rules", () => this.enable(), () => ({ file: this.schemas, log: this.logSchemas })[this.over] ?? []);
     this.pasted = el("textarea", { id: "pasted", rows: "7", spellcheck: "false", onchange: () => this.inspect(this.pasted.value, this.pastedForm()) });
     this.file = el("input", { type: "file", id: "file", accept: ".jsonl,.ndjson,.json,.csv", onchange: () => this.load() });
     this.typeName = el("input", { type: "text", id: "type-name", size: "14", onchange: () => this.content && this.inspect(this.content, this.form) });
@@ -44,18 +46,25 @@ export class Playground {
       el("label", { for: "pasted" }, "or pasted"), el("div", {}, this.pasted),
       el("div", { class: "row" }, el("label", { for: "type-name" }, "Type of events that name none"), this.typeName));
     this.liveFields = el("p", { class: "note", hidden: true });
+    this.minutes = el("input", { type: "number", id: "minutes", min: "1", max: "1000000", value: "60", required: true, onchange: () => this.inspectLog() });
+    this.logFields = el("div", { hidden: true },
+      el("div", { class: "row" }, el("label", { for: "minutes" }, "Last minutes of the log"), this.minutes),
+      el("p", { class: "note" }, "What has been published at this broker, up to 200,000 events. Rules that are deployed are run beside these."));
     this.element = el("section", { "aria-labelledby": "playground-title" }, el("h1", { id: "playground-title" }, "Playground"),
       el("div", { class: "split" },
         el("div", {}, this.editor.element,
           el("div", { class: "row" }, this.run, this.deploy, el("label", {}, this.replace, "replace rules of the same names")), this.status),
         el("fieldset", {}, el("legend", {}, "Over which events"),
-          el("div", { class: "row" }, choice("file", "a file", true), choice("live", "the last minutes, live")),
-          this.fileFields, this.liveFields, this.facts)),
+          el("div", { class: "row" }, choice("file", "a file", true), choice("live", "the last minutes, live"),
+            page.log ? choice("log", "the log of this broker") : null),
+          this.fileFields, this.liveFields, this.logFields, this.facts)),
       this.result, this.why);
     this.pasted.value = EVENTS;
     this.editor.text = EXAMPLE;
     this.inspect(EVENTS, "jsonl");
   }
+
+  get isLive() { return this.over === "live"; }
 
   get query() { return this.isLive ? "?events=1&whole=1" : ""; }
 
@@ -74,17 +83,19 @@ export class Playground {
   }
 
   choose(value) {
-    this.isLive = value === "live";
-    this.fileFields.hidden = this.isLive;
-    this.liveFields.hidden = !this.isLive;
+    this.over = value;
+    this.fileFields.hidden = value !== "file";
+    this.liveFields.hidden = value !== "live";
+    this.logFields.hidden = value !== "log";
     this.liveFields.textContent = "While this is chosen all events of the network are kept here, up to 50,000 and five minutes, in this page's own process. Rules that are deployed are run beside these.";
-    this.facts.textContent = this.isLive ? "" : this.told ?? "";
+    this.facts.textContent = value === "file" ? this.told ?? "" : "";
+    if (value === "log") this.inspectLog();
     this.page.listen(this.query);
     this.editor.typed();
   }
 
   enable() {
-    this.run.disabled = !this.editor.isGood || this.isBusy || (!this.isLive && !this.content);
+    this.run.disabled = !this.editor.isGood || this.isBusy || (this.over === "file" && !this.content) || (this.over === "log" && !this.minutes.validity.valid);
     this.deploy.disabled = !this.editor.isGood;
   }
 
@@ -123,7 +134,22 @@ export class Playground {
     this.editor.typed();
   }
 
+  async inspectLog() {
+    this.facts.textContent = "reading…";
+    this.enable();
+    try {
+      const found = await ask("try", { do: "inspect", log_s: this.minutes.valueAsNumber * 60 });
+      if (this.over !== "log") return;
+      this.logSchemas = found.schemas;
+      this.editor.typed();
+      this.facts.textContent = found.events ? `${counted(found.events, "event")} from ${time(found.first)} to ${time(found.last)}` : "the log has no event";
+    } catch (error) {
+      this.facts.replaceChildren(el("span", { class: "bad" }, error.message));
+    }
+  }
+
   get experiment() {
+    if (this.over === "log") return { text: this.editor.text, log_s: this.minutes.valueAsNumber * 60 };
     const events = this.isLive ? {} : { content: this.content, form: this.form, type_name: this.typeName.value || null };
     return { text: this.editor.text, ...events };
   }

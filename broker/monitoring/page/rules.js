@@ -26,6 +26,7 @@ export class Rules {
       ["name", (row) => el("button", { class: "plain", type: "button", "data-key": `rule ${row.name}`, onclick: () => this.choose(row.name) }, row.name)],
       ["state", (row) => el("span", { class: tone(row.state) }, row.state)],
       ["at", (row) => row.place ?? "–"],
+      ["cost", (row) => (row["cost_%"] === null ? "–" : `${number(state.rated ? row["cost_%"] : null)} %`), true],
       ["behind", (row) => seconds(row.behind_s), true],
       ["found/s", (row) => (row["events/s"] === null ? "–" : number(state.rated ? row["events/s"] : null)), true],
       ["makes", (row) => row.type],
@@ -61,6 +62,7 @@ export class Rules {
       ["State", rule.says], ["Evaluated at", rule.place ?? "no broker"],
       ["Watermark", rule.mark === null ? "none" : `${time(rule.mark)} (${seconds(rule.behind_s)} behind)`],
       ["Since", rule.since === null ? `the beginning, version ${rule.version}` : `${time(rule.since)}, version ${rule.version}`],
+      ["Owner", rule.owner],
       ["Evaluated on", rule.evaluated_on ? `${rule.evaluated_on}${rule.evaluated_why ? `: ${rule.evaluated_why}` : ""}` : null],
       ["Without", rule.without.join(", ") || null],
     ];

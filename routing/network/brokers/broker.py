@@ -22,6 +22,7 @@ from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
 from routing.durability.commits import Commits
 from routing.durability.journal import Journal
+from routing.durability.past import NotedLog
 from routing.durability.restart import take_over
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
@@ -33,6 +34,7 @@ from routing.messages import (
     Confirmed,
     Need,
     Needed,
+    ShowTrace,
     WhenFull,
 )
 from routing.messages.links import LinkHello
@@ -107,6 +109,8 @@ class Broker:
         self._timer = UpdateTimer(tables.moment, gather_s)
         self.context = self._context_of(tables, remote_sources)
         """Its tables."""
+        self.overlay.traces = tables.traces
+        self.overlay.trace_queries.answer = self.context.answer
         parts = parts_of(self.context, self.agreed, self._timer)
         self._needs = parts.needs
         self._subscription_sync = parts.subscription_sync
@@ -190,7 +194,9 @@ class Broker:
         self.service.durables = journal.durables
         take_over(stored, context, self._catalog_sync, deduplicator, journal)
         self._journal = self._detection.keeper = journal
-        self._log_reading.log, self._detection.log = stored.reader, stored.log
+        self._log_reading.log = stored.reader
+        if stored.log is not None:
+            self._detection.log = NotedLog(stored.log, self.overlay.traces)
         self._detection.replay_buffer.let_go_before = stored.let_go
         self.outlet.when_kept = journal.when_kept
 
@@ -321,19 +327,10 @@ class Broker:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, tell_at, links_at = (
-            self.node.next_timer(),
-            self._timer.tell_at,
-            self.overlay.next_timer(),
-        )
-        if tell_at is not None and (due is None or tell_at < due):
-            due = tell_at
-        if links_at is not None and (due is None or links_at < due):
-            due = links_at
-        for part in self._timed:
-            part_at = part.due_at
-            if part_at is not None and (due is None or part_at < due):
-                due = part_at
+        due, others = self.node.next_timer(), [part.due_at for part in self._timed]
+        for at in (self._timer.tell_at, self.overlay.next_timer(), *others):
+            if at is not None and (due is None or at < due):
+                due = at
         return due
 
     def drain(self, now: float) -> None:
@@ -459,6 +456,10 @@ class Broker:
         before it was lost.
         """
         return self._passing.news(batches)
+
+    def show_trace(self, link: Link, message: ShowTrace) -> None:
+        """Ask all brokers for the path of an event."""
+        self.overlay.ask_traces(link.peer, message, self._moment.now)
 
     def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         """Answer a client once its subscription is in force everywhere."""

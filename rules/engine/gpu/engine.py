@@ -103,6 +103,10 @@ class GpuEngine:
         held = self._memory.bytes + self._workspace.bytes
         return {**rows, "strings": len(self._stores.strings), "device bytes": held}
 
+    def costs(self) -> Mapping[str, int]:
+        """Nothing: rules are evaluated together on the device."""
+        return {}
+
     def follow(self, others: Catalogue) -> None:
         """Know the marks of types that another was told. No rule is deployed here yet."""
         self._catalogue.follow(others)

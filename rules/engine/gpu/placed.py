@@ -145,6 +145,10 @@ class PlacedEngine:
         }
         return {**self._cpu.memory(), **theirs, **kept}
 
+    def costs(self) -> Mapping[str, int]:
+        """How long the rules on the processor were evaluated."""
+        return self._cpu.costs()
+
     def fresh(self) -> PlacedEngine:
         """A new engine of the same kind."""
         placer = None if self._placer is None else self._placer.fresh()

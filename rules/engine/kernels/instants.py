@@ -61,6 +61,7 @@ from rules.engine.kernels.layout import (
     STAGED,
     STORED,
     TAKING,
+    TIMED_OF,
     TOO_MANY,
     TRIGGERS,
     WAITING_FIRST,
@@ -70,6 +71,7 @@ from rules.engine.kernels.layout import (
 from rules.engine.kernels.memory import remove_entry, row_key, row_offset
 from rules.engine.kernels.ordering import order
 from rules.engine.kernels.terminators import pop_trigger, push_trigger, queue_is_next
+from rules.engine.kernels.ticks import ticks
 
 CHOOSE, ARRIVE, RUN, STORE, CONSUME = 0, 1, 2, 3, 4
 """The phases of an instant."""
@@ -131,6 +133,8 @@ def process(state: int) -> int:
             outlet = arrays.outlets(state)[record.type]
             if counters[HALTED] == 0:
                 counters[COMPOSITE] = outlet.count - outlet.first
+            is_timed = record.evaluated % TIMED_OF == 1
+            begun = ticks() if is_timed else 0
             if record.floor == TIME_GREATEST:
                 status = DONE  # it has ended at an earlier terminator of this instant
             elif record.straight >= 0:
@@ -138,10 +142,13 @@ def process(state: int) -> int:
                 status = arrays.call(straight, state, record.straight, trigger_.row, 0, 0, 0)
             else:
                 status = detect_any(state, rule, trigger_.row)
+            if is_timed:
+                record.ticks += ticks() - begun
             if status != DONE and status != TOO_MANY:
                 return status
             counters[EVALUATED] += 1
             record.evaluated += 1
+            record.timed += is_timed
             if queued:
                 counters[QUEUE_HEAD] += 1
             else:

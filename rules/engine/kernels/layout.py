@@ -121,8 +121,12 @@ RULE = np.dtype(
         ("latest", _I),  # the place among the causes of the terminator (X1); 0 but in variants
         ("final_each", _I),  # whether the last step only emits every entry in its span
         ("automaton", _I),  # or -1
+        ("ticks", _I),  # of the evaluations that were timed, one of TIMED_OF
+        ("timed", _I),  # how many were
     ]
 )
+TIMED_OF = 64
+"""Of so many evaluations of a rule one is timed; the first is not, for which memory is cold."""
 # Words of a straight rule: a header, then for each value the event's frame place and the offset of
 # the attribute, then the steps.
 STRAIGHT_TYPE, STRAIGHT_STEPS, STRAIGHT_VALUES, STRAIGHT_SINCE = 0, 1, 2, 3

@@ -60,12 +60,29 @@ def test_rules_behind_the_clock_come_first():
         {"name": name, "type": "T", "state": "running", "place": None, "mark": mark}
         for name, mark in (("a", 9_000_000), ("b", None), ("c", 4_000_000))
     ]
-    lines = frame(STATUS, {**STATUS, "rules": rules}, 1.0, 10_000_000).splitlines()
+    after = {**STATUS, "rules": rules}
+    lines = frame(STATUS, after, 1.0, 10_000_000, "behind_s").splitlines()
+    at = lines.index("rules:")
+    assert [line.split()[:3] for line in lines[at + 2 : at + 5]] == [
+        ["c", "-", "6"],
+        ["a", "-", "1"],
+        ["b", "-", "-"],
+    ]
+
+
+def test_rules_have_shares_of_the_time_that_was_spent_on_rules():
+    def rules(*costs):
+        said = {"type": "T", "state": "running", "place": None, "mark": None}
+        pairs = zip("abc", costs, strict=True)
+        return [{**said, "name": name, "cost": cost} for name, cost in pairs]
+
+    before = {**STATUS, "rules": rules(None, 50, None)}
+    lines = frame(before, {**STATUS, "rules": rules(10, 80, None)}, 1.0, 0).splitlines()
     at = lines.index("rules:")
     assert [line.split()[:2] for line in lines[at + 2 : at + 5]] == [
-        ["c", "6"],
-        ["a", "1"],
-        ["b", "-"],
+        ["b", "75"],
+        ["a", "25"],
+        ["c", "-"],
     ]
 
 
@@ -99,7 +116,7 @@ def test_a_live_broker(endpoint, capsys):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--sort", "colour"], "top --sort: expected one of behind_s, dropped/s, events/s"),
+        (["--sort", "colour"], "top --sort: expected one of behind_s, cost_%, dropped/s"),
         (["--interval", "0"], "top --interval: expected at least 0.1 s"),
         (["--interval", "nan"], "top --interval: expected at least 0.1 s"),
     ],

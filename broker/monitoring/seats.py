@@ -1,0 +1,63 @@
+"""Seats: by what whoever is let in sees the broker and changes its rules.
+
+Law: who has signed in by the token of a user of the access file sees and does what that user may.
+Its seat has connections of its own, under keys that the broker has made for that user, so it is the
+broker that decides: a rule that alice deploys from the page is hers, and events that she may not
+subscribe to are not shown to her. Whoever has the token of the pages, or needs none, has a seat
+that may do all. One seat is made for each user, when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.monitoring.board import Board
+from broker.monitoring.changes import Changes
+from broker.monitoring.entry import OPERATOR
+from broker.monitoring.looks import Looks
+from broker.monitoring.settings import Settings
+from broker.monitoring.tap import Tap
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One user's connections; ``user`` is OPERATOR for who may do all."""
+
+    user: str
+    looks: Looks
+    board: Board
+    tap: Tap
+    changes: Changes
+    log: str = ""
+    """The folder of the broker's store, for who may read all of its log; "" for others."""
+
+
+class Seats:
+    """The seats at the broker of these settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._seats: dict[str, Seat] = {}
+
+    def of(self, user: str) -> Seat:
+        """The seat of a user. KeyError for one that has no token."""
+        seat = self._seats.get(user)
+        if seat is None:
+            seat = self._seats[user] = self._made(user)
+        return seat
+
+    def _made(self, user: str) -> Seat:
+        settings = self._settings
+        address = settings.address if user == OPERATOR else settings.address_of(user)
+        looks = Looks(address)
+        # The token of the pages is that of all brokers; nobody else's is known there.
+        others = settings.others if user == OPERATOR else ()
+        board = Board(looks, others, settings.token)
+        log = settings.data or "" if user == OPERATOR else ""
+        return Seat(user, looks, board, Tap(address, user), Changes(address), log)
+
+    async def close(self) -> None:
+        """Hang up."""
+        for seat in self._seats.values():
+            await seat.tap.close()
+            await seat.looks.close()

@@ -1,0 +1,117 @@
+"""Trace queries: what all brokers have kept of an event's path, asked at any of them.
+
+A query goes along the single tree to every broker, and each sends its answer back the way the query
+came. The broker that was asked tells its client once all have answered, or ANSWERS_S later without
+the others, whom it names. b1 is asked for t#7: b2 says that it came from b1, b3, beyond b2, that it
+was delivered to k; had b3 not been heard of, b1 would say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from routing.effects import Peer
+from routing.errors import Refusal
+from routing.messages import Carried, Code, Confirmed, ShowTrace, TraceAnswer, TraceQuery
+
+ANSWERS_S = 2.0
+"""Seconds after which a client is told what is there."""
+OPEN_MAX = 1_000
+"""Queries of this broker's clients at a time."""
+Find = Callable[[str], Mapping[str, Any]]
+Answer = Callable[[Peer, Confirmed], None]
+
+
+@dataclass(slots=True)
+class _Query:
+    """A client's: whose it is, until when it waits, for whom, and what has been answered."""
+
+    peer: Peer
+    request: int
+    due_at: float
+    awaited: set[str]
+    found: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+class TraceQueries:
+    """Queries of the clients of broker ``name``, and of others on their way. ``send`` sends to a
+    neighbour.
+    """
+
+    def __init__(self, name: str, send: Callable[[str, Carried], None]) -> None:
+        self._name = name
+        self._send = send
+        self.find: Find = lambda event: {"traced": 0, "events": []}
+        """Gives what is kept here of an event's path."""
+        self.answer: Answer = lambda peer, message: None
+        """Answers a client, which may be gone."""
+        self._open: dict[int, _Query] = {}
+        self._last = 0
+
+    @property
+    def due_at(self) -> float | None:
+        """When the first query has waited long enough."""
+        return next((one.due_at for one in self._open.values()), None)
+
+    def handle_timer(self, now: float) -> None:
+        """Answer those that have waited long enough."""
+        for number in [one for one, query in self._open.items() if query.due_at <= now]:
+            self._tell(number)
+
+    def ask(
+        self,
+        peer: Peer,
+        message: ShowTrace,
+        brokers: Collection[str],
+        tree: Collection[str],
+        now: float,
+    ) -> None:
+        """A client asks for the path of an event, of all ``brokers`` by the neighbours in the
+        ``tree``. Refusal where too many do.
+        """
+        if len(self._open) >= OPEN_MAX:
+            raise Refusal(Code.LIMIT, f"{OPEN_MAX} queries for traces are under way")
+        self._last += 1
+        query = _Query(peer, message.request, now + ANSWERS_S, {*brokers} - {self._name})
+        query.found.append(self._own(message.event))
+        self._open[self._last] = query
+        self._send_on(TraceQuery((self._name,), self._last, message.event), tree)
+        if not query.awaited:
+            self._tell(self._last)
+
+    def hear(self, sender: str, message: TraceQuery | TraceAnswer, tree: Collection[str]) -> None:
+        """Take in what a neighbour has sent."""
+        if isinstance(message, TraceAnswer):
+            self._take(message)
+        elif self._name not in message.path:
+            own = self._own(message.event)
+            self._send(sender, TraceAnswer(message.path, message.number, own))
+            on = TraceQuery((*message.path, self._name), message.number, message.event)
+            self._send_on(on, {*tree} - {sender})
+
+    def _take(self, answer: TraceAnswer) -> None:
+        """Tell on towards who has asked, or take it in."""
+        before = answer.path[:-1]
+        if before:
+            self._send(before[-1], TraceAnswer(before, answer.number, answer.found))
+            return
+        query, broker = self._open.get(answer.number), answer.found.get("broker")
+        if query is not None and broker in query.awaited:
+            query.awaited.discard(broker)
+            query.found.append(answer.found)
+            if not query.awaited:
+                self._tell(answer.number)
+
+    def _own(self, event: str) -> Mapping[str, Any]:
+        return {"broker": self._name, **self.find(event)}
+
+    def _send_on(self, query: TraceQuery, neighbours: Collection[str]) -> None:
+        for neighbour in sorted(neighbours):
+            self._send(neighbour, query)
+
+    def _tell(self, number: int) -> None:
+        query = self._open.pop(number)
+        detail = {"brokers": query.found, "silent": sorted(query.awaited)}
+        self.answer(query.peer, Confirmed(query.request, detail))
