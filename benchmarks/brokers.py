@@ -73,13 +73,13 @@ def run(quick: bool = False) -> list[Row]:
         authorised = _rates(broker.endpoint, sizes, batch)
     with scraped() as flags, BrokerProcess("--log-level", "warning", *flags) as broker:
         seen = _rates(broker.endpoint, sizes, batch)
+    stored = _with_stores(sizes, batch, single, batched)
     with (
         secured(RIGHTS) as own,
         scraped(page=True) as flags,
         BrokerProcess("--log-level", "warning", *own, *flags) as broker,
     ):
         watched = _rates(broker.endpoint, sizes, batch)
-    stored = _with_stores(sizes, batch, single, batched)
     return [
         Row("publish one by one, one sink", single, "events/s", relay, relay_single),
         Row(f"publish batches of {BATCH_SIZE}", batched, "events/s", relay, relay_batch),
@@ -91,6 +91,7 @@ def run(quick: bool = False) -> list[Row]:
         Row(f"authorised, batches of {BATCH_SIZE}", authorised[1], "events/s", with_keys, keyed[1]),
         Row("scraped each second, one by one", seen[0], "events/s", plain, single),
         Row(f"scraped each second, batches of {BATCH_SIZE}", seen[1], "events/s", plain, batched),
+        *stored,
         Row(
             "authorised, scraped, page open, one by one",
             watched[0],
@@ -102,7 +103,6 @@ def run(quick: bool = False) -> list[Row]:
             f"authorised, scraped, page open, batches of {BATCH_SIZE}",
             *(watched[1], "events/s", with_keys, keyed[1]),
         ),
-        *stored,
     ]
 
 

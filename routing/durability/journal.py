@@ -57,7 +57,6 @@ from routing.network.brokers.context import BrokerContext
 from routing.network.evaluation.divided import packed_parts
 from routing.serving.sources import Source
 from routing.storage import Append, Clear, Delete, RecordsAfter, StoreChange, StoreContents, Trim
-from routing.traced import with_traces
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
 UNKEPT_BYTES_MAX = 16 << 20
@@ -174,10 +173,7 @@ class Journal:
     def read(self, name: str, after: int) -> Sequence[Numbered]:
         """The next few records of a durable sink's queue, as the store has them."""
         found = self._following(queue_kind(name), queue_key(after) if after else "")
-        queued = [queued_in(*one) for one in found]
-        for one in queued:
-            self._traces.take(one.delivery.batches, one.delivery.traces)
-        return queued
+        return [queued_in(*one, self._traces) for one in found]
 
     def when_kept(self, action: Callable[[], object]) -> None:
         """Do this once all that has changed by the end of this input is kept."""
@@ -260,11 +256,8 @@ class Journal:
         at = round(self.now * MICROSECONDS)
         for parcels in _alike(sink.take_new()):
             joined, first, last = join(parcels), parcels[0].first, parcels[-1].last
-            delivery = joined.delivery
-            if self._traces.has_any:
-                delivery = with_traces(delivery, self._traces)
-            parcel = Numbered(delivery, joined.events, first, last, at=at)
-            record = queue_record(sink.name, parcel)
+            parcel = Numbered(joined.delivery, joined.events, first, last, at=at)
+            record = queue_record(sink.name, parcel, self._traces)
             yield record
             sink.keep(structs.replace(parcel, size=len(record.value)))
         for first in sink.take_done():

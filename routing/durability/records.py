@@ -30,10 +30,12 @@ import msgspec
 from msgspec import Struct
 
 from matcher.model import EventType
+from matcher.traces import TraceContexts
 from routing.delivery.durable import DurableSink, Numbered, QueueBounds
 from routing.messages import Catalog, Delivery, Rights, RuleFacts
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
+from routing.traced import with_traces
 from routing.wire import decode, encode
 from routing.wire.schemas import event_type_of, flat_schema
 
@@ -128,9 +130,10 @@ def durable_record(sink: DurableSink, complete: int) -> Put:
     return Put(DURABLE, sink.name, _pack(record))
 
 
-def queue_record(name: str, parcel: Numbered) -> Put:
+def queue_record(name: str, parcel: Numbered, contexts: TraceContexts) -> Put:
     """The record of events that a durable sink was given together."""
-    record = _QueueRecord(parcel.at, parcel.last, tuple(encode(parcel.delivery)))
+    frames = encode(with_traces(parcel.delivery, contexts))
+    record = _QueueRecord(parcel.at, parcel.last, tuple(frames))
     return Put(queue_kind(name), queue_key(parcel.first), _pack(record))
 
 
@@ -250,11 +253,12 @@ def durables_in(records: Records) -> Mapping[str, DurableRecord]:
     return _decoded(records, DURABLE, DurableRecord)
 
 
-def queued_in(key: str, value: bytes) -> Numbered:
-    """The events of a record of a queue."""
+def queued_in(key: str, value: bytes, contexts: TraceContexts) -> Numbered:
+    """The events of a record of a queue; their trace contexts are noted."""
     record = _unpack_queue(value)
     delivery = decode(record.frames)
     assert isinstance(delivery, Delivery)
+    contexts.take(delivery.batches, delivery.traces)
     said = len(delivery), int(key), record.last
     return Numbered(delivery, *said, at=record.at, size=len(value))
 

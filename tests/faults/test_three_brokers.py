@@ -28,7 +28,7 @@ class Row:
         last = list(self.brokers.values())[-1:] if name not in self.brokers else []
         links = [one for broker in last for one in ("--link", broker.endpoint)]
         with (self._folder / "log").open("a") as log:
-            data = ("--name", name, "--data", str(self._folder / name))
+            data = ("--name", name, "--strategy", "centralized", "--data", str(self._folder / name))
             self.brokers[name] = BrokerProcess(*data, *links, listen=(listen,), log=log)
 
     def kill(self, name: str) -> None:

@@ -61,7 +61,7 @@ class Alone:
     def turn(self, *said: tuple[bytes, Any]) -> None:
         """Take in what clients say, all in one turn of the host, and have it kept."""
         for peer, message in said:
-            self.broker.receive(peer, message, self.simulation.now)
+            self.broker.node.receive(peer, message, self.simulation.now)
         self._carry_out()
         self.pass_time(2 * SYNC_S)
 

@@ -11,7 +11,7 @@ A broker is composed as its strategy needs it: with Measuring if the root goes b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -159,7 +159,7 @@ class Broker:
             note_overrun=service.note_overrun,
             follow=service.follow,
             settle=service.settle,
-            when_kept=self._when_kept,
+            when_kept=outlet.once_kept,
             log=outlet.log,
         )
         return BrokerContext(
@@ -213,12 +213,6 @@ class Broker:
         if self._journal.problem is None:
             self.outlet.log("error", "the store takes nothing more", reason=problem)
         self._journal.problem = problem
-
-    def _when_kept(self, action: Callable[[], None]) -> None:
-        if self._journal is None:
-            action()
-        else:
-            self._journal.when_kept(action)
 
     # --- what is asked of it ---
 

@@ -345,7 +345,7 @@ class Pipeline:
 
 
 def _first_of_equal(found: Int64s) -> npt.NDArray[np.bool_]:
-    """Sequences, sorted, that are not those before them again."""
+    """Marks of the sequences, sorted, that are not those before them again."""
     return np.append(True, (found[1:] != found[:-1]).any(axis=1))
 
 

@@ -157,6 +157,10 @@ def test_what_does_not_read_the_candidate_is_an_operand(
             "it aggregates anew for each candidate",
         ),
         (
+            "and each 2..5 B(v > previous.v) within 1 s from A",
+            "it aggregates anew for each candidate",
+        ),
+        (
             " ".join(f"and each B() as b{number} within 1 s from A" for number in range(16)),
             "it has too many clauses",
         ),
