@@ -57,6 +57,22 @@ def test_each_event_comes_once_over_stops_in_bounded_batches(spark, network, tmp
     assert len([size for size in first if size]) >= 2
 
 
+def test_a_new_query_begins_with_the_first_entry_that_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_stream, "ENTRIES_AT_ONCE", 2)
+    flags = ("--engine", "naive", "--strategy", "centralized", "--retain-bytes", "1")
+    with BrokerProcess("--name", "b1", *flags, "--data", str(tmp_path / "b1")) as b1:
+        publish(b1.endpoint, "s1", range(12))
+        stream = log_stream.LogStream(StreamOptions.of({"broker": b1.endpoint, "subscribe": READS}))
+        deadline = time.monotonic() + 60
+        while (start := stream.initialOffset()["b1"]) < 3:
+            assert time.monotonic() < deadline
+            publish(b1.endpoint, "s1", range(1))
+        end = stream.latestOffset({"b1": start}, ReadAllAvailable())
+        spans = stream.partitions({"b1": start}, end)
+        read = [batch.num_rows for span in spans for batch in stream.read(span)]
+        assert sum(read) == end["b1"] - start
+
+
 def test_what_it_cannot_read_is_said(spark, network):
     register(spark)
     one, _ = network
