@@ -1,12 +1,15 @@
 """A stream from the logs of three brokers, read by real Spark."""
 
+import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from broker import Publisher, RuleManager
 from broker.process import BrokerProcess
-from broker.spark import register
+from broker.spark import log_stream, register
+from broker.spark.options import StreamOptions
 from matcher import EventType
 
 READ = EventType.of("Read", area="string", value="float")
@@ -62,7 +65,8 @@ def test_a_new_query_begins_with_the_first_entry_that_is_kept(tmp_path, monkeypa
     flags = ("--engine", "naive", "--strategy", "centralized", "--retain-bytes", "1")
     with BrokerProcess("--name", "b1", *flags, "--data", str(tmp_path / "b1")) as b1:
         publish(b1.endpoint, "s1", range(12))
-        stream = log_stream.LogStream(StreamOptions.of({"broker": b1.endpoint, "subscribe": READS}))
+        options = StreamOptions.of({"broker": b1.endpoint, "subscribe": "Read()"})
+        stream = log_stream.LogStream(options)
         deadline = time.monotonic() + 60
         while (start := stream.initialOffset()["b1"]) < 3:
             assert time.monotonic() < deadline
