@@ -34,8 +34,8 @@ WORD = 8
 
 @contextmanager
 def counting(on: Device) -> Iterator[Counter[Any]]:
-    """Count the bytes that the launches of a device object move in the meantime, by kernel; a kernel
-    that is not in MOVED is a KeyError.
+    """Count by kernel the bytes that the launches of a device object move in the meantime; a
+    kernel that MOVED does not have is a KeyError.
     """
     counted: Counter[Any] = Counter()
     launch = on.launch
