@@ -64,6 +64,7 @@ class History:
         self._logs = NetworkLogs(manager, Wanted(types, self._past.since))
         self._numbers: dict[tuple[str, str], int] = {}
         """By type and source, the number of the last event that was read (Law 2)."""
+        self._is_over = False
 
     def before(self) -> Iterator[Delivery]:
         """Events from before the subscription begins."""
@@ -77,9 +78,14 @@ class History:
         rules, _ = rules_of(self._manager, map(type_in, self._filters))
         if rules != self._rules:
             raise BrokerError("rules were changed while the past was read: subscribe again")
-        self._logs.look()
         yield from self._round()
+        self._is_over = True
         self.close()
+
+    def check_over(self) -> None:
+        """Raise BrokerError where it was broken off: behind it there would be a gap."""
+        if not self._is_over:
+            raise BrokerError("the past was not read to its end: subscribe again")
 
     def close(self) -> None:
         """Let go of the link by which logs are read."""
@@ -87,6 +93,7 @@ class History:
 
     def _round(self) -> Generator[Delivery, None, int]:
         """Read what the logs have got; gives how many entries that was."""
+        self._logs.look()
         ordered = Ordered(self._logs.all, self._logs.wanted)
         ordered.traces = self._past.traces
         for step in ordered.steps():

@@ -23,6 +23,7 @@ from broker.store.ordered import Wanted
 from broker.store.recording import message_of
 from matcher.model import TIME_MIN, EventType
 from routing.messages import Code, LogEntry, LogPart
+from rules.pattern import TIMER
 
 AT_ONCE = 1_024
 """Entries that are asked for by their positions."""
@@ -98,8 +99,9 @@ class NetworkLogs:
 
     def look(self) -> None:
         """See whether there are others by now."""
-        homes = self._manager.read_log("", NOWHERE, outlined=True, types=self._names).homes
-        for name, types in homes:
+        part = self._manager.read_log("", NOWHERE, outlined=True, types=self._names)
+        self._clock = dict(part.marks)[TIMER.name]
+        for name, types in part.homes:
             if name not in self._logs and not self._is_apart(types):
                 self._logs[name] = BrokerLog(self._manager, name, self.wanted)
 
@@ -118,17 +120,18 @@ class NetworkLogs:
     @property
     def marks(self) -> Mapping[str, int]:
         """Types, and the time before which all events of each were outlined, whatever logs they are
-        in; TIME_MIN for one that nobody publishes yet. Those are missing that nobody may publish
-        any more.
+        in; TIME_MIN for one that nobody publishes yet, or that is published at a broker whose log
+        is not among these yet. Those are missing that nobody may publish any more.
         """
-        found: dict[str, int] = {}
-        published = set[str]()
+        found = {TIMER.name: self._clock}
+        published, unread = {TIMER.name}, set[str]()
         for log in self._logs.values():
-            published.update(*log.homes.values())
+            for name, types in log.homes.items():
+                (published if name in self._logs else unread).update(types)
             for name, mark in log.marks.items():
                 found[name] = min(mark, found.get(name, mark))
         unknown = () if self.wanted.types is None else self.wanted.types - published
-        return {**found, **dict.fromkeys(unknown, TIME_MIN)}
+        return {**found, **dict.fromkeys(unread.union(unknown), TIME_MIN)}
 
 
 def logged_types(manager: RuleManager, names: Iterable[str]) -> Mapping[str, EventType]:

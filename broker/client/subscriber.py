@@ -191,6 +191,8 @@ class Subscriber(Scoped):
 
     def _next(self, timeout_s: float | None) -> Delivery:
         delivery = next(self._past, None)
+        if delivery is None and self._history is not None:
+            self._history.check_over()
         while delivery is None:
             with self._driver:
                 self._await_delivery(timeout_s)
@@ -301,6 +303,7 @@ class AsyncSubscriber(AsyncScoped):
         self._address = address
         self._history: History | None = None
         self._past: AsyncIterator[Delivery] | None = None
+        self._step: asyncio.Task[Delivery | None] | None = None
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._driver = Looped(self._sink.connection)
@@ -368,7 +371,9 @@ class AsyncSubscriber(AsyncScoped):
         return await self._next(timeout_s)
 
     async def _next(self, timeout_s: float | None) -> Delivery:
-        delivery = None if self._past is None else await anext(self._past, None)
+        delivery = None if self._past is None else await self._next_past(self._past)
+        if delivery is None and self._history is not None:
+            self._history.check_over()
         while delivery is None:
             self._past = None
             await self._await_delivery(timeout_s)
@@ -376,6 +381,20 @@ class AsyncSubscriber(AsyncScoped):
                 taken = self._sink.take_delivery()
             delivery = taken if self._history is None else self._history.news(taken)
         return delivery
+
+    async def _next_past(self, past: AsyncIterator[Delivery]) -> Delivery | None:
+        """The next delivery of the past, which is read on where who waits for it is cancelled."""
+
+        async def step() -> Delivery | None:
+            return await anext(past, None)
+
+        if self._step is None:
+            self._step = asyncio.create_task(step())
+        try:
+            return await asyncio.shield(self._step)
+        finally:
+            if self._step.done():
+                self._step = None
 
     def acknowledge(self, position: int | None = None) -> None:
         """See ``Subscriber.acknowledge``."""
@@ -389,6 +408,8 @@ class AsyncSubscriber(AsyncScoped):
         self._leave()
 
     def _leave(self) -> None:
+        if self._step is not None:
+            self._step.cancel()
         if self._history is not None:
             self._history.close()
         super()._leave()

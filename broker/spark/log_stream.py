@@ -66,7 +66,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Where a new query begins."""
         with in_a_sentence():
-            return dict(self._ends()) if self._options.start == "new" else {}
+            return dict(self._ends() if self._options.start == "new" else self._begins())
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         """Where the next micro-batch ends."""
@@ -91,12 +91,30 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with in_a_sentence():
             return dict(self._ends())
 
-    def _ends(self) -> Offset:
-        wanted = set(self._options.types)
+    def _begins(self) -> Offset:
+        """The positions before the first entries that are kept and may hold what is asked for."""
+        begin = start_time(self._options.start)
         with self._manager() as manager:
-            homes = manager.read_log("", NOWHERE, outlined=True).homes
-            names = [name for name, types in homes if wanted.intersection(types)]
+            return {
+                name: self._begin(self._log(manager, name, begin)) for name in self._names(manager)
+            }
+
+    @staticmethod
+    def _begin(log: BrokerLog) -> int:
+        part = log.outlined(0)
+        while not part.entries and part.read < part.last:
+            part = log.outlined(part.read)
+        return part.entries[0].position - 1 if part.entries else part.read
+
+    def _ends(self) -> Offset:
+        with self._manager() as manager:
+            names = self._names(manager)
             return {name: self._log(manager, name).outlined(NOWHERE).last for name in names}
+
+    def _names(self, manager: RuleManager) -> Sequence[str]:
+        """The brokers at which what is asked for is published, or was."""
+        homes = manager.read_log("", NOWHERE, outlined=True).homes
+        return [name for name, types in homes if not set(types).isdisjoint(self._options.types)]
 
     def _bounded(self, start: Offset, ends: Offset, events: int) -> Offset:
         """So far that a micro-batch has at most so many events, but for an entry of each log, which
@@ -160,8 +178,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for delivery in past.take(Step(batches, NO_ORDER, TIME_MAX), {}):
                     yield from (rows_of(one, self._types) for one in delivery.batches)
 
-    def _log(self, manager: RuleManager, name: str) -> BrokerLog:
-        return BrokerLog(manager, name, Wanted(frozenset(self._options.types)))
+    def _log(self, manager: RuleManager, name: str, since: int | None = None) -> BrokerLog:
+        return BrokerLog(manager, name, Wanted(frozenset(self._options.types), since))
 
     @contextmanager
     def _manager(self) -> Iterator[RuleManager]:

@@ -8,13 +8,11 @@ asked for Temp, the first extract is empty and says that 4 MB of them have been 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Protocol
 
-from broker.errors import BeyondRetention
+from broker.errors import BeyondRetention, StoreDamaged
 from broker.store.recording import message_of, pack
 from broker.store.values import Entry
-from matcher.model import TIME_MAX, TIME_MIN
 from routing.errors import Refusal
 from routing.messages import Code, LogEntry, Publish, ReadLog
 from routing.storage import Entry as StoredEntry
@@ -34,8 +32,8 @@ class Log(Protocol):
         ...
 
     @property
-    def first_position(self) -> int:
-        """The position of the first entry that is kept, or would be."""
+    def whole_from(self) -> int:
+        """The time from which on no event was let go."""
         ...
 
     def entries(
@@ -62,23 +60,20 @@ class Extracts:
     def read(self, request: ReadLog, *, cut: bool) -> LogExtract:
         """See ReadableLog."""
         last = self._log.last_position
-        after = request.after or None  # from the first that is kept
+        after = min(request.after, last) or None  # from the first that is kept
         try:
             if request.outlined:
                 return self._outlined(request, after, last)
             return self._whole(request, after, last, cut)
         except BeyondRetention as error:
             raise Refusal(Code.TRIMMED, str(error)) from None
+        except StoreDamaged as error:
+            raise Refusal(Code.NO_STORE, str(error)) from None
 
     @property
     def whole_from(self) -> int:
-        """See ReadableLog. Entries are let go in the order of their positions, so this is the least
-        time in the first that is kept, as far as they came in order.
-        """
-        first = self._log.first_position
-        if first == 1:
-            return TIME_MIN
-        return next((one.first_time for one in self._log.outlines(first - 1)), TIME_MAX)
+        """See ReadableLog."""
+        return self._log.whole_from
 
     def events(self, since: int) -> Iterator[StoredEntry]:
         """See ReadableLog."""
@@ -88,18 +83,19 @@ class Extracts:
 
     def _outlined(self, request: ReadLog, after: int | None, last: int) -> LogExtract:
         found: list[LogEntry] = []
-        read = request.after
-        for entry in islice(self._log.outlines(after), OUTLINES):
-            read = entry.position
+        outlines = self._log.outlines(after)
+        for number, entry in enumerate(outlines, 1):
             if _is_wanted(entry, request):
                 found.append(_told(entry, b""))
-        return tuple(found), read, last
+            if number == OUTLINES:
+                return tuple(found), entry.position, last
+        return tuple(found), last, last  # whatever of it is kept no more
 
     def _whole(self, request: ReadLog, after: int | None, last: int, cut: bool) -> LogExtract:
         found: list[LogEntry] = []
         size = 0
         if request.at:
-            entries = self._log.at(request.at)
+            entries = self._log.at([one for one in request.at if 0 < one <= last])
         else:
             entries = self._log.entries(after, last, since_time=request.since)
         for entry in entries:

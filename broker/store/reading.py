@@ -18,7 +18,7 @@ from broker.errors import BeyondRetention, StoreDamaged, StoreError
 from broker.store import schema
 from broker.store.folder import damaged, existing
 from broker.store.values import Entry, Summary, entry_checksum, value_checksum
-from matcher.model import TIME_MIN
+from matcher.model import TIME_MAX, TIME_MIN
 
 READ_BYTES = 4 << 20
 """About how many bytes of frames are read at a time."""
@@ -92,6 +92,19 @@ class Reader:
         """The position of the last entry that was stored, whether it is kept or not."""
         return self.fact("last")
 
+    @property
+    def whole_from(self) -> int:
+        """The time from which on no event was let go; TIME_MIN where none was. Stores that an older
+        release has trimmed go by the first entry that is kept.
+        """
+        row = self._one("SELECT number FROM facts WHERE name = 'latest_gone'")
+        if row is not None:
+            return min(int(row[0]), TIME_MAX - 1) + 1
+        first = self.first_position
+        if first == 1:
+            return TIME_MIN
+        return next((one.first_time for one in self.outlines(first - 1)), TIME_MAX)
+
     def summary(self) -> Summary:
         """The log as a whole."""
         row = self._one(
@@ -162,13 +175,18 @@ class Reader:
 
     def at(self, positions: Sequence[int]) -> Iterator[Entry]:
         """The entries at some positions, in their order; raises as ``entries`` does."""
-        places = ",".join("?" * len(positions))
-        rows = {row[0]: row for row in self._all(f"{_AT} ({places})", *positions)}
-        for position in sorted(positions):
-            if position not in rows:
-                self._verify_next(position + 1, position)
-            else:
-                yield self.verified(rows[position])
+        left = sorted(set(positions))
+        length = 16
+        while left:
+            some, left = left[:length], left[length:]
+            places = ",".join("?" * len(some))
+            rows = {row[0]: row for row in self._all(f"{_AT} ({places})", *some)}
+            for position in some:
+                if position not in rows:
+                    self._verify_next(position + 1, position)
+                else:
+                    yield self.verified(rows[position])
+            length = _next_length(list(rows.values()))
 
     def time_before(self, position: int) -> int:
         """The time behind the last event of the entries before a position; TIME_MIN for none."""

@@ -12,7 +12,7 @@ as long as that took; so what is written meanwhile waits for one such step at mo
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 STEP_ENTRIES = 256
@@ -62,16 +62,19 @@ def trim_step(connection: sqlite3.Connection, reach: int, is_over: Callable[...,
             break
         gone, size = gone + 1, size + length
     if gone:
-        _let_go(connection, rows[gone - 1])
+        _let_go(connection, rows[:gone])
     return Step(gone, gone == STEP_ENTRIES or size >= STEP_BYTES)
 
 
-def _let_go(connection: sqlite3.Connection, row: Any) -> None:
-    """Delete the entries up to that of a row."""
-    position, _, end, _, _ = row
+def _let_go(connection: sqlite3.Connection, rows: Sequence[Any]) -> None:
+    """Delete the entries up to that of the last row."""
+    position, _, end, _, _ = rows[-1]
+    latest = max(last_time for _, _, _, last_time, _ in rows)
+    known = connection.execute("SELECT number FROM facts WHERE name = 'latest_gone'").fetchone()
+    latest = latest if known is None else max(latest, known[0])
     connection.execute("DELETE FROM frames WHERE position <= ?", (position,))
     connection.execute("DELETE FROM entries WHERE position <= ?", (position,))
-    note(connection, trimmed=position, before=end)
+    note(connection, trimmed=position, before=end, latest_gone=latest)
 
 
 class End(NamedTuple):

@@ -60,8 +60,9 @@ MIGRATIONS: Sequence[str] = (
 """Statements that bring a store from version 0, an empty file, to 1, from 1 to 2, and so on.
 
 ``facts``: ``last``, the last position that was stored; ``trimmed``, the last that is kept no more,
-with ``before`` of the next; ``reach``, the first position that a rule needs. ``lost``: positions
-that a repair has found nothing sound of.
+with ``before`` of the next; ``latest_gone``, the greatest time of an event that is kept no more;
+``reach``, the first position that a rule needs. ``lost``: positions that a repair has found nothing
+sound of.
 """
 VERSION = len(MIGRATIONS)
 

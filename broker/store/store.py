@@ -219,6 +219,11 @@ class Store:
     # --- reading, by one thread ---
 
     @property
+    def whole_from(self) -> int:
+        """The time from which on no event was let go, as Reader.whole_from says."""
+        return self._reader.whole_from
+
+    @property
     def first_position(self) -> int:
         """The position of the first entry that is kept, or would be."""
         return self._reader.first_position

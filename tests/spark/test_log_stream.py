@@ -1,12 +1,15 @@
 """A stream from the logs of three brokers, read by real Spark."""
 
+import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from broker import Publisher, RuleManager
 from broker.process import BrokerProcess
-from broker.spark import register
+from broker.spark import log_stream, register
+from broker.spark.options import StreamOptions
 from matcher import EventType
 
 READ = EventType.of("Read", area="string", value="float")
@@ -55,6 +58,23 @@ def test_each_event_comes_once_over_stops_in_bounded_batches(spark, network, tmp
     assert {row["source"] for row in rows} == {"s1", "s2", "s3"}
     assert max(first + second) <= 30
     assert len([size for size in first if size]) >= 2
+
+
+def test_a_new_query_begins_with_the_first_entry_that_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_stream, "ENTRIES_AT_ONCE", 2)
+    flags = ("--engine", "naive", "--strategy", "centralized", "--retain-bytes", "1")
+    with BrokerProcess("--name", "b1", *flags, "--data", str(tmp_path / "b1")) as b1:
+        publish(b1.endpoint, "s1", range(12))
+        options = StreamOptions.of({"broker": b1.endpoint, "subscribe": "Read()"})
+        stream = log_stream.LogStream(options)
+        deadline = time.monotonic() + 60
+        while (start := stream.initialOffset()["b1"]) < 3:
+            assert time.monotonic() < deadline
+            publish(b1.endpoint, "s1", range(1))
+        end = stream.latestOffset({"b1": start}, ReadAllAvailable())
+        spans = stream.partitions({"b1": start}, end)
+        read = [batch.num_rows for span in spans for batch in stream.read(span)]
+        assert sum(read) == end["b1"] - start
 
 
 def test_what_it_cannot_read_is_said(spark, network):

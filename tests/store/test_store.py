@@ -8,10 +8,14 @@ import threading
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 from stored import entry, said
 
 from broker.errors import BeyondRetention, StoreDamaged, StoreError, StoreHeld, StoreVersion
 from broker.store import Append, Clear, Delete, Put, Reader, Store, Sync, schema
+from broker.store.extracting import Extracts
+from matcher.model import TIME_MIN
+from routing.messages import ReadLog
 
 
 def stored(store, *changes):
@@ -273,6 +277,28 @@ def test_positions_go_on_where_nothing_is_left(tmp_path):
         assert (store.first_position, store.last_position) == (4, 3)
         stored(store, Append(entry(4)))
         assert [one.position for one in store.entries()] == [4]
+
+
+def test_a_log_of_which_nothing_is_left_is_read_to_its_end(tmp_path):
+    with Store.open(tmp_path, retain_bytes=0) as store:
+        stored(store, *(Append(entry(n)) for n in range(1, 4)))
+        store.trim(4)
+        stored(store)
+        for outlined in (True, False):
+            assert Extracts(store).read(ReadLog(1, outlined=outlined), cut=False) == ((), 3, 3)
+
+
+def test_a_log_is_whole_from_behind_the_latest_event_that_was_let_go(tmp_path):
+    with Store.open(tmp_path, retain_bytes=0) as store:
+        assert store.whole_from == TIME_MIN
+        late = [replace(entry(n), first_time=n, last_time=last) for n, last in ((1, 90), (2, 20))]
+        stored(store, *map(Append, late), Append(replace(entry(3), first_time=3, last_time=99)))
+        store.trim(3)
+        stored(store)
+        assert [one.position for one in store.entries()] == [3]
+        assert store.whole_from == 91
+    with Store.open(tmp_path, retain_bytes=0) as store:
+        assert store.whole_from == 91
 
 
 def test_a_reader_of_what_goes_meanwhile_is_told(tmp_path):
