@@ -108,7 +108,7 @@ def run(quick: bool = False) -> list[Row]:
 
 def _with_stores(sizes: Sizes, batch: EventBatch, single: float, batched: float) -> Iterator[Row]:
     """A broker with a store beside one without (``single``, ``batched``: its rates), with the sync
-    of its disk; and a durable sink, that is there, and that was away.
+    of its disk; a durable sink, that is there, and that was away; and the past, from the log.
     """
     plain = "without a store"
     with TemporaryDirectory(prefix="rexmq-brokers-") as folder:
@@ -117,6 +117,9 @@ def _with_stores(sizes: Sizes, batch: EventBatch, single: float, batched: float)
             rates = _rates(broker.endpoint, sizes, batch)
             acknowledged = _acknowledgements(broker.endpoint, sizes.round_trips // 3)
             durable = _durable_rates(broker.endpoint, sizes.batched, batch)
+        data = ("--data", str(Path(folder) / "b2"))
+        with BrokerProcess("--log-level", "warning", *data) as broker:
+            past = _past_rate(broker.endpoint, sizes.batched, batch)
         synced = _syncs(Path(folder) / "plain", sizes.round_trips // 3)
     yield Row("with a store, one by one", rates[0], "events/s", plain, single)
     name = f"with a store, batches of {BATCH_SIZE}"
@@ -125,6 +128,8 @@ def _with_stores(sizes: Sizes, batch: EventBatch, single: float, batched: float)
     goal = "goal: 100,000"
     yield Row("a durable sink that is there", durable[0], "events/s", plain, batched, goal)
     yield Row("a durable sink that was away", durable[1], "events/s", plain, batched, goal)
+    goal = "goal: 1,000,000"
+    yield Row("the past of a subscription", past, "events/s", plain, batched, goal)
 
 
 def _acknowledgements(endpoint: str, count: int) -> list[float]:
@@ -168,6 +173,28 @@ def _durable_rates(endpoint: str, count: int, batch: EventBatch) -> tuple[float,
             started_at = sink.recv()
             away = count / (sink.recv() - started_at)
     return there, away
+
+
+def _past_rate(endpoint: str, count: int, batch: EventBatch) -> float:
+    """Events a second that a subscription from the beginning on takes of a broker's log."""
+    count = count // BATCH_SIZE * BATCH_SIZE
+    with Publisher(endpoint, name="past", types=[READING], timeout_s=300.0) as publisher:
+        _publish_batches(publisher, count, batch)
+        publisher.wait(timeout_s=300.0)
+        with child(_count_past, endpoint, count) as sink:
+            started_at = sink.recv()
+            rate: float = count / (sink.recv() - started_at)
+    return rate
+
+
+def _count_past(pipe: Connection, endpoint: str, count: int) -> None:
+    begun = time.time()
+    with Subscriber(endpoint, "Reading()", start="earliest") as subscriber:
+        pipe.send(begun)
+        while count > 0:
+            count -= len(subscriber.receive_delivery())
+        pipe.send(time.time())
+        pipe.recv()
 
 
 def _count_durable(pipe: Connection, endpoint: str, count: int) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from benchmarks.device.bandwidth import bytes_a_second, share
 from benchmarks.device.streams import (
     AIP,
     CDP,
@@ -150,7 +151,8 @@ def measured(line: str, name: str, stream: Stream, with_alone: bool) -> Iterator
         if with_alone and timing.alone is not None:
             events = timing.terminator_us / timing.event_us * at_once
             for what, seconds in alone_of(timing.alone):
-                note = f"{seconds * 1e6 / at_once:.3g} us a terminator"
+                told = share(timing.alone.moved, seconds, bytes_a_second(device()))
+                note = f"{seconds * 1e6 / at_once:.3g} us a terminator; {told}"
                 yield Row(f"{line}{way}, {what}", seconds * 1e6 / events, "us", note=note)
 
 

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -56,11 +58,13 @@ COLUMN_MAX = 1_000_000
 @dataclass(frozen=True, slots=True)
 class Alone:
     """Seconds of what a turn does on the device, its copies among it: one behind the other, and
-    each waited for, which is what the host could have at best.
+    each waited for, which is what the host could have at best. And the bytes that its kernels
+    move, at least (:mod:`benchmarks.device.moved`).
     """
 
     behind_s: float
     waited_s: float
+    moved: int
 
 
 class Recordings:
@@ -71,31 +75,44 @@ class Recordings:
     def __init__(self, *, graphs: bool) -> None:
         self.device: Device = copy(device())
         self._graphs = graphs
-        self._last: tuple[Callable[[], None], Lane] | None = None
+        self._last: tuple[Callable[[], None], Callable[[], None], Lane] | None = None
+        """Its repetition, by a graph maybe, its launches, and their lane."""
         self.device.recorded = self._record  # type: ignore[method-assign]
 
     def _record(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
         again = device().recorded(work, lane) if self._graphs else work
-        self._last = again, lane
+        self._last = again, work, lane
         return again
 
     def alone(self) -> Alone | None:
         """A repetition of what was recorded last, by itself; None where nothing was."""
         if self._last is None:
             return None
-        again, lane = self._last
+        again, _, lane = self._last
+        times = 1 if self.device.simulated else ALONE
 
         def several(waits: int) -> None:
-            for _ in range(ALONE):
+            for _ in range(times):
                 again()
                 if waits > 1:
                     lane.wait()
             lane.wait()
 
         behind, waited = (
-            seconds_of(partial(several, waits), repeats=3) / ALONE for waits in (1, ALONE)
+            seconds_of(partial(several, waits), repeats=3) / times for waits in (1, ALONE)
         )
-        return Alone(behind, waited)
+        return Alone(behind, waited, self.moved().total())
+
+    def moved(self) -> Counter[Any]:
+        """Bytes that the kernels of what was recorded last move, by kernel."""
+        from benchmarks.device.moved import counting  # numba may have no CUDA without a device
+
+        with counting(self.device) as moved:
+            if self._last is not None:
+                _, work, lane = self._last
+                work()
+                lane.wait()
+        return moved
 
 
 @dataclass(frozen=True, slots=True)

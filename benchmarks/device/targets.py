@@ -198,9 +198,8 @@ class Asked:
                 note = f"{TARGET}at most {self._target_us(at_once):.3g}; {note}"
             yield self._row(f"{name}{way}", timing.terminator_us, note)
             if timing.alone is not None:
-                moved = 16 * self.stream.filling * at_once
                 for what, seconds in alone_of(timing.alone):
-                    note = share(moved, seconds, bytes_a_second(device()))
+                    note = share(timing.alone.moved, seconds, bytes_a_second(device()))
                     yield self._row(f"{name}{way}, {what}", seconds * 1e6 / at_once, note)
 
     def _target_us(self, at_once: int) -> float:

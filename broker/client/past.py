@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from broker.client.manager import RuleManager
 from broker.schemas import type_of
-from broker.store.ordered import Step, order_of
+from broker.store.ordered import Step, order_of, stand_in_order
 from matcher.identity import rule_id
 from matcher.model import TIME_MIN, EventBatch, EventType
 from matcher.traces import TraceContexts
@@ -115,10 +115,12 @@ class Past:
         for batch in step.batches:
             name = batch.type.name
             self._fronts[name] = max(self._fronts.get(name, TIME_MIN), greatest_time(batch) + 1)
-            self._engine.push(batch)
+            if len(self._deployments):
+                self._engine.push(batch)
         asked = [one for batch in step.batches if (one := _from(batch, self._start)) is not None]
         if asked:
-            self._sinks.offer(tuple(asked), order_of(asked))
+            order = None if stand_in_order(asked) else order_of(asked)
+            self._sinks.offer(tuple(asked), order)
         self._advance(step.complete, marks)
         self._sink.grant(HERE, CREDIT, CREDIT)
         while (delivery := self._sink.take(DELIVERY_EVENTS)) is not None:

@@ -1,18 +1,19 @@
 """Events that a broker's log has and its replay buffer has no more.
 
-Law: a rule that begins anew is sent all that it may see (recovery.dues), however long ago the
-buffer has let go of it. Of Temp it has let go up to 40 s, and fire is to see Temps from 10 s on:
-the log is read from 10 s on, and what the buffer has, too, is left out.
+Law: a rule of which it is said from when on it is due, and that begins anew, is sent all that it
+may see from there (recovery.dues), however long ago the buffer has let go of it. Of Temp it has let
+go up to 40 s, and fire is to see Temps from 10 s on: the log is read from 10 s on, and what the
+buffer has, too, is left out. A rule that nobody speaks of has the log read for nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import EventBatch, EventType
+from matcher.model import EventBatch, EventType, Int64s
 from matcher.times import time_text
 from matcher.traces import TraceContexts
 from routing.errors import Refusal
@@ -57,7 +58,7 @@ def missing_from(
     }
     if log is None or not wanted:
         return
-    held = {one for batches in buffer for one in _names(batches)}
+    held = _numbers(buffer)
     for _, batches, _ in log.events(min(wanted.values())):
         known = [one for one in batches if schemas.get(one.type.name) == one.type]
         left = [_without(one, held) for one in needed(known, wanted)]
@@ -65,14 +66,27 @@ def missing_from(
             yield some
 
 
-def _names(batches: Iterable[EventBatch]) -> Iterator[tuple[str, int]]:
-    """The source and the number of each event."""
-    for one in batches:
-        yield from zip(one.ids.source.tolist(), one.ids.sequence.tolist(), strict=True)
+def _numbers(buffer: ReplayBuffer) -> Mapping[str, Int64s]:
+    """The numbers of the events that a buffer has, by source."""
+    found: dict[str, list[Int64s]] = {}
+    for batches in buffer:
+        for one in batches:
+            source = one.ids.source
+            for code, name in enumerate(source.values):
+                found.setdefault(name, []).append(one.ids.sequence[source.codes == code])
+    return {name: np.unique(np.concatenate(numbers)) for name, numbers in found.items()}
 
 
-def _without(batch: EventBatch, names: Container[tuple[str, int]]) -> EventBatch:
-    return batch.take(np.array([one not in names for one in _names((batch,))], np.bool_))
+def _without(batch: EventBatch, held: Mapping[str, Int64s]) -> EventBatch:
+    """The events of a batch but for those of these numbers."""
+    source, sequence = batch.ids.source, batch.ids.sequence
+    is_left = np.ones(len(batch), np.bool_)
+    for code, name in enumerate(source.values):
+        if name in held:
+            places = np.searchsorted(held[name], sequence)
+            is_held = held[name][np.minimum(places, len(held[name]) - 1)] == sequence
+            is_left &= ~(is_held & (source.codes == code))
+    return batch if is_left.all() else batch.take(is_left)
 
 
 def check_logs(

@@ -95,8 +95,8 @@ class RuleChanges:
         self._by_arrival = basis.config.ordering is Ordering.ARRIVAL
         self._gone: list[str] = []
         """Rules that were dropped, and ``frontier`` has not been told of."""
-        self._have_past = False
-        """Whether rules have come that hold from a past instant on, since ``take_past``."""
+        self._past: dict[str, int] = {}
+        """Rules that hold from a past instant on, by id, and that instant, since ``take_past``."""
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
@@ -117,21 +117,25 @@ class RuleChanges:
         self._check(rules, replaced, ends)
         self._advertisements.forget_far(self._deployments.are_over)
         version = self._deployments.version_of(rules)
-        sinces = self._beyond_ends(self._sinces(rules, now), ends)
+        sinces = beyond = self._beyond_ends(self._sinces(rules, now), ends)
         if message.since is not None:
-            sinces = self._back_to(message.since, rules, replaced, sinces)
+            sinces = self._back_to(message.since, rules, replaced, beyond)
         ended = self._end(ends, rules)
         added: list[Deployed] = []
         for since in dict.fromkeys(sinces.values()):
             own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
             added += self._deployments.add(own, since, version, rights.user)
+        if sinces != beyond:
+            self._past.update((one.rule.name, one.begin) for one in added)
         self._tell_changed(added)
         return added, ended
 
-    def take_past(self) -> bool:
-        """Whether rules have come that hold from a past instant on, since the last call."""
-        have_past, self._have_past = self._have_past, False
-        return have_past
+    def take_past(self) -> Mapping[str, int]:
+        """Rules that have come since the last call and hold from a past instant on, by id, and that
+        instant.
+        """
+        past, self._past = self._past, {}
+        return past
 
     def _back_to(
         self,
@@ -151,7 +155,6 @@ class RuleChanges:
             needs = self._deployments.needs_of_new(rules, self._advertisements.published)
             every = frozenset[str]().union(*needs.values())
             self._frontier.check_past(every - {TIMER.name}, since)
-            self._have_past = True
         return found
 
     def remove(self, name: str, now: float) -> Deployed:

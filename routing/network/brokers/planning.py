@@ -112,6 +112,7 @@ class Planning:
         self._detection.changes.drop_over()  # rules below those that have ended with it
         self._detection.dues = None
         due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
+        due.update(past := self._detection.changes.take_past())
         reopened, closed = self._closed_in(found, homes, overdue)
         staying = {name: homes[name] for name in homes.keys() - self._inputs.leaving}
         self._catalog_sync.conclude({**staying, **away}, closed)
@@ -119,7 +120,7 @@ class Planning:
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
-        if introduce or anew or is_moved or self._detection.changes.take_past():
+        if introduce or anew or is_moved or past:
             plan = replace(plan, anew=True, due=dues)
         return self._trees.plan(plan, found, dues, introduce=introduce)
 

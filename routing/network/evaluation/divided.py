@@ -38,7 +38,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
 from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
@@ -575,7 +575,8 @@ class DividedDetection(Evaluator):
         self, rules: Sequence[Deployed], due: Mapping[str, int]
     ) -> list[Sequence[EventBatch]]:
         buffer, schemas = self.replay_buffer, self._advertisements.schemas
-        past = missing_from(buffer, self.log, horizons(rules, due), schemas)
+        said = {one.rule.name: due.get(one.rule.name, TIME_MAX) for one in rules}
+        past = missing_from(buffer, self.log, horizons(rules, said), schemas)
         return [*past, *buffer.fitting(schemas)]
 
     def _feed_trees(self) -> None:

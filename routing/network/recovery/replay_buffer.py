@@ -41,7 +41,7 @@ class ReplayBuffer:
         self.given_up = 0
         """Events that gave way (Law 2) though they may be needed again."""
         self.let_go: dict[str, int] = {}
-        """By type, the time behind the last event that is kept no more."""
+        """By type, the time behind the last event that nobody needed any more."""
         self.let_go_before = TIME_MIN
         """The same of all types, of a broker that has been started again."""
         self._entries: deque[BufferedMessage] = deque()
@@ -91,9 +91,7 @@ class ReplayBuffer:
         self._place += events
         self._kept += events
         while self._kept > self.events_max and len(self._entries) > 1:
-            first = self._entries.popleft()
-            self._note_gone(first.batches)
-            events = first.events
+            events = self._entries.popleft().events
             self._kept -= events
             self.given_up += events
         self.is_full = self._kept >= self._full_at

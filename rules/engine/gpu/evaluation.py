@@ -141,7 +141,6 @@ class Evaluation:
         """Partial sequences of a level, and words of marks, that what was launched has room for."""
         self._recorded: Callable[[], None] | None = None
         self._made_for: tuple[Addresses, int, int] | None = None
-        self.recorded = not workspace.device.simulated
 
     def ask(self, begin: int, end: int) -> bool:
         """Take the terminators whose times are from ``begin`` to before ``end``; whether there are
@@ -201,8 +200,7 @@ class Evaluation:
             self._made_for, self._recorded = made_for, None
         if self._recorded is None:
             work = partial(self.launch, addresses)
-            recorded = self.recorded
-            self._recorded = space.device.recorded(work, space.lane) if recorded else work
+            self._recorded = space.device.recorded(work, space.lane)
         space.owner, self._room = self, (space.capacity, space.words)
         self._recorded()
 
