@@ -11,6 +11,7 @@ read, with the events of the first up to 4 s.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -120,7 +121,7 @@ class Positions(NamedTuple):
         cls, logs: Sequence[Log], wanted: Wanted
     ) -> tuple[Positions, dict[str, tuple[int, int]]]:
         """The entries of logs, and where each type is first found in them: log and position."""
-        rows: list[tuple[int, int, int, int]] = []
+        numbers = array("q")  # an entry is four of them, of which a long log has many
         types = dict[str, tuple[int, int]]()
         for log, one in ((number, one) for number, of in enumerate(logs) for one in of.outlines()):
             if wanted.since is not None and one.last_time < wanted.since:
@@ -131,8 +132,8 @@ class Positions(NamedTuple):
             for name in names:
                 types.setdefault(name, (log, one.position))
             if names:
-                rows.append((log, one.position, one.first_time, one.events))
-        table = np.array(rows, np.int64).reshape(-1, 4)
+                numbers.extend((log, one.position, one.first_time, one.events))
+        table = np.array(numbers, np.int64).reshape(-1, 4)
         return cls(*table[np.argsort(table[:, 2], kind="stable")].T), types
 
     def stretches(self) -> Iterator[tuple[int, int]]:
