@@ -104,9 +104,11 @@ class ReplayBuffer:
         """The survey was committed: drop what has arrived and is earlier than its type's horizon.
 
         Who hears this has what came before the survey; that all have heard it is known when the
-        next one is committed. A type without a horizon is used by no rule.
+        next one is committed, which is asked for at once where nothing has arrived since the tree
+        was changed: the next change may be near. A type without a horizon is used by no rule.
         """
-        self._arrived, self.passed = self.passed, self._marked
+        before, self._arrived, self.passed = self._arrived, self.passed, self._marked
+        is_first = self._arrived == before < self.passed
         kept = []
         for entry in self._entries:
             if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons):
@@ -115,7 +117,8 @@ class ReplayBuffer:
                 self._note_gone(entry.batches)
         self._entries = deque(kept)
         self._kept = sum(entry.events for entry in kept)
-        self._full_at, self.is_full = max(LEAST, 2 * self._kept), False
+        self._full_at = LEAST if is_first else max(LEAST, 2 * self._kept)
+        self.is_full = is_first and self._kept >= LEAST
 
     def _note_gone(self, batches: Iterable[EventBatch]) -> None:
         for one in batches:
