@@ -103,22 +103,19 @@ class ReplayBuffer:
     def commit(self, horizons: Mapping[str, int]) -> None:
         """The survey was committed: drop what has arrived and is earlier than its type's horizon.
 
-        Who hears this has what came before the survey; that all have heard it is known when the
-        next one is committed, which is asked for at once where nothing has arrived since the tree
-        was changed: the next change may be near. A type without a horizon is used by no rule.
+        That all have what came before it is known when the next one is committed, asked for at once
+        after a change of the tree, for another may be near. No rule uses a type without a horizon.
         """
-        before, self._arrived, self.passed = self._arrived, self.passed, self._marked
-        is_first = self._arrived == before < self.passed
-        kept = []
+        is_first = self._arrived == self.passed < self._marked
+        self._arrived, self.passed = self.passed, self._marked
+        gone, kept = list[BufferedMessage](), list[BufferedMessage]()
         for entry in self._entries:
-            if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons):
-                kept.append(entry)
-            else:
-                self._note_gone(entry.batches)
+            has_arrived = entry.place + entry.events <= self._arrived
+            (gone if has_arrived and _is_past(entry.batches, horizons) else kept).append(entry)
+        self._note_gone(batch for entry in gone for batch in entry.batches)
         self._entries = deque(kept)
         self._kept = sum(entry.events for entry in kept)
-        self._full_at = LEAST if is_first else max(LEAST, 2 * self._kept)
-        self.is_full = is_first and self._kept >= LEAST
+        self._full_at, self.is_full = LEAST if is_first else max(LEAST, 2 * self._kept), False
 
     def _note_gone(self, batches: Iterable[EventBatch]) -> None:
         for one in batches:

@@ -96,6 +96,24 @@ def test_events_are_kept_until_they_have_arrived_and_are_past(
     assert [batch.type.name for own in replay_buffer for batch in own] == ["A"]
 
 
+def test_after_a_change_of_the_tree_it_is_soon_time_to_survey_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else changes that come faster than two surveys would let the buffer grow without end."""
+    monkeypatch.setattr(buffers, "LEAST", 2)
+    replay_buffer = ReplayBuffer(100)
+    for _ in range(4):
+        replay_buffer.add(batches_of("A@1(1)", KNOWN))
+    replay_buffer.survey()
+    replay_buffer.commit({})
+    assert len(replay_buffer) == 4
+    replay_buffer.add(batches_of("A@2(1)", KNOWN))
+    assert replay_buffer.is_full
+    replay_buffer.survey()
+    replay_buffer.commit({})
+    assert len(replay_buffer) == 1
+
+
 def test_a_replay_buffer_is_bounded_and_says_what_it_gave_up() -> None:
     replay_buffer = ReplayBuffer(3)
     for number in range(3):
