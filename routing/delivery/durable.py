@@ -304,11 +304,13 @@ class DurableSink(Sink):
         """Read what follows in the store, where there is room for it (Law 4)."""
         while self._beyond and self._here < WINDOW // 2 and self._beyond <= self.kept:
             records = self._keeper.read(self.name, self._read_to)
-            assert records, f"the store lacks {self.name} from {self._beyond} on"
+            if not records:  # a repair of the store has lost the last of them
+                self.queued -= self._recorded - self._beyond + 1
+                self._beyond = 0
             for record in records:
                 if record.first > self.kept:
                     return  # it is about to be told that these are kept
-                self.queued -= record.last - max(self._beyond, record.first) + 1
+                self.queued -= record.last - self._beyond + 1  # and what a repair has lost before
                 self.bytes -= record.size
                 self._enter(record)
                 self._beyond = record.last + 1 if record.last < self._recorded else 0
