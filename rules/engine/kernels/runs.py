@@ -31,31 +31,50 @@ def evaluate_run(state: int, step, number: int, low: int, high: int) -> tuple[in
     """The aggregate of a step over the run that its event ends, in the entries of a list from
     ``low`` to ``high``, the second excluded: a word, and whether it is defined.
     """
-    is_count = step.function == COUNT and step.program < 0
-    words = arrays.gathered(state)[:]  # an array like the other one
-    count, values = 0, 0
     place = end_of_run(state, step, number, low, high)
-    if not is_count and place + 1 - low > len(words):
-        words = np.empty(place + 1 - low, np.int64)
+    if step.function == COUNT and step.program < 0:
+        return length_of_run(state, step, number, low, place), True
+    words = gather_run(state, step, number, low, place)
+    if step.function == FIRST:
+        return (words[len(words) - 1] if len(words) else 0), len(words) > 0
+    return aggregate(state, step.function, step.kind_of_value, words)
+
+
+@kernel
+def length_of_run(state: int, step, number: int, low: int, place: int) -> int:  # type: ignore[no-untyped-def]
+    """How many events the run has that ends at a place, at most as many as are asked for."""
+    count = 0
     while place >= low:
-        row = row_at(state, step, number, place)
         count += 1
-        if not is_count:
-            arrays.frame(state)[0] = row
-            if step.program < 0:
-                words[values] = arrays.heap(state)[row + step.offset]
-                values += 1
-            elif run(state, step.program):
-                words[values] = arrays.stack(state)[0]
-                values += 1
         if count == step.most:
             break
         place = before(state, step, number, low, place)
-    if is_count:
-        return count, True
-    if step.function == FIRST:
-        return (words[values - 1] if values else 0), values > 0
-    return aggregate(state, step.function, step.kind_of_value, words[:values])
+    return count
+
+
+@making
+def gather_run(state: int, step, number: int, low: int, place: int):  # type: ignore[no-untyped-def]
+    """The words of what is aggregated of the run that ends at a place, from its end on; those that
+    are undefined are left out.
+    """
+    words = arrays.gathered(state)[:]  # an array like the other one
+    if place + 1 - low > len(words):
+        words = np.empty(place + 1 - low, np.int64)
+    count, values = 0, 0
+    while place >= low:
+        row = row_at(state, step, number, place)
+        count += 1
+        arrays.frame(state)[0] = row
+        if step.program < 0:
+            words[values] = arrays.heap(state)[row + step.offset]
+            values += 1
+        elif run(state, step.program):
+            words[values] = arrays.stack(state)[0]
+            values += 1
+        if count == step.most:
+            break
+        place = before(state, step, number, low, place)
+    return words[:values]
 
 
 @kernel
