@@ -187,10 +187,8 @@ def test_engines_agree_with_the_oracle_on_long_sequences(part: int):
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.timeout(3600)
 def test_engines_agree_with_the_oracle_on_iterations(part: int):
-    if part == 7:
-        pytest.skip("a case of these ends the process in some orders of tests: not understood yet")
     for seed in seeds(part, COUNT // 2):
-        case = iteration_case(seed)
+        case = iteration_case(seed, long=seed % 20 == 7)
         check_against_the_oracle(case)
         if seed % 3 == 0:
             check_as_published(case)

@@ -1,10 +1,14 @@
 """Iterations: what each sentence of tesla.md X4 says, for every engine."""
 
+import numpy as np
 import pytest
-from engines import OF_MEANING
+from cases import run
+from engines import OF_MEANING, make
+from iteration_cases import iteration_case
 from timeline import detect
 
 import rules
+from rules.engine.kernels.arrays import Arrays
 from rules.errors import RuleErrors
 
 TYPES = """
@@ -202,3 +206,22 @@ def problems(pattern: str) -> list[str]:
     except RuleErrors as error:
         return [one.message for one in error.problems]
     return []
+
+
+def test_what_stands_before_the_lists_in_memory_is_not_read(monkeypatch: pytest.MonkeyPatch):
+    """Elements that nobody has sent yet have no list; asked for it, the process crashed or not, by
+    what was there.
+    """
+    keep = Arrays.__setitem__
+
+    def guarded(self, name, array):
+        if name == "lists":
+            longer = np.full((len(array) + 1) * array.itemsize, 0x11, np.uint8).view(array.dtype)
+            longer[1:] = array
+            array = longer[1:]
+        keep(self, name, array)
+
+    monkeypatch.setattr(Arrays, "__setitem__", guarded)
+    case = iteration_case(37)
+    found, expected = run(case, make("aip")), run(case, make("naive"))
+    assert [len(one) for one in found.advances] == [len(one) for one in expected.advances]

@@ -80,10 +80,10 @@ def gather_run(state: int, step, number: int, low: int, place: int):  # type: ig
 @kernel
 def end_of_run(state: int, step, number: int, low: int, high: int) -> int:  # type: ignore[no-untyped-def]
     """The place of the entry of the step's event; ``low - 1`` where a run goes on behind it, or it
-    is of none.
+    is of none. Without entries there may be no list, and ``number`` be of none.
     """
     row = arrays.frame(state)[step.run + 1]
-    if not is_of_runs(state, step, row):
+    if low >= high or not is_of_runs(state, step, row):
         return low - 1
     place = max(low, find_time(state, number, arrays.heap(state)[row + ROW_TIME]))
     while place < high and row_at(state, step, number, place) != row:
