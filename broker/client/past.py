@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from broker.client.manager import RuleManager
 from broker.schemas import type_of
-from broker.store.ordered import Step, order_of, stand_in_order
+from broker.store.ordered import Step, Wanted, order_of, stand_in_order
 from matcher.identity import rule_id
-from matcher.model import TIME_MIN, EventBatch, EventType
+from matcher.model import TIME_MIN, EventType
 from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
@@ -80,6 +80,7 @@ class Past:
         start: int,
     ) -> None:
         self._start = start
+        self._asked = Wanted(since=start)
         self._schemas = dict(schemas)
         config = NodeConfig(name="past")
         self._deployments = Deployments(config)
@@ -117,7 +118,7 @@ class Past:
             self._fronts[name] = max(self._fronts.get(name, TIME_MIN), greatest_time(batch) + 1)
             if len(self._deployments):
                 self._engine.push(batch)
-        asked = [one for batch in step.batches if (one := _from(batch, self._start)) is not None]
+        asked = [one for batch in step.batches if (one := self._asked.of(batch)) is not None]
         if asked:
             order = None if stand_in_order(asked) else order_of(asked)
             self._sinks.offer(tuple(asked), order)
@@ -152,11 +153,3 @@ class Past:
 
     def _needs(self, one: Deployed) -> frozenset[str]:
         return self._deployments.needs(one.rule.name)
-
-
-def _from(batch: EventBatch, start: int) -> EventBatch | None:
-    """The events of a batch from a time on; None for none."""
-    is_asked = batch.time >= start
-    if not is_asked.any():
-        return None
-    return batch if is_asked.all() else batch.take(is_asked)

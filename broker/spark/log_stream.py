@@ -10,7 +10,6 @@ What rules define is in no log: run the rules over the stream (``detect_stream``
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,10 +27,10 @@ from broker.client.logs import NOWHERE, BrokerLog, logged_types
 from broker.client.manager import RuleManager
 from broker.client.past import Past
 from broker.client.start import start_time
-from broker.errors import BrokerUnreachable
 from broker.schemas import type_of
 from broker.spark.options import StreamOptions
 from broker.spark.reading import check_known, rows_of, schema_of
+from broker.spark.target import of_first
 from broker.spark.telling import in_a_sentence
 from broker.store.ordered import Step, Wanted
 from broker.store.recording import message_of
@@ -181,20 +180,12 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _log(self, manager: RuleManager, name: str, since: int | None = None) -> BrokerLog:
         return BrokerLog(manager, name, Wanted(frozenset(self._options.types), since))
 
-    @contextmanager
-    def _manager(self) -> Iterator[RuleManager]:
-        told = []
-        for endpoint in self._options.brokers:
-            address, wait_s = self._options.keys.address(endpoint), self._options.timeout_s
-            try:
-                manager = RuleManager(address, connect_timeout_s=wait_s)
-            except BrokerUnreachable as error:
-                told.append(str(error))
-                continue
-            with manager:
-                yield manager
-            return
-        raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
+    def _manager(self) -> RuleManager:
+        options = self._options
+        return of_first(
+            options.brokers,
+            lambda one: RuleManager(options.keys.address(one), connect_timeout_s=options.timeout_s),
+        )
 
     def _checked(self) -> Sequence[EventType]:
         """The types that are read; ValueError for those that come of rules alone."""

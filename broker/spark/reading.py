@@ -19,7 +19,7 @@ from broker.errors import BrokerUnreachable
 from broker.spark.composites import rows, spark_schema
 from broker.spark.frames import SPARK_TYPES
 from broker.spark.options import ReadOptions
-from broker.spark.target import known_types
+from broker.spark.target import known_types, of_first
 from broker.spark.telling import in_a_sentence
 from matcher.errors import SchemaError
 from matcher.formats.tabular import to_arrow
@@ -107,10 +107,7 @@ class Reader(DataSourceReader):
                 )
 
     def _subscriber(self) -> Subscriber:
-        told = []
-        for endpoint in self.options.brokers:
-            try:
-                return Subscriber(self.options.keys.address(endpoint), *self.options.filters)
-            except BrokerUnreachable as error:
-                told.append(str(error))
-        raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
+        options = self.options
+        return of_first(
+            options.brokers, lambda one: Subscriber(options.keys.address(one), *options.filters)
+        )

@@ -7,9 +7,9 @@ was sent. A type that the broker does not know is advertised as the columns say.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import types as spark
 
@@ -40,6 +40,7 @@ _NAMING = (
     spark.NullType,
 )
 """Types of columns that ids can be made of."""
+_Answer = TypeVar("_Answer")
 _NOTHING = spark.NullType().simpleString()
 
 
@@ -120,39 +121,47 @@ class Target:
             publisher.pause()
 
 
-def connected(options: WriteOptions, name: str, types: Sequence[EventType]) -> Publisher:
-    """A publisher at the first broker that answers; BrokerUnreachable when none does."""
+def of_first(brokers: Iterable[str], ask: Callable[[str], _Answer]) -> _Answer:
+    """The answer of the first broker that gives one, by endpoints; BrokerUnreachable when none
+    does.
+    """
     told = []
-    for endpoint in options.brokers:
+    for endpoint in brokers:
         try:
-            return Publisher(
-                options.keys.address(endpoint),
-                name=name,
-                types=types,
-                replay=options.replay,
-                timeout_s=options.timeout_s,
-                connect_timeout_s=min(options.timeout_s, 5.0),
-            )
+            return ask(endpoint)
         except BrokerUnreachable as error:
             told.append(str(error))
     raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
+
+
+def connected(options: WriteOptions, name: str, types: Sequence[EventType]) -> Publisher:
+    """A publisher at the first broker that answers."""
+
+    def connect(endpoint: str) -> Publisher:
+        return Publisher(
+            options.keys.address(endpoint),
+            name=name,
+            types=types,
+            replay=options.replay,
+            timeout_s=options.timeout_s,
+            connect_timeout_s=min(options.timeout_s, 5.0),
+        )
+
+    return of_first(options.brokers, connect)
 
 
 def known_types(
     brokers: Sequence[str], timeout_s: float, keys: Keys = NO_KEYS
 ) -> dict[str, EventType]:
-    """The types that the first broker to answer knows; BrokerUnreachable when none does."""
-    told = []
-    for endpoint in brokers:
-        try:
-            address = keys.address(endpoint)
-            with RuleManager(address, connect_timeout_s=min(timeout_s, 5.0)) as manager:
-                schemas = [known["schema"] for known in manager.status()["types"]]
-        except BrokerUnreachable as error:
-            told.append(str(error))
-        else:
-            return dict(load("\n".join(f"event {schema}" for schema in schemas)).schemas)
-    raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
+    """The types that the first broker to answer knows."""
+
+    def ask(endpoint: str) -> dict[str, EventType]:
+        address, wait_s = keys.address(endpoint), min(timeout_s, 5.0)
+        with RuleManager(address, connect_timeout_s=wait_s) as manager:
+            schemas = [known["schema"] for known in manager.status()["types"]]
+        return dict(load("\n".join(f"event {schema}" for schema in schemas)).schemas)
+
+    return of_first(brokers, ask)
 
 
 def check_columns(event_type: EventType, kinds: Mapping[str, tuple[Kind | None, str]]) -> None:

@@ -49,6 +49,8 @@ class Wanted(NamedTuple):
             places &= batch.time >= self.since
         if self.before is not None:
             places &= batch.time < self.before
+        if places.all():
+            return batch
         return batch.take(places) if places.any() else None
 
 

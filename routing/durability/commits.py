@@ -61,8 +61,16 @@ class Commits:
         self._waiting.setdefault(peer, deque()).append(one)
         self._after_s = LOOK_S
 
-    def ask(self) -> None:
-        """Have it asked how far all have come, if it is time to (Law 2)."""
+    @property
+    def are_awaited(self) -> bool:
+        """Whether any source waits."""
+        return bool(self._waiting)
+
+    def look(self) -> None:
+        """Acknowledge what is committed, and have it asked how far all have come for the rest, if
+        it is time to (Law 2).
+        """
+        self._answer()
         now = self._context.moment.now
         if not self._waiting:
             self.due_at = None
@@ -71,8 +79,8 @@ class Commits:
             self._after_s = min(2 * self._after_s, LOOK_MAX_S)
             self._detection.replay_buffer.look_soon()
 
-    def answer(self) -> None:
-        """Acknowledge what is committed, of each link in the order in which it came."""
+    def _answer(self) -> None:
+        """Acknowledge, of each link, what is committed, in the order in which it came."""
         for peer, waiting in list(self._waiting.items()):
             number = None
             while waiting and self._is_committed(waiting[0]):

@@ -1,27 +1,12 @@
 """Readers of a broker's log that ask for what there is not, or more than they take."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from live_hosts import Hosts
 
 from broker import Publisher, RefusedError, RuleManager
-from broker.network import Member
 from matcher import EventType
 
 TYPES = [EventType.of("Temp", room="string", value="float")]
 WAIT_S = 60.0
-
-
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[str]:
-    data = str(tmp_path / "store")
-    hosts = Hosts(tmp_path, (Member("b1", ()),), strategy="centralized", engine="naive", data=data)
-    try:
-        yield hosts.address("b1")
-    finally:
-        hosts.kill()
 
 
 def publish(endpoint: str, values: range) -> None:

@@ -1,14 +1,10 @@
 """The seam between the past of a subscription and the present, where it could come apart."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from live_hosts import Hosts
 
 from broker import AsyncSubscriber, BrokerError, Publisher, RuleManager, Subscriber
-from broker.network import Member
 from matcher import EventType
 
 TYPES = [EventType.of("Temp", room="string", value="float"), EventType.of("Smoke", room="string")]
@@ -19,16 +15,6 @@ rule hot: define Hot(value: float) from Temp(value > 40) as t where value = t.va
 TICKS = "rule tick: define Tick(n: int) from Timer(S % 1 == 0) as t where n = t.S"
 WAIT_S = 60.0
 T0 = 1_700_000_000
-
-
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[str]:
-    data = str(tmp_path / "store")
-    hosts = Hosts(tmp_path, (Member("b1", ()),), strategy="centralized", engine="naive", data=data)
-    try:
-        yield hosts.address("b1")
-    finally:
-        hosts.kill()
 
 
 def publish(endpoint: str, values: range) -> None:

@@ -253,16 +253,6 @@ def test_a_rule_since_before_what_a_broker_keeps_is_refused(tmp_path: Path) -> N
         hosts.kill()
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[str]:
-    data = str(tmp_path / "store")
-    hosts = Hosts(tmp_path, LINE[:1], strategy="centralized", engine="naive", data=data)
-    try:
-        yield hosts.address("b1")
-    finally:
-        hosts.kill()
-
-
 def publish(endpoint: str, values: range) -> None:
     with Publisher(endpoint, name="s", types=TYPES, increasing=True) as source:
         for value in values:

@@ -520,10 +520,10 @@ class Broker:
             if detection.publishers.leaving:
                 self._passing.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
-        self._commits.ask()
+        if self._commits.are_awaited:
+            self._commits.look()
         if is_at_work:
             self._surveying.look_at_replay_buffer()
-        self._commits.answer()
         if detection.tree_table.trees:
             self._openings.settle()
 
