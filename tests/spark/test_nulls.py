@@ -13,9 +13,8 @@ from timeline import batches
 
 import rules
 from broker.spark import detect, rejected
-from broker.spark.options import ReadOptions
 from broker.spark.outgoing import PlainRows
-from broker.spark.reading import Reader, schema_of
+from broker.spark.reading import rows_of, schema_of
 from broker.spark.target import check_columns
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import TIME_MAX, EventType, Kind
@@ -123,7 +122,7 @@ def test_rows_that_are_written_may_lack_what_is_optional(columns: tuple[str, ...
 def test_events_that_are_read_have_null_in_their_columns():
     rows = [{"time": 1, "area": None, "value": 2.0, "n": 1}, {"time": 2, "area": "a", "n": 2}]
     batch = batch_of(LEAKY, rows, source="s")
-    one = Reader(ReadOptions(("tcp://h:1",), ("Leaky",), 1.0, 1.0), (LEAKY,))._rows(batch)
+    one = rows_of(batch, (LEAKY,))
     assert one.column("area").to_pylist() == [None, "a"]
     assert one.column("value").to_pylist() == [2.0, None]
     assert one.schema.names == [field.name for field in schema_of([LEAKY]).fields]

@@ -170,9 +170,9 @@ def test_events_leave_when_they_are_due(origin, begun):
     assert (written.rows, written.latest) == (7, 10_000_000)
 
 
-def test_what_brokers_cannot_do_yet_is_told():
+def test_what_a_stream_and_a_writer_cannot_do_is_told():
     source = RexmqDataSource({"subscribe": "Fire()", "for": "1 s"})
-    with pytest.raises(NotImplementedError, match="needs durable subscriptions"):
+    with pytest.raises(ValueError, match="option for belongs to spark.read"):
         source.streamReader(StructType())
     with pytest.raises(ValueError, match="events cannot be overwritten"):
         RexmqDataSource({"type": "Fire"}).writer(StructType(), overwrite=True)
