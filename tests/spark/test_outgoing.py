@@ -172,7 +172,7 @@ def test_events_leave_when_they_are_due(origin, begun):
 
 def test_what_a_stream_and_a_writer_cannot_do_is_told():
     source = RexmqDataSource({"subscribe": "Fire()", "for": "1 s"})
-    with pytest.raises(ValueError, match="option for belongs to spark.read"):
+    with pytest.raises(ValueError, match=r"option for belongs to spark\.read"):
         source.streamReader(StructType())
     with pytest.raises(ValueError, match="events cannot be overwritten"):
         RexmqDataSource({"type": "Fire"}).writer(StructType(), overwrite=True)
