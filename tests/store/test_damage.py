@@ -25,9 +25,7 @@ def whole(tmp_path_factory):
     directory = tmp_path_factory.mktemp("whole")
     with Store.open(directory, retain_bytes=0) as store:
         assert store.wait(store.write([Put("source", *one) for one in VALUES.items()]), 30)
-        for at in range(0, len(ENTRIES), 20):
-            group = [Append(one) for one in ENTRIES[at : at + 20]]
-            assert store.wait(store.write(group), 30)
+        assert store.wait(store.write([Append(one) for one in ENTRIES]), 30)
         store.trim(11)
         assert store.wait(store.write([]), 30)
     return directory
