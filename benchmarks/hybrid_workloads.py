@@ -32,7 +32,8 @@ class Stream:
     """A rule, and its events in chunks, each a batch of every type, in order of time.
 
     ``window`` is that of a whole match, in microseconds; ``key`` the attribute that all events of a
-    match have in common, if they do.
+    match have in common, if they do. ``places`` are the types of a sequence, the earliest first,
+    and ``conditions`` what relates each to the ``later`` one, where that is arithmetic alone.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Stream:
     chunks: Sequence[Sequence[EventBatch]]
     window: int
     key: str = ""
+    places: Sequence[str] = ()
+    conditions: Sequence[str] = ()
 
     @property
     def events(self) -> int:
@@ -80,10 +83,15 @@ def correlated(threshold: float) -> str:
 
 
 def walks(
-    name: str, conditions: Sequence[str], minutes: int, window: int, length: int = 6
+    name: str,
+    conditions: Sequence[str],
+    minutes: int,
+    window: int,
+    length: int = 6,
+    seed: int = SEED,
 ) -> Stream:
     """Stocks that are correlated random walks, one tick a minute, and a sequence of them all."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     common = rng.normal(size=(minutes + HISTORY, 1))
     steps = 0.7 * common + rng.normal(size=(minutes + HISTORY, length))
     prices = 100 + 0.05 * np.cumsum(steps, axis=0)
@@ -104,7 +112,8 @@ def walks(
             chunk.append(batch_of(type_, times, chosen * length + number, (change, *history)))
         chunks.append(chunk)
     rule = sequence(names[::-1], conditions, f"{window} min")
-    return Stream(name, f"{schemas}\n{rule}", chunks, window * MINUTE)
+    text = f"{schemas}\n{rule}"
+    return Stream(name, text, chunks, window * MINUTE, places=names, conditions=conditions)
 
 
 def keyed(events: int, keys: int, window: int) -> Stream:
@@ -129,11 +138,11 @@ def keyed(events: int, keys: int, window: int) -> Stream:
     return Stream("keyed", f"{schemas}\n{rule}", chunks, window * MICROSECONDS, "key")
 
 
-def sensors(events: int, window: int, length: int = 6) -> Stream:
+def sensors(events: int, window: int, length: int = 6, seed: int = SEED) -> Stream:
     """A house's activities, each with the levels of 33 sensors: one lasts for some twenty events, a
     second apart, so that matches lie where activities follow one another quickly.
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     lasting = np.maximum(1, rng.geometric(1 / 20, events))
     kind = np.repeat(rng.integers(0, length, events), lasting)[:events]
     at = np.arange(events, dtype=np.int64) * MICROSECONDS
@@ -154,7 +163,14 @@ def sensors(events: int, window: int, length: int = 6) -> Stream:
         chunks.append(chunk)
     changes = [f"s{one} {sign} later.s{one}" for one, sign in ((0, "<"), (1, ">"))]
     rule = sequence(names[::-1], changes, f"{window} s")
-    return Stream("sensors, 6 states", f"{schemas}\n{rule}", chunks, window * MICROSECONDS)
+    return Stream(
+        f"sensors, {length} states",
+        f"{schemas}\n{rule}",
+        chunks,
+        window * MICROSECONDS,
+        places=names,
+        conditions=changes,
+    )
 
 
 def opencep(window: int) -> Stream:
