@@ -46,8 +46,8 @@ for work, takes, stores, tries and sends as the engine's do; roles, shares of th
 slices are chosen by the engine's own functions. Each step takes the time that it took on the real
 kernels (`python -m benchmarks.multicore_costs --out simulator/multicore/measured.toml` measures
 that). Pairs and matches are those of the stream, and the same in number as the engine's. Not in it:
-caches and memory that cores share, and clocks that fall as more of them work. *Real* figures are of
-the wall clock. [hybrid-real](#hybrid-real-the-simulation-held-to-the-real-engine) says how far the
+caches and memory that cores share, and clocks that fall as more of them work. *Real* figures are
+processor time on one core, and the wall clock on two. [hybrid-real](#hybrid-real-the-simulation-held-to-the-real-engine) says how far the
 simulation is off on one core and two.
 
 **Sequential** is here the same pipeline on one core: one thread finds all, by the same steps. Beside
@@ -418,7 +418,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "hybrid-real",
         PAGE,
         "the simulation held to the real engine",
-        "Seconds of the wall clock, the best of three runs, on one core and two.",
+        "The best of three runs: on one core processor time, on two the wall clock.",
         held,
         says=OURS,
         judge=held_told,

@@ -136,44 +136,41 @@ def _figures(done: Detection, arrival: Arrival | None) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """What a real run took: seconds of the wall clock, of these while workers run; seconds of
-    processor time; and the composite events.
-    """
+    """A real run: seconds, of these while workers run, and the composite events."""
 
     seconds: float
     pairing_s: float
-    processor_s: float
     composites: int
 
 
 @cache
 def real(pattern: Pattern, engine: str, threads: int = 1, repeats: int = 3) -> Real:
-    """The best of some runs of an engine."""
+    """The best of some runs of an engine: processor time of one thread, else the wall clock."""
     stream = stream_of(pattern)
     rules = load(stream.rule)
     found = []
     for _ in range(1 + repeats):  # the first compiles what is not compiled yet
-        clock = _Clock(threads)
+        now = time.process_time if threads == 1 else time.perf_counter
+        clock = _Clock(threads, now)
         if engine == "hybrid":
             made = HybridEngine(Crew(threads, at_once=clock.at_once))
         else:
             made = engine_of(engine, threads)
-        begun, begun_cpu = time.perf_counter(), time.process_time()
+        begun = now()
         composites = detected(made, rules, stream.chunks)
-        spent, spent_cpu = time.perf_counter() - begun, time.process_time() - begun_cpu
-        found.append(Real(spent, clock.spent, spent_cpu, composites))
+        found.append(Real(now() - begun, clock.spent, composites))
     return min(found[1:], key=lambda one: one.seconds)
 
 
 class _Clock:
     """A crew's way to run at once that adds up the time in which it runs."""
 
-    def __init__(self, threads: int) -> None:
-        self._workers = workers(threads)
+    def __init__(self, threads: int, now: Callable[[], float]) -> None:
+        self._workers, self._now = workers(threads), now
         self.spent = 0.0
 
     def at_once(self, work: Callable[[int], None], parts: Sequence[int]) -> list[None]:
-        begun = time.perf_counter()
+        begun = self._now()
         done = list(self._workers(work, parts))
-        self.spent += time.perf_counter() - begun
+        self.spent += self._now() - begun
         return done

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -172,7 +173,7 @@ def _fitting(
     blocks = np.searchsorted(starts, np.arange(0, starts[-1], AT_ONCE), "right") - 1
     edges = np.unique(np.append(blocks, len(last))).tolist()
     owners, events = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         owner, event = spread(low[begin:end], high[begin:end])
         owner += begin
         does_fit = chain.fits(before, last[owner], place, event)

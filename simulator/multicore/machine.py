@@ -40,6 +40,9 @@ Arrival = Callable[[int], float]
 Steps = Iterator[Any]
 """What a process of simpy waits for, one after another."""
 WORD_BYTES = 8
+CHANGED = 0.5
+"""The share of other workers' sub-buffers that have changed since a worker looked at them last, so
+that their first words come from another cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ class Detection:
         if not self.composites:
             return 0.0
         times, counts = np.unique(self.terminators, return_counts=True)
-        came = sum(arrival(time) * count for time, count in zip(times.tolist(), counts.tolist()))
+        pairs = zip(times.tolist(), counts.tolist(), strict=True)
+        came = sum(arrival(time) * count for time, count in pairs)
         return float(self.created.mean()) - came / self.composites / 1e9
 
 
@@ -279,7 +283,7 @@ class Multicore:
             self._taken[place] += len(sequences)
         wait += self._have("ticket", worker) + self._have("left", worker)
         if self._crew.threads > 1:  # the sub-buffers of all are looked at
-            wait += (self._crew.threads - 1) * self._steps.line_ns / 2
+            wait += CHANGED * (self._crew.threads - 1) * self._steps.line_ns
         step.puts = len(children)
         self._note(place, step)
         yield self._env.timeout(wait)
