@@ -138,12 +138,20 @@ def keyed(events: int, keys: int, window: int) -> Stream:
     return Stream("keyed", f"{schemas}\n{rule}", chunks, window * MICROSECONDS, "key")
 
 
-def sensors(events: int, window: int, length: int = 6, seed: int = SEED) -> Stream:
-    """A house's activities, each with the levels of 33 sensors: one lasts for some twenty events, a
-    second apart, so that matches lie where activities follow one another quickly.
+def sensors(
+    events: int,
+    window: int,
+    length: int = 6,
+    seed: int = SEED,
+    mean: int = 20,
+    signs: str = "<>",
+) -> Stream:
+    """A house's activities, each with the levels of 33 sensors: one lasts for some twenty events
+    (``mean``), a second apart, so that matches lie where activities follow one another quickly.
+    ``signs``: how the first levels are related to those of the next activity.
     """
     rng = np.random.default_rng(seed)
-    lasting = np.maximum(1, rng.geometric(1 / 20, events))
+    lasting = np.maximum(1, rng.geometric(1 / mean, events))
     kind = np.repeat(rng.integers(0, length, events), lasting)[:events]
     at = np.arange(events, dtype=np.int64) * MICROSECONDS
     levels = np.cumsum(rng.normal(size=(events, 33)), axis=0)
@@ -161,7 +169,7 @@ def sensors(events: int, window: int, length: int = 6, seed: int = SEED) -> Stre
                 columns = tuple(levels[chosen, one].copy() for one in range(33))
                 chunk.append(batch_of(EventType.of(name, **kinds), at[chosen], chosen, columns))
         chunks.append(chunk)
-    changes = [f"s{one} {sign} later.s{one}" for one, sign in ((0, "<"), (1, ">"))]
+    changes = [f"s{one} {sign} later.s{one}" for one, sign in enumerate(signs)]
     rule = sequence(names[::-1], changes, f"{window} s")
     return Stream(
         f"sensors, {length} states",

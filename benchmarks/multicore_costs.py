@@ -58,13 +58,17 @@ def changes(size: int, window: int, length: int = 6, seed: int = 11) -> Stream:
 
 
 def correlation(size: int, window: int, length: int = 6, seed: int = 11) -> Stream:
-    return walks("correlation", [correlated(0.8)], size, window, length, seed)
+    return walks("correlation", [correlated(0.6)], size, window, length, seed)
+
+
+def activities(size: int, window: int, length: int = 6, seed: int = 11) -> Stream:
+    return sensors(size, window, length, seed, mean=6, signs="<")
 
 
 STREAMS: dict[str, tuple[Making, int, tuple[int, ...]]] = {
     "changes": (changes, 1_800, (6, 12, 18)),
-    "correlation": (correlation, 1_800, (6, 12, 18)),
-    "sensors": (sensors, 24_000, (100, 200, 400)),
+    "correlation": (correlation, 1_200, (6, 10, 14)),
+    "sensors": (activities, 12_000, (80, 100, 120)),
 }
 """How each kind is made, how large, and with which windows."""
 

@@ -51,9 +51,7 @@ def _gain(table: Table) -> Claim:
     def asked(column: str) -> list[Asked]:
         return [(one, WITHIN_WORDS) for one in line(table, column)]
 
-    return over_aip(
-        said(published, table, [HYBRID], asked(HYBRID)), table, asked(OVER_AIP)
-    )
+    return over_aip(said(published, table, [HYBRID], asked(HYBRID)), table, asked(OVER_AIP))
 
 
 def _rises(table: Table, published: str, columns: Sequence[str]) -> Claim:
@@ -65,7 +63,9 @@ def _rises(table: Table, published: str, columns: Sequence[str]) -> Claim:
 def _against_rip(table: Table, data: str, columns: Sequence[tuple[str, str]]) -> tuple[Claim, ...]:
     lines = [(line(table, one), line(table, other)) for one, other in columns]
     names = [name for pair in columns for name in pair]
-    ratios = [one / other for ours, theirs in lines for one, other in zip(ours, theirs, strict=True)]
+    ratios = [
+        one / other for ours, theirs in lines for one, other in zip(ours, theirs, strict=True)
+    ]
     greatest = max(ratios, key=lambda one: one.value)
     orders = {"stocks": "two", "sensors": "three"}[data]
     higher = [one for ours, theirs in lines for one in against(ours, theirs, ABOVE)]

@@ -1,7 +1,7 @@
 """Runs of the hybrid experiments: simulated ones, each made once, and real ones beside them.
 
-A *pattern* is a stream and a rule. Every figure of a pattern is of the same stream; whatever several
-experiments ask for, of one pattern on as many cores, is run once in a process.
+A *pattern* is a stream and a rule. What several experiments ask for, of one pattern on as many
+cores, is run once in a process.
 """
 
 from __future__ import annotations
@@ -105,9 +105,7 @@ def rip(pattern: Pattern, cores: int, is_offered: bool = False) -> Figures:
     chain, _ = paired(pattern)
     arrival = arrival_of(pattern) if is_offered else None
     table = costs()
-    done = detect_by_runs(
-        chain, table.steps, table.chains[pattern.kind], cores, arrival=arrival
-    )
+    done = detect_by_runs(chain, table.steps, table.chains[pattern.kind], cores, arrival=arrival)
     return _figures(done, arrival)
 
 
@@ -126,9 +124,7 @@ def arrival_of(pattern: Pattern) -> Arrival:
 
 def _figures(done: Detection, arrival: Arrival | None) -> Figures:
     latency_s = 0.0 if arrival is None else done.latency_s(arrival)
-    return Figures(
-        done.seconds, done.pairing_s, latency_s, done.chunk_bytes / 1e6, done.composites
-    )
+    return Figures(done.seconds, done.pairing_s, latency_s, done.chunk_bytes / 1e6, done.composites)
 
 
 # --- real ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ C at 1 s, B at 2 s and 9 s, and a window of 5 s, B's agent has the pair ``C B@2`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 

@@ -32,7 +32,7 @@ from rules.engine.hybrid.layout import CHUNK
 from rules.engine.hybrid.pipeline import inputs_by_work
 from simulator.multicore.chains import AgentPairs, Chain, agents_of
 from simulator.multicore.costs import ChainCosts, Counts, StepCosts, work_ns
-from simulator.multicore.stores import Store, in_ranges
+from simulator.multicore.stores import Store
 
 Floats = npt.NDArray[np.float64]
 Arrival = Callable[[int], float]
@@ -258,10 +258,9 @@ class Multicore:
 
     def _has_some(self, source: int) -> bool:
         place = source >> 1
-        if source & 1 and place > 1:
-            return bool(self._queues[place])
-        at = place if source & 1 == 0 else 0
-        return self._next[at] < self._end[at]
+        if source & 1 == 0:
+            return self._next[place] < self._end[place]
+        return bool(self._queues[place]) or (place == 1 and self._next[0] < self._end[0])
 
     def _take(self, worker: _Worker, source: int) -> Steps:
         """Take from an input, and try what was taken."""
@@ -272,13 +271,13 @@ class Multicore:
             wait = self._have(f"next {place}", worker)
             children = store.take_events(worker.number, first, end, step)
         else:
-            if place == 1:
+            if self._queues[place]:
+                sequences, done = self._queues[place].popleft(), 1
+                wait = self._have(f"queue {place}", worker)
+            else:  # the first place has no agent: its events are sequences for the next one's
                 first, end = self._numbers(0, self._crew.capacity)
                 sequences, done = np.arange(first, end), end - first
                 wait = self._have("next 0", worker)
-            else:
-                sequences, done = self._queues[place].popleft(), 1
-                wait = self._have(f"queue {place}", worker)
             children = store.take_chunk(sequences, self._next[place], step)
             self._taken[place] += len(sequences)
         wait += self._have("ticket", worker) + self._have("left", worker)
