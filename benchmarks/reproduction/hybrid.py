@@ -74,7 +74,10 @@ added up).
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large streams are, and what is varied, for stocks and sensors."""
+    """How large streams are, and what is varied, for stocks and sensors.
+
+    ``window``, ``many`` (cores) and ``length`` (states) are those of figures that vary another.
+    """
 
     sizes: dict[str, int]
     windows: dict[str, tuple[int, ...]]
@@ -82,6 +85,7 @@ class Sizes:
     cores: tuple[int, ...]
     many: int
     states: tuple[int, ...]
+    length: int
 
 
 KINDS = {"stocks": "correlation", "sensors": "sensors"}
@@ -93,14 +97,16 @@ WHOLE = Sizes(
     (1, 2, 4, 8, 10, 16, 24, 32, 64),
     CORES,
     (3, 4, 5, 6, 7),
+    6,
 )
 QUICK = Sizes(
-    {"stocks": 120, "sensors": 6_000},
-    {"stocks": (6, 8), "sensors": (100, 110)},
-    {"stocks": 8, "sensors": 110},
-    (1, 2, 4),
-    4,
-    (5, 6),
+    {"stocks": 240, "sensors": 1_500},
+    {"stocks": (8, 10), "sensors": (80, 100)},
+    {"stocks": 10, "sensors": 100},
+    (1, 4, 24),
+    24,
+    (3, 5),
+    5,
 )
 LEAST_APART = 10
 """Threads that five agents take at least, by static roles, where none are fused."""
@@ -127,13 +133,14 @@ def points(data: str, varied: str, quick: bool, least: int = 1) -> Iterator[tupl
     """The places of a figure, by what is varied: the window, the cores, or the states."""
     sizes = QUICK if quick else WHOLE
     kind, size, window = KINDS[data], sizes.sizes[data], sizes.window[data]
+    states = sizes.length
     if varied == "window":
         cores = max(least, sizes.many)
         for one in sizes.windows[data]:
-            yield one, Point(Pattern(kind, size, one), cores)
+            yield one, Point(Pattern(kind, size, one, states), cores)
     elif varied == "cores":
         for one in sorted({max(least, one) for one in sizes.cores}):
-            yield one, Point(Pattern(kind, size, window), one)
+            yield one, Point(Pattern(kind, size, window, states), one)
     else:
         for one in sizes.states:
             yield one, Point(Pattern(kind, size, window, one), sizes.many)
@@ -317,7 +324,7 @@ def patterns(quick: bool) -> Iterator[Pattern]:
     """The patterns of the two tables: both kinds of conditions on stocks, and the sensors."""
     sizes = QUICK if quick else WHOLE
     for kind, data in (("changes", "stocks"), ("correlation", "stocks"), ("sensors", "sensors")):
-        yield Pattern(kind, sizes.sizes[data], sizes.window[data])
+        yield Pattern(kind, sizes.sizes[data], sizes.window[data], sizes.length)
 
 
 def held(quick: bool) -> Outcome:
@@ -403,7 +410,8 @@ def indexes_told(table: Table) -> Outcome:
 
 SETTING = (
     "Six states, 10,800 ticks and 12,000 readings, 24 cores, windows of 12 min and 120 s, "
-    "unless these are what varies."
+    "unless these are what varies; with `--quick` five states, 1,200 ticks and 1,500 readings, "
+    "windows of 10 min and 100 s."
 )
 EXPERIMENTS: tuple[Experiment, ...] = (
     *(

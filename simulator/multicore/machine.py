@@ -16,7 +16,7 @@ those of the chain, whoever comes first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -37,7 +37,7 @@ from simulator.multicore.stores import Store
 Floats = npt.NDArray[np.float64]
 Arrival = Callable[[int], float]
 """When the event of a time comes, in nanoseconds."""
-Steps = Iterator[Any]
+Steps = Generator[Any, Any, None]
 """What a process of simpy waits for, one after another."""
 WORD_BYTES = 8
 CHANGED = 0.5
@@ -72,9 +72,8 @@ class Detection:
         if not self.composites:
             return 0.0
         times, counts = np.unique(self.terminators, return_counts=True)
-        pairs = zip(times.tolist(), counts.tolist(), strict=True)
-        came = sum(arrival(time) * count for time, count in pairs)
-        return float(self.created.mean()) - came / self.composites / 1e9
+        came = np.array([arrival(time) for time in times.tolist()]) * counts
+        return float(self.created.mean() - came.sum() / self.composites / 1e9)
 
 
 @dataclass(slots=True)
