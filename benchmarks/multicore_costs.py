@@ -8,8 +8,8 @@ differ in their conditions, so each has a cost of a pair of its own. The least o
 What is left of a run's time is that of the host: by events, composite events, sequences looked at
 and slices, solved in the same way over the runs.
 
-A word that two threads want is measured with two threads; on a machine of one core, or a busy one,
-it seems cheaper than it is. Without a file the figures are printed alone::
+A word that two threads want is measured with two threads; on a machine of one core it seems cheaper
+than it is. Without a file the figures are printed alone::
 
     python -m benchmarks.multicore_costs --out simulator/multicore/measured.toml
 """
@@ -196,21 +196,22 @@ def lock_ns(count: int) -> float:
 
 
 def line_ns(count: int) -> float:
-    """Nanoseconds for each of two threads' additions to one word, while both add: the median."""
-    words = np.zeros(8, np.int64)
+    """Nanoseconds for an addition to a word while another thread adds to it too, by the clock of
+    either: the most of some runs, as in the others the two did not run at the same time.
+    """
+    words, spent = np.zeros(8, np.int64), list[float]()
     add_often(words.ctypes.data, 1)
-    times = []
-    for _ in range(7):
-        both = [
-            threading.Thread(target=add_often, args=(words.ctypes.data, count)) for _ in range(2)
-        ]
-        begun = time.perf_counter_ns()
+
+    def work() -> None:
+        spent.append(_clocked(lambda: add_often(words.ctypes.data, count)))
+
+    for _ in range(15):
+        both = [threading.Thread(target=work) for _ in range(2)]
         for one in both:
             one.start()
         for one in both:
             one.join()
-        times.append((time.perf_counter_ns() - begun) / (2 * count))
-    return sorted(times)[3]
+    return max(spent) / count
 
 
 def wake_ns(threads: int = 4, count: int = 300) -> float:
@@ -243,7 +244,7 @@ def _elapsed(work: Callable[[], object]) -> float:
 def measured_here(quick: bool) -> tuple[CostTable, list[Run]]:
     """The table of this machine, and what it was made of."""
     count = LOCKS // 10 if quick else LOCKS
-    shared = lock_ns(count), line_ns(count), wake_ns()
+    shared = lock_ns(count), line_ns(10 * count), wake_ns()
     found = list(runs(quick))
     return solved(found, *shared), found
 

@@ -51,7 +51,7 @@ def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixtur
         *some_of((name for name in EXPERIMENTS if name.startswith("thesis-7.")), 5),
         *("thesis-5.24", "thesis-6.10"),
         *("growth-window", "growth-rules", "growth-states"),
-        *("hybrid-6a", "hybrid-7d", "hybrid-8b", "hybrid-9b", "hybrid-10b", "hybrid-indexes"),
+        *("hybrid-6a", "hybrid-7d", "hybrid-10b", "hybrid-indexes"),
     ],
 )
 def test_experiments_run(name: str) -> None:
