@@ -410,9 +410,9 @@ def indexes_told(table: Table) -> Outcome:
 
 
 SETTING = (
-    "Six states, 10,800 ticks or 6,000 readings, 24 cores, windows of 12 min or 110 s, unless these "
-    "are what varies. A figure of two windows, two lengths or three numbers of cores was made with "
-    "`--quick`: five states, 1,200 ticks or 1,500 readings, windows of 10 min or 100 s."
+    "Six states, 10,800 ticks or 6,000 readings, 24 cores, windows of 12 min or 110 s, unless "
+    "these are what varies. A figure of two windows, two lengths or three numbers of cores was "
+    "made with `--quick`: five states, 1,200 ticks or 1,500 readings, windows of 10 min or 100 s."
 )
 EXPERIMENTS: tuple[Experiment, ...] = (
     *(

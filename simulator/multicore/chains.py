@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.model import TIME_MAX, TIME_MIN, Int64s
+from rules.engine.hybrid import Crew
 from rules.engine.hybrid.pipeline import limits
 
 Bools = npt.NDArray[np.bool_]
@@ -80,13 +81,13 @@ class Chain:
 
         return replace(self, times=tuple(found), fits=fits, marks=(TIME_MAX,))
 
-    def slices(self, slice_max: int) -> Iterator[int]:
-        """The instants before which each slice ends, as the engine cuts them."""
+    def slices(self, crew: Crew) -> Iterator[int]:
+        """The instants before which each slice ends, as the engine cuts them for a crew."""
         begin = TIME_MIN
         for mark in self.marks:
             new = [times[slice(*np.searchsorted(times, (begin, mark)))] for times in self.times]
             if any(map(len, new)):
-                yield from limits(new, mark, self.window, slice_max)
+                yield from limits(new, mark, self.window, crew)
             begin = mark
 
 

@@ -177,7 +177,7 @@ class Multicore:
 
     def _host(self, arrival: Arrival | None) -> Steps:
         """Slice after slice: events come in, workers work them off, and sequences are deleted."""
-        for limit in self._chain.slices(self._crew.slice):
+        for limit in self._chain.slices(self._crew):
             ends = [int(np.searchsorted(times, limit)) for times in self._chain.times]
             count = sum(ends) - sum(self._end)
             if not count:

@@ -33,7 +33,8 @@ from rules.engine.published import layout as words_of_models
 
 SLICE_LEAST, SLICE_MOST = 128, 2048
 """Events of a slice: about as many as a whole match may span, for then few sequences are stored
-that have expired, and few are tried in vain; or more where they are of one instant.
+that have expired, and few are tried in vain; or more where they are of one instant. The least
+is that for every two threads: they wait for one another at the end of each.
 """
 FEW = 64
 """A slice of fewer events is worked off by one thread, if it has all inputs."""
@@ -249,7 +250,7 @@ class Pipeline:
         for worker, state in enumerate(states):
             self._block[layout.worker_at(self.size, worker) + layout.STATE] = state.ctypes.data
         done = [0] * self.size
-        for limit in limits(new, until, self._reaches[0], self._crew.slice):
+        for limit in limits(new, until, self._reaches[0], self._crew):
             ends = [int(np.searchsorted(times, limit)) for times in new]
             self._work_off([end - begun for begun, end in zip(done, ends, strict=True)])
             done = ends
@@ -389,11 +390,12 @@ def reaches(windows: Iterable[Window], places: int) -> list[int]:
     return found
 
 
-def limits(new: Sequence[Int64s], until: int, reach: int, most: int) -> Iterator[int]:
+def limits(new: Sequence[Int64s], until: int, reach: int, crew: Crew) -> Iterator[int]:
     """The instants before which each slice ends."""
+    least = SLICE_LEAST * max(1, crew.threads // 2)
     times = np.sort(np.concatenate(new))
     span = max(1, int(times[-1]) - int(times[0]))
-    size = min(most, max(SLICE_LEAST, len(times) * min(reach, span) // span))
+    size = min(crew.slice, max(least, len(times) * min(reach, span) // span))
     last = TIME_MIN
     for time in times[size::size].tolist():
         if time > last:
