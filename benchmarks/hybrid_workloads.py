@@ -9,7 +9,7 @@ correlation of their histories (its square against a square, without a root).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,15 +50,21 @@ class Stream:
         return sum(len(batch) for chunk in self.chunks for batch in chunk)
 
 
-def sequence(types: Sequence[str], conditions: Sequence[str], window: str) -> str:
+def sequence(
+    types: Sequence[str], conditions: Sequence[str], window: str, runs: Collection[int] = ()
+) -> str:
     """The rule of a sequence of types, the last one named first, all of it within a window.
 
-    ``conditions`` are those between neighbours, of an event ``(...)`` and the one ``later``.
+    ``conditions`` are those between neighbours, of an event ``(...)`` and the one ``later``; of the
+    types at ``runs`` a rising run of two events or more is meant, of which each fits these.
     """
     parts = [f"{types[0]}() as e0"]
     for place, type_ in enumerate(types[1:], 1):
         tests = ", ".join(one.replace("later.", f"e{place - 1}.") for one in conditions)
-        parts.append(f"each {type_}({tests}) as e{place} within {window} from e{place - 1}")
+        if place in runs:
+            tests += ", change > previous.change"
+        each = "each 2.." if place in runs else "each"
+        parts.append(f"{each} {type_}({tests}) as e{place} within {window} from e{place - 1}")
         if place > 1:
             parts.append(f"e{place} within {window} from e0")
     return f"rule s: define Found() from {' and '.join(parts)}"
@@ -89,8 +95,11 @@ def walks(
     window: int,
     length: int = 6,
     seed: int = SEED,
+    runs: Collection[int] = (),
 ) -> Stream:
-    """Stocks that are correlated random walks, one tick a minute, and a sequence of them all."""
+    """Stocks that are correlated random walks, one tick a minute, and a sequence of them all, some
+    of which may be ``runs``.
+    """
     rng = np.random.default_rng(seed)
     common = rng.normal(size=(minutes + HISTORY, 1))
     steps = 0.7 * common + rng.normal(size=(minutes + HISTORY, length))
@@ -111,8 +120,10 @@ def walks(
             times = at[chosen] + number * MINUTE // length
             chunk.append(batch_of(type_, times, chosen * length + number, (change, *history)))
         chunks.append(chunk)
-    rule = sequence(names[::-1], conditions, f"{window} min")
+    rule = sequence(names[::-1], conditions, f"{window} min", runs)
     text = f"{schemas}\n{rule}"
+    if runs:  # of which more is asked than conditions between neighbours
+        return Stream(name, text, chunks, window * MINUTE)
     return Stream(name, text, chunks, window * MINUTE, places=names, conditions=conditions)
 
 
@@ -143,10 +154,10 @@ def sensors(
     window: int,
     length: int = 6,
     seed: int = SEED,
-    mean: int = 20,
+    mean: int = 10,
     signs: str = "<>",
 ) -> Stream:
-    """A house's activities, each with the levels of 33 sensors: one lasts for some twenty events
+    """A house's activities, each with the levels of 33 sensors: one lasts for some ten events
     (``mean``), a second apart, so that matches lie where activities follow one another quickly.
     ``signs``: how the first levels are related to those of the next activity.
     """
@@ -209,7 +220,9 @@ def streams(*, quick: bool) -> Iterator[Stream]:
     scale = 10 if quick else 1
     yield walks("changes, 6 states", ["change < later.change"], 3_000 // scale, 20)
     yield walks("correlation, 6 states", [correlated(0.8)], 3_000 // scale, 14)
-    yield sensors(40_000 // scale, 400)
+    yield walks("a run, 6 states", ["change < later.change"], 3_000 // scale, 20, 6, runs=(2,))
+    yield walks("runs, 4 states", ["change < later.change"], 3_000 // scale, 20, 4, runs=(1, 2))
+    yield sensors(40_000 // scale, 120)
     yield keyed(60_000 // scale, 8, 600)
     if TICKS.exists():
         yield opencep(20 if quick else 60)

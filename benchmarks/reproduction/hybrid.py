@@ -55,7 +55,8 @@ is real; it is slower by more than parallelism gains, since it asks about the wi
 match at the terminator alone. **RIP** cuts the stream into runs, eight for each core but none
 shorter than the window, which cores take in turn; each is worked off as by one core, so that RIP
 shares out what one thread does for hybrid, too. **Kleene**: the third state comes up to {REPEATS}
-times in a row. No engine here takes that on many threads, so it is simulated alone.
+times in a row, by a loop at its agent. The engine decides on runs at their end instead
+([why](hybrid.md)), so this is simulated alone.
 
 **The streams** are not the paper's. *Stocks*: six correlated random walks, a tick a minute, related
 by the correlation of their last 20 prices. *Sensors*: activities that last for some six events,
