@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 Arrival = Callable[[int], float]
 """When the event of a time comes, in nanoseconds."""
 Steps = Generator[Any, Any, None]
-"""What a process of simpy waits for, one after another."""
+"""Events that a process of simpy waits for, one after another."""
 WORD_BYTES = 8
 CHANGED = 0.5
 """The share of other workers' sub-buffers that have changed since a worker looked at them last, so

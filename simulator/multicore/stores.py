@@ -1,4 +1,4 @@
-"""What an agent has stored: sequences in chunks, and ranges of events that were taken together.
+"""Stored items of an agent: sequences in chunks, and ranges of events that were taken together.
 
 Law: an item is tried with all that was stored before it, and with nothing that comes later; so each
 pair is tried once. Example: B#7 is taken, then ``C#1``: ``C#1`` finds B#7 among the events before
