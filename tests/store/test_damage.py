@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import shutil
 from contextlib import closing, suppress
 
@@ -111,6 +112,20 @@ def test_a_file_that_is_cut_off_is_refused_and_repaired(copied, share):
     if share > 0.02:
         with Store.open(copied) as store:
             assert store.last_position == 399
+
+
+def test_a_repair_without_room_loses_nothing(copied):
+    garble(copied, 0)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        with pytest.raises(StoreError, match="not repaired: .* make room, and repair again"):
+            repair(copied)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(StoreDamaged):
+        Store.open(copied)
+    assert repair(copied).entries == 389
 
 
 def test_a_damaged_header_costs_nothing_else(copied):
