@@ -130,11 +130,11 @@ def keyed(events: int, keys: int, window: int) -> Stream:
 
 
 def sensors(events: int, window: int, length: int = 6) -> Stream:
-    """A house's activities, each with the levels of 33 sensors: one lasts for some twenty events, a
+    """A house's activities, each with the levels of 33 sensors: one lasts for some ten events, a
     second apart, so that matches lie where activities follow one another quickly.
     """
     rng = np.random.default_rng(SEED)
-    lasting = np.maximum(1, rng.geometric(1 / 20, events))
+    lasting = np.maximum(1, rng.geometric(1 / 10, events))
     kind = np.repeat(rng.integers(0, length, events), lasting)[:events]
     at = np.arange(events, dtype=np.int64) * MICROSECONDS
     levels = np.cumsum(rng.normal(size=(events, 33)), axis=0)
@@ -185,7 +185,7 @@ def streams(*, quick: bool) -> Iterator[Stream]:
     scale = 10 if quick else 1
     yield walks("changes, 6 states", ["change < later.change"], 3_000 // scale, 20)
     yield walks("correlation, 6 states", [correlated(0.8)], 3_000 // scale, 14)
-    yield sensors(40_000 // scale, 400)
+    yield sensors(40_000 // scale, 120)
     yield keyed(60_000 // scale, 8, 600)
     if TICKS.exists():
         yield opencep(20 if quick else 60)
