@@ -84,6 +84,7 @@ def test_a_package_brings_its_strategies(bring, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own_strategies")
+@pytest.mark.timeout(600)
 def test_brokers_of_a_network_run_it(bring) -> None:
     """The demo's three brokers are processes of their own, and find what one finds."""
     bring(example("python"))
@@ -93,7 +94,6 @@ def test_brokers_of_a_network_run_it(bring) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=100,
     )
     with forked_brokers():
         one = command.run(*words)

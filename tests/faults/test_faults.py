@@ -24,6 +24,7 @@ KINDS = {
 }
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("what", KINDS if WHOLE else ("some",))
 def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path, what: str) -> None:
     seed = sorted(KINDS).index(what)
