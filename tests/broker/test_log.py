@@ -11,7 +11,7 @@ import pytest
 
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME
-from broker.log import ALIKE_MAX, LOGGER, WINDOW_S, Bounded, Fields, log, logfmt, set_level
+from broker.log import ALIKE_MAX, LOGGER, Bounded, Fields, log, logfmt, set_level
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Brokers with stores and whatever may befall them, each kind once: nothing is lost, nothing twice.
 
 Three brokers are processes, with links that can be cut, disks that can be filled and clocks that
-can be set: four kinds, one after the other, and all of them with ``make combinations``. Campaigns of
-five, and of hundreds of faults: ``python -m benchmarks.faults``.
+can be set: four kinds, one after the other, and all of them with ``make combinations``. Campaigns
+of five, and of hundreds of faults: ``python -m benchmarks.faults``.
 """
 
 from pathlib import Path
