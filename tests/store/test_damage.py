@@ -7,6 +7,7 @@ import shutil
 from contextlib import closing, suppress
 
 import pytest
+from pairs import seeds
 from stored import entry, said
 
 from broker.errors import StoreDamaged, StoreError, StoreHeld
@@ -72,7 +73,7 @@ def test_a_sound_store_is_left_alone(copied):
     assert len(read(copied)[0]) == 389
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(10, 25))
 def test_what_is_sound_is_kept_and_what_is_not_is_named(copied, seed):
     """Of pages anywhere but the first, with whatever in it."""
     chance = random.Random(seed)
