@@ -38,6 +38,7 @@ from routing.messages import (
     Heartbeat,
     Hello,
     LogPart,
+    ReadLog,
     Refused,
     Rejected,
     Subscribe,
@@ -146,6 +147,8 @@ class Conversation:
         """The number up to which that was acknowledged."""
         self._claims = 0
         """How many more links may find the name taken before anybody is told."""
+        self._part: int | None = None
+        """The request that the last part of a log on this link has answered."""
 
     # --- the link ---
 
@@ -176,6 +179,7 @@ class Conversation:
         self._now = self._heard_at = now
         self.timer_at = now + self._tick_s
         self._enter(State.GREETING)
+        self._part = None
         config = self._config
         own = config.name, config.heartbeat_s, config.instance, config.replay
         self._send(Hello(VERSION, *own))
@@ -283,8 +287,20 @@ class Conversation:
         self._refuse_when_closed()
         self._requests.add(request, again)
         if self._state is State.READY:
-            self._send(request)
+            self._say(request)
         return request.request
+
+    def _say(self, request: ClientRequest) -> None:
+        """Send a request, or have it wait for the part of a log that is on its way."""
+        if isinstance(request, ReadLog):
+            self._read_on()
+        else:
+            self._send(request)
+
+    def _read_on(self) -> None:
+        """Ask for the next part of a log, if the last has come."""
+        if self._state is State.READY and (request := self._requests.take_read()) is not None:
+            self._send(replace(request, having=self._part))
 
     def _receive_confirmed(self, message: Confirmed) -> None:
         has_ended = self._requests.is_ended(message.request)
@@ -315,13 +331,16 @@ class Conversation:
             message = replace(message, request=None)
         self.results.append(message)
         self._publish()
+        self._read_on()
 
     def _receive_log_part(self, message: LogPart) -> None:
         if self._requests.answer(message.request) is None:
             reason = f"an answer to request {message.request}, which is not open"
             self._end(Code.PROTOCOL, reason)
         else:
+            self._part = message.request
             self.results.append(message)
+            self._read_on()
 
     def _nothing(self, request: Any) -> None:
         """Most requests leave nothing to remember."""
@@ -370,7 +389,7 @@ class Conversation:
                 again=True,
             )
         for request in asked:
-            self._send(request)
+            self._say(request)
         self._publish()
 
     def _receive_acknowledged(self, message: Acknowledged) -> None:
