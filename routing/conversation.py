@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import numpy as np
 from msgspec import structs
 
 from matcher.model import EventType
 from routing import wire
 from routing.config import SessionConfig
-from routing.delivery.parcel import select
+from routing.delivery.remainder import left_of, numbers_of
 from routing.effects import BROKER, Close, Effect, Log, Send
 from routing.errors import SessionError, VersionMismatch, WireError
 from routing.given import Given
@@ -50,7 +49,6 @@ from routing.messages import (
 from routing.outgoing import Outgoing
 from routing.requests import ClientRequest, SessionRequests
 from routing.silence import excused
-from routing.traced import traces_left
 
 NO_RETRY = frozenset(
     {
@@ -139,12 +137,13 @@ class Conversation:
         self._backlog = 0
         self._granted = 0
         self._given = Given()
+        """Numbers of the events that a durable sink has brought."""
         self._is_leaving = self._has_said_goodbye = False
         self.has_left = False
         """Whether the broker has answered the Goodbye of ``leave``."""
-        """Numbers of the events that a durable sink has brought."""
-        self._dealt_with = 0
-        """The number up to which that was acknowledged."""
+        self._dealt_with = self._acknowledged = 0
+        """The greatest number that was acknowledged of what a durable sink has brought, and the
+        last, which may be lower: what another client had may come behind what is newer."""
         self._claims = 0
         """How many more links may find the name taken before anybody is told."""
         self._part: int | None = None
@@ -410,7 +409,7 @@ class Conversation:
         if message.number:
             new = self._only_new(message)
             if new is None:
-                self._acknowledge()
+                self._acknowledge(self._dealt_with)
                 self._grant()
                 return
             message, events = new, len(new)
@@ -419,33 +418,16 @@ class Conversation:
 
     def _only_new(self, message: Delivery) -> Delivery | None:
         """A durable sink's events without those that came on a link before; None for none."""
-        first = message.number - len(message) + 1
+        left: Delivery | None = message
         if message.again:
-            is_new = self._given.new(np.arange(first, message.number + 1))
-            if not is_new.all():
-                places = np.arange(len(message)) if message.order is None else message.order
-                left = select(
-                    message.batches, message.subscriptions, places[is_new], message.late
-                ).delivery
-                self._given.add(first, message.number)
-                return (
-                    structs.replace(
-                        left,
-                        number=message.number,
-                        again=True,
-                        dropped=message.dropped,
-                        traces=traces_left(message, left.batches),
-                    )
-                    if len(left)
-                    else None
-                )
-        self._given.add(first, message.number)
-        return message
+            left = left_of(message, self._given.new(numbers_of(message)))
+        self._given.add(message.number - len(message) + 1, message.number)
+        return left
 
-    def _acknowledge(self) -> None:
+    def _acknowledge(self, number: int) -> None:
         """Tell a durable sink what has been dealt with, which may get lost with the link."""
-        if self._state is State.READY and self._dealt_with:
-            self._send(Acknowledged(self._dealt_with))
+        if self._state is State.READY and number:
+            self._send(Acknowledged(number))
 
     def _receive_paused(self, message: SubscriptionPaused) -> None:
         asked = self._subscriptions.get(message.number)
