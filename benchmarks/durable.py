@@ -10,7 +10,7 @@ import sys
 
 from broker import Subscriber
 from matcher.formats.printing import json_lines
-from routing.delivery.remainder import numbers_of, places_of
+from routing.delivery.remainder import event_numbers, places_of
 
 
 def main(endpoint: str, name: str, path: str, *filters: str) -> None:
@@ -29,7 +29,7 @@ def main(endpoint: str, name: str, path: str, *filters: str) -> None:
     ):
         for delivery in subscriber.deliveries():
             lines = json_lines(delivery.batches, places_of(delivery)).decode().splitlines()
-            for number, line in zip(numbers_of(delivery).tolist(), lines, strict=True):
+            for number, line in zip(event_numbers(delivery).tolist(), lines, strict=True):
                 said = {"number": number, "again": delivery.again, "event": line}
                 file.write(json.dumps(said) + "\n")
             file.flush()

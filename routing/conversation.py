@@ -18,7 +18,7 @@ from msgspec import structs
 from matcher.model import EventType
 from routing import wire
 from routing.config import SessionConfig
-from routing.delivery.remainder import left_of, numbers_of
+from routing.delivery.remainder import event_numbers, left_of
 from routing.effects import BROKER, Close, Effect, Log, Send
 from routing.errors import SessionError, VersionMismatch, WireError
 from routing.given import Given
@@ -420,7 +420,7 @@ class Conversation:
         """A durable sink's events without those that came on a link before; None for none."""
         left: Delivery | None = message
         if message.again:
-            left = left_of(message, self._given.new(numbers_of(message)))
+            left = left_of(message, self._given.new(event_numbers(message)))
         self._given.add(message.number - len(message) + 1, message.number)
         return left
 

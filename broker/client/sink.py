@@ -18,7 +18,7 @@ from broker.client.connection import Connection
 from broker.log import log
 from matcher.model import Event
 from routing.config import SessionConfig
-from routing.delivery.remainder import marks_of, numbers_of
+from routing.delivery.remainder import event_numbers, marks_of
 from routing.messages import Delivery, WhenFull
 from routing.session import Lost, Result
 
@@ -116,7 +116,7 @@ class Sink:
     def open(self, delivery: Delivery) -> None:
         """Let ``next_event`` give the events of a delivery that was taken."""
         self._rows = zip(rows(delivery), marks_of(delivery), strict=True)
-        self.position = max(0, int(numbers_of(delivery)[0]) - 1)
+        self.position = max(0, int(event_numbers(delivery)[0]) - 1)
 
     def acknowledge_given(self) -> None:
         """Acknowledge what was given before, unless the application says so itself."""

@@ -23,7 +23,7 @@ class Remainder(Delivery, frozen=True, eq=False, gc=False, kw_only=True):
     numbers: Int64s
 
 
-def numbers_of(delivery: Delivery) -> Int64s:
+def event_numbers(delivery: Delivery) -> Int64s:
     """The numbers of the events, in the order of delivery."""
     if isinstance(delivery, Remainder):
         return delivery.numbers
@@ -36,7 +36,7 @@ def marks_of(delivery: Delivery) -> list[int]:
     """
     if not delivery.number:
         return [0] * len(delivery)
-    return [*(numbers_of(delivery)[1:] - 1).tolist(), delivery.number]
+    return [*(event_numbers(delivery)[1:] - 1).tolist(), delivery.number]
 
 
 def places_of(delivery: Delivery) -> Int64s:
@@ -63,5 +63,5 @@ def left_of(delivery: Delivery, is_left: Bools) -> Delivery | None:
         delivery.number,
         delivery.again,
         traces_left(delivery, chosen.batches),
-        numbers=numbers_of(delivery)[is_left],
+        numbers=event_numbers(delivery)[is_left],
     )

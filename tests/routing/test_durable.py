@@ -12,7 +12,7 @@ from routing.config import NodeConfig
 from routing.delivery.durable import WINDOW, DurableSink, Numbered, QueueBounds
 from routing.delivery.durables import Durables
 from routing.delivery.parcel import Parcel
-from routing.delivery.remainder import left_of, marks_of, numbers_of
+from routing.delivery.remainder import event_numbers, left_of, marks_of
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import interest
 from routing.errors import Refusal
@@ -438,7 +438,7 @@ def test_what_is_left_of_a_delivery_keeps_its_numbers() -> None:
     left = left_of(delivery, np.array([True, False, True, False]))
     assert left is not None
     assert (values(left), left.number, left.again) == ([7, 9], 10, True)
-    assert numbers_of(left).tolist() == [7, 9]
+    assert event_numbers(left).tolist() == [7, 9]
     assert marks_of(left) == [8, 10]
     assert marks_of(delivery) == [7, 8, 9, 10]
     second = left_of(left, np.array([False, True]))
