@@ -235,7 +235,9 @@ class Source:
             first = self._stamp(self.connection.clock.now())
             times = range(first, first + len(rows))
         batch = batch_of(event_type, rows, source="", times=times, time_unit=self._time_unit)
-        refuse_surplus(event_type, sorted(set[str]().union(*rows).difference(_OF_THE_EVENT), key=str))
+        refuse_surplus(
+            event_type, sorted(set[str]().union(*rows).difference(_OF_THE_EVENT), key=str)
+        )
         return batch
 
     def _batches_of_table(self, table: Any, type_name: str | None) -> list[EventBatch]:
@@ -250,7 +252,7 @@ class Source:
             known = {name for batch in batches for name in batch.type.names}
             others = [one for one in table.schema.names if one not in (*RESERVED, *known)]
             named = ", ".join(others) or "columns of other types"
-            raise BadEvent(f"the table has values of attributes that its types do not have: {named}")
+            raise BadEvent(f"its types do not have all attributes of the table: {named}")
         return batches
 
     def _known(self, name: str | None) -> EventType:

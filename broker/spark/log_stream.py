@@ -108,9 +108,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begins(self, manager: RuleManager) -> Positions:
         """The positions before the first entries that are kept and may hold what is asked for."""
         begin = start_time(self._options.start)
-        return {
-            name: self._begin(self._log(manager, name, begin)) for name in self._names(manager)
-        }
+        return {name: self._begin(self._log(manager, name, begin)) for name in self._names(manager)}
 
     @staticmethod
     def _begin(log: BrokerLog) -> int:

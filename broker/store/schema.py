@@ -61,8 +61,8 @@ MIGRATIONS: Sequence[Step] = (
     """,
     renew_queues,
 )
-"""Steps, as statements or as functions, that bring a store from version 0, an empty file, to 1, from
-1 to 2, and so on.
+"""Steps, statements or functions, that bring a store from version 0, an empty file, to 1, from 1 to
+2, and so on.
 
 ``facts``: ``last``, the last position that was stored; ``trimmed``, the last that is kept no more,
 with ``before`` of the next; ``latest_gone``, the greatest time of an event that is kept no more;

@@ -63,6 +63,11 @@ class Numbered(Parcel, frozen=True, eq=False, gc=False):
     at: int = 0
     size: int = 0
 
+    @property
+    def low(self) -> int:
+        """The number of the first event: where some were dropped the last ones stay."""
+        return self.last - self.events + 1
+
     @classmethod
     def from_(cls, parcel: Parcel, first: int) -> Numbered:
         """A parcel whose first event has this number."""

@@ -145,7 +145,7 @@ def test_times_of_rows_count_what_is_said():
         ),
         (
             pa.table({"time": [1], "value": [1.0], "colour": ["red"]}),
-            "values of attributes that its types do not have: colour",
+            "its types do not have all attributes of the table: colour",
         ),
     ],
 )
