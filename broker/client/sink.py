@@ -62,6 +62,10 @@ class Sink:
         self.position = 0
         """The number up to which events were given, of a durable sink's; 0: none yet."""
         self._is_auto = bool(durable) and acks == "auto"
+        self._before = 0
+        """The position before the event, or delivery, that was given last."""
+        if self._is_auto:
+            self.connection.due = self._acknowledge_before  # as the interpreter ends
         self._rows: Iterator[tuple[Event, int]] = iter(())
         """Events that were not given yet, each with the position that goes with it."""
         self._numbers: dict[int, int] = {}
@@ -102,7 +106,7 @@ class Sink:
         self.acknowledge_given()
         delivery = self.deliveries.popleft()
         self.session.consume(len(delivery))
-        self.position = delivery.number
+        self._before, self.position = self.position, delivery.number
         return delivery
 
     def next_event(self) -> Event | None:
@@ -110,7 +114,8 @@ class Sink:
         found = next(self._rows, None)
         if found is None:
             return None
-        event, self.position = found
+        event, position = found
+        self._before, self.position = self.position, position
         return event
 
     def open(self, delivery: Delivery) -> None:
@@ -122,6 +127,10 @@ class Sink:
         """Acknowledge what was given before, unless the application says so itself."""
         if self._is_auto:
             self.session.acknowledge(self.position)
+
+    def _acknowledge_before(self) -> None:
+        """Acknowledge all but what was given last, which may not be dealt with."""
+        self.session.acknowledge(self._before)
 
     def acknowledge(self, position: int | None) -> None:
         """The application has dealt with all up to that number (None: that it was given)."""
