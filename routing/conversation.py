@@ -144,6 +144,8 @@ class Conversation:
         self._dealt_with = self._acknowledged = 0
         """The greatest number that was acknowledged of what a durable sink has brought, and the
         last, which may be lower: what another client had may come behind what is newer."""
+        self._unreported = 0
+        """Events that a sink has lost, as a delivery said of which nothing was new."""
         self._claims = 0
         """How many more links may find the name taken before anybody is told."""
         self._part: int | None = None
@@ -409,10 +411,14 @@ class Conversation:
         if message.number:
             new = self._only_new(message)
             if new is None:
+                self._unreported += message.dropped
                 self._acknowledge(self._dealt_with)
                 self._grant()
                 return
             message, events = new, len(new)
+        if self._unreported:
+            dropped, self._unreported = message.dropped + self._unreported, 0
+            message = structs.replace(message, dropped=dropped)
         self._backlog += events
         self.results.append(message)
 
