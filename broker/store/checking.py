@@ -159,6 +159,7 @@ def _kept(aside: Path, directory: Path) -> Report:
                 made.execute("BEGIN")
                 _copy(Salvage(damaged, report, aside), made)
                 made.execute("COMMIT")
+                schema.migrate(made, 1)  # of what an older release wrote, too
         finally:
             for one in (copy, Path(f"{copy}-wal"), Path(f"{copy}-shm")):
                 one.unlink(missing_ok=True)

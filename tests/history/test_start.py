@@ -182,6 +182,15 @@ def test_a_broker_that_is_out_of_reach_is_named(network: Hosts, monkeypatch) -> 
         taken(subscriber)
 
 
+def test_the_past_is_read_while_the_network_changes(network: Hosts) -> None:
+    with closing(Sources(network, 7)) as sources:
+        sources.publish(50)
+        for broker in ("b2", "b3"):
+            network.break_links(broker)
+            with Subscriber(network.address("b1"), "Temp()", "Smoke()", start="earliest") as late:
+                assert len([told(late.receive(WAIT_S)) for _ in range(50)]) == 50
+
+
 def test_the_logs_of_a_network_as_one_file(network: Hosts, tmp_path: Path) -> None:
     with RuleManager(network.address("b1")) as manager:
         manager.add(FIRE)
