@@ -120,7 +120,7 @@ def test_a_repair_without_room_loses_nothing(copied):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
     try:
-        with pytest.raises(StoreError, match="not repaired: .* make room, and repair again"):
+        with pytest.raises(StoreError, match=r"not repaired: .* make room, and repair again"):
             repair(copied)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
