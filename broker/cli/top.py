@@ -17,7 +17,17 @@ EXAMPLE = "rexmq top --sort dropped/s"
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "sinks": ("name", "full_%", "queued", "events/s", "dropped/s", "when_full"),
-    "rules": ("name", "cost_%", "behind_s", "state", "type", "place"),
+    "rules": (
+        "name",
+        "cost_%",
+        "behind_s",
+        "memory_kB",
+        "events/s",
+        "state",
+        "held_up_by",
+        "type",
+        "place",
+    ),
     "types": ("name", "events/s", "behind_s", "sources", "rules"),
     "sources": ("name", "events/s", "late/s", "withheld", "standing"),
     "links": ("name", "waiting", "sent/s", "received/s"),

@@ -95,17 +95,14 @@ def _gathered(kind: str, found: Mapping[str, Mapping[str, list[Row]]]) -> list[R
 
 def _rules(status: Facts, found: Mapping[str, Mapping[str, list[Row]]], own: str) -> list[Row]:
     """The rules of the network, each as the broker tells of it that evaluates it, if it is known;
-    with the rate of what it defines, where that is known.
+    else without a rate.
     """
     told = {name: {row["name"]: row for row in one["rules"]} for name, one in found.items()}
-    rates = {
-        (name, row["name"]): row["events/s"] for name, one in found.items() for row in one["types"]
-    }
     rows = []
     for rule in told[own].values():
         place = rule["place"] or (own if rule["state"] in ("running", "stalled") else None)
         best = told.get(place or own, {}).get(rule["name"], rule)
-        rate = rates.get((place or own, rule["type"]))
+        rate = best["events/s"] if (place or own) in told else None
         rows.append({**best, "place": place, "events/s": rate, "told_by": place in told})
     return ordered(rows, SHOWN["rules"])
 
