@@ -76,7 +76,11 @@ def begin_facts(source: Source, types: Iterable[EventType]) -> Facts:
 
 def client_facts(link: Link, now: float) -> Facts:
     """One client."""
-    return {"name": link.name, "connected_s": round(now - link.joined_at, 3)}
+    return {
+        "name": link.name,
+        "user": link.rights.user or None,
+        "connected_s": round(now - link.joined_at, 3),
+    }
 
 
 def source_facts(source: Source) -> Facts:
