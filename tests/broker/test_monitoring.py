@@ -101,6 +101,7 @@ def test_metrics_tell_of_clients_events_types_rules_and_sinks(busy):
     assert found[("rexmq_type_events_total", ("type", "Temp"))] == EVENTS
     assert found[("rexmq_rule_watermark_timestamp_seconds", ("rule", "hot"))] == 10
     assert found[("rexmq_rule_waiting", ("rule", "dry"))] == 1
+    assert found[("rexmq_rule_memory_bytes", ("rule", "hot"))] > 0
     assert found[("rexmq_rules", ("state", "waiting"))] == 1
     assert found[("rexmq_sources", ("standing", "live"))] == 1
     with open(f"/proc/{process.pid}/statm") as statm:

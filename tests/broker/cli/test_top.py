@@ -7,6 +7,7 @@ from broker.cli import main
 from broker.cli.top import frame
 from broker.monitoring.figures import ordered
 from broker.monitoring.gathered import Look
+from broker.process import BrokerProcess
 from matcher.model import EventType
 
 STATUS = {
@@ -180,9 +181,10 @@ def test_bad_options(endpoint, capsys, words, problem):
     assert problem in capsys.readouterr().err
 
 
-def test_live_brokers_together(endpoint, another, capsys):
-    words = ["top", "--broker", f"{endpoint},{another}", "--interval", "0.1", "--count", "1"]
-    assert main(words) == 0
+def test_live_brokers_together(endpoint, capsys):
+    words = ["top", "--broker", endpoint, "--interval", "0.1", "--count", "1"]
+    with BrokerProcess("--engine", "naive", "--name", "another") as another:
+        assert main([*words[:2], f"{endpoint},{another.endpoint}", *words[3:]]) == 0
     shown = capsys.readouterr().out
     assert "brokers:" in shown
     assert main([*words[:2], f"{endpoint},tcp://127.0.0.1:9", *words[3:]]) == 0
