@@ -23,6 +23,8 @@ from typing import Any
 
 CODE_S = 60.0
 """Seconds for which a code is good."""
+STALE_S = 1.0
+"""For so long the clients of a status may have been known."""
 USED_MAX = 1_000
 """Codes that may be used within twice as long."""
 PREFIX = "page-"
@@ -53,7 +55,7 @@ class Codes:
         """
         now, name = self._clock(), client_name(code)
         self._used = {one: until for one, until in self._used.items() if until > now}
-        most = min(CODE_S, now - self._begun)
+        most = min(CODE_S, now - self._begun - STALE_S)
         users = {
             one["user"] for one in clients if one["name"] == name and one["connected_s"] < most
         }

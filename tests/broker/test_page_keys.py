@@ -36,7 +36,7 @@ def page(folder: Path) -> Iterator[tuple[str, str]]:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1].removesuffix("/metrics")
         get(f"{url}/healthz")
-        time.sleep(0.5)
+        time.sleep(1.5)  # connections that may be older than its process sign nobody in
         yield endpoint, url
 
 
@@ -205,6 +205,7 @@ def test_a_link_is_opened_in_a_browser(folder: Path) -> None:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1].removesuffix("/metrics")
         get(f"{url}/healthz")
+        time.sleep(1.5)
         chromium = shutil.which("chromium")
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         tab = browser.new_page()
