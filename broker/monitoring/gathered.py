@@ -42,7 +42,7 @@ class Look:
 
     @property
     def rates(self) -> Row | None:
-        """What has come a second of each kind; None where that is not known."""
+        """Rates of what has come, by kind; None where they are not known."""
         if not self.is_rated:
             return None
         before, after = self.before["totals"], self.after["totals"]
@@ -56,9 +56,7 @@ def gathered(looks: Mapping[str, Look], own: str, clock: int) -> dict[str, list[
     """The tables of all brokers that are known, each row with its broker, the most pressing first.
     ``own``: the broker whose list of rules counts. ``clock`` is in microseconds.
     """
-    found = {
-        name: tables(one.before, one.after, one.seconds, clock) for name, one in looks.items()
-    }
+    found = {name: tables(one.before, one.after, one.seconds, clock) for name, one in looks.items()}
     every = {
         kind: [{**row, "broker": name} for name, one in found.items() for row in one[kind]]
         for kind in SHOWN

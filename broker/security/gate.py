@@ -82,7 +82,7 @@ class Gate:
         """The owner of a public key; None of one that nobody has."""
         owner = self._access.owners.get(key) or self._more.get(key)
         name = self._acting.get(key)
-        if owner is None and name in self._access.rights:
+        if owner is None and name is not None and name in self._access.rights:
             return Peer(name)
         return owner
 

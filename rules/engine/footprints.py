@@ -59,8 +59,7 @@ def split(words: Int64s, things: Int64s, rules: Int64s, reaches: Int64s, count: 
     used, users = np.divmod(pairs, max(1, count))
     totals = np.bincount(used, weights, minlength=len(words))
     shares = words[used] * weights / totals[used]
-    found: Float64s = np.bincount(users, shares, minlength=count)
-    return found
+    return np.bincount(users, shares, minlength=count).astype(np.float64)
 
 
 def in_bytes(words: Float64s) -> list[int]:

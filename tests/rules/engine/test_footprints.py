@@ -24,8 +24,8 @@ rule near: define Near(n: int) from Smoke() and each Temp(n = Smoke.n) within 1 
   where n = Temp.n
 rule three: define Three(n: int) from Smoke() and last Temp(k = $k) within 2 min from Smoke
   and last Gas(k = $k) within 2 min from Temp where n = Gas.n
-rule apart: define Apart(n: int) from Gas() and last Gas(n > 5) within 1 min from Gas
-  where n = Gas.n
+rule apart: define Apart(n: int) from Gas() as a and last Gas(n > 5) as b
+  within 1 min from a where n = b.n
 """
 SUMS = """
 rule sums: define Sums(s) from Smoke() where s = Sum(Temp(k > 2).n within 4 min from Smoke)
