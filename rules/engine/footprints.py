@@ -82,23 +82,29 @@ def _in_rings(arrays: Arrays) -> Int64s:
 
 
 def _in_lists(arrays: Arrays) -> Int64s:
-    """The words of the lists of each access, with their records and summaries."""
+    """The words of the lists of each access, with their records and summaries.
+
+    There may be a million, so each field is read once. Capacities are powers of two, and so a
+    segment is as large as the entries that it has room for.
+    """
     lists = arrays["lists"][: arrays.counters[layout.LISTS_TOP]]
-    lists = lists[lists["capacity"] > 0]
-    words = segments(lists["capacity"].astype(np.int64) * layout.ENTRY_WORDS)
-    words += layout.LIST.itemsize // WORD + _in_summaries(arrays, lists)
-    found = np.bincount(lists["access"], words, minlength=len(arrays["accesses"]))
+    capacities, accesses = lists["capacity"], lists["access"].astype(np.int64)
+    words = capacities * float(layout.ENTRY_WORDS)
+    words[capacities > 0] += layout.LIST.itemsize // WORD
+    summarised = np.flatnonzero(lists["summary"] >= 0)
+    words[summarised] += _in_summaries(arrays, lists["summary"][summarised])
+    found = np.bincount(accesses, words, minlength=len(arrays["accesses"]))
     return found.astype(np.int64)
 
 
-def _in_summaries(arrays: Arrays, lists: AnyArray) -> Int64s:
-    """The words of the summaries of each list, which are chained."""
+def _in_summaries(arrays: Arrays, firsts: AnyArray) -> Int64s:
+    """The words of chains of summaries, each from its first on."""
     summaries = arrays["summaries"]
     each = np.full(len(summaries), layout.SUMMARY.itemsize // WORD)
     filled = summaries["capacity"] > 0
     each[filled] += segments(summaries["capacity"][filled])
     each[filled] += np.left_shift(1, summaries["block_class"][filled])
-    words, at = np.zeros(len(lists), np.int64), lists["summary"].astype(np.int64)
+    words, at = np.zeros(len(firsts), np.int64), firsts.astype(np.int64)
     while (has := np.flatnonzero(at >= 0)).size:
         words[has] += each[at[has]]
         at[has] = summaries["next"][at[has]]
