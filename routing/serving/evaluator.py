@@ -87,6 +87,11 @@ class Evaluator(Frontier):
         return {name: cost for one in self.engines for name, cost in one.costs().items()}
 
     @property
+    def footprints(self) -> Mapping[str, int]:
+        """How many bytes each rule takes, in all engines that evaluate it, where that is known."""
+        return kept_by_all(engine.footprints() for engine in self.engines)
+
+    @property
     def parts(self) -> Sequence[int]:
         """How many rules each part of an engine evaluates; parts may be evaluated at once."""
         counts = ([len(names) for names in engine.parts] for engine in self.engines)

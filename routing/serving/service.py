@@ -501,7 +501,7 @@ class Service:
 
     def _list_rules(self, link: Link, message: ListRules) -> Confirmed:
         check_right(link.rights, Act.COMMAND, "rule list")
-        rules = self._overview.rules(self._deployments.in_force, self._moment.now)
+        rules = self._overview.rules_in_force(self._moment.now)
         return Confirmed(message.request, {"rules": rules})
 
     def _show_rule(self, link: Link, message: ShowRule) -> Confirmed:

@@ -179,3 +179,28 @@ def test_one_that_anybody_can_reach_drains_at_a_signal_alone() -> None:
     assert isinstance(refused, Refused)
     assert "SIGUSR1" in refused.reason
     assert node.node.draining is None
+
+
+def test_a_durable_subscription_keeps_its_broker_until_it_is_removed(tmp_path: Path) -> None:
+    """Its clients may come back to a broker that drains, and have what waits for them."""
+    common = ("--engine", "naive", "--strategy", "centralized")
+    store = ("--data", str(tmp_path))
+    with (
+        BrokerProcess("--name", "b1", *common) as first,
+        BrokerProcess("--name", "b2", *common, "--link", first.endpoint, *store) as second,
+        Publisher(first.endpoint, name="t", types=[TEMP]) as source,
+        RuleManager(second.endpoint) as manager,
+    ):
+        with Subscriber(second.endpoint, "Temp()", name="billing", durable=True):
+            pass
+        manager.drain()
+        source.publish("Temp", n=1)
+        lives = "durable subscriptions that live here, until they are removed: billing"
+        while lives not in (manager.status()["draining"] or ()):
+            time.sleep(0.1)
+        with Subscriber(second.endpoint, "Temp()", name="billing", durable=True) as back:
+            assert back.receive(timeout_s=20).data["n"] == 1
+        time.sleep(0.5)
+        assert second.child.poll() is None
+        manager.remove_durable("billing")
+        assert second.child.wait(20) == 0

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 import pytest
 from forked import started
+from lone import lone
 from pages import get
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -100,6 +101,21 @@ def test_metrics_tell_of_clients_events_types_rules_and_sinks(busy):
     with open(f"/proc/{process.pid}/statm") as statm:
         resident = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     assert found[("process_resident_memory_bytes",)] == pytest.approx(resident, rel=0.2)
+
+
+def test_rules_have_memory_and_cost_and_are_stalled_by_somebody():
+    held = [{"source": None, "broker": "b2", "standing": "linked"}]
+    facts = {"mark": None, "state": "stalled", "held_by": held}
+    hot = {**facts, "name": "hot", "memory": 4096, "cost": 7}
+    dry = {**facts, "name": "dry", "state": "running", "memory": None, "cost": None}
+    status = {**lone().status(1.0), "rules": [hot, dry]}
+    found = {family.name: family.samples for family in metrics.families(status)}
+    for name, labels, value in (
+        ("rexmq_rule_memory_bytes", {"rule": "hot"}, 4096),
+        ("rexmq_rule_cost", {"rule": "hot"}, 7),
+        ("rexmq_rule_stalled_by", {"rule": "hot", "holder": "b2"}, 1),
+    ):
+        assert [(one.labels, one.value) for one in found[name]] == [(labels, value)]
 
 
 def test_openmetrics_where_it_is_asked_for(busy):

@@ -134,12 +134,6 @@ def test_pages_have_a_key_of_their_own(folder):
         assert 'rexmq_broker_info{broker="b1"' in shown
 
 
-def test_a_broker_with_keys_has_no_pages_without_a_token(folder, capsys):
-    words = ["broker", "--check", *secured(folder, "b1"), "--http", "127.0.0.1:0"]
-    assert main(words) == 1
-    assert "the broker has keys, and there is no token. Either" in capsys.readouterr().err
-
-
 # --- links ---
 
 
