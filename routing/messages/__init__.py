@@ -40,7 +40,7 @@ from routing.messages.clients import (
     Unsubscribe,
     Welcome,
 )
-from routing.messages.events import Awakening, Flow, Forward, Opened, Part, Shared
+from routing.messages.events import Awakening, Flow, Forward, PlanFollowed, Part, Shared
 from routing.messages.links import (
     LinkAck,
     LinkHello,
@@ -156,7 +156,7 @@ __all__ = [
     "Need",
     "Needed",
     "Number",
-    "Opened",
+    "PlanFollowed",
     "Packet",
     "Part",
     "Pause",

@@ -25,7 +25,7 @@ from routing.messages import (
     NameContested,
     Need,
     Needed,
-    Opened,
+    PlanFollowed,
     Pause,
     Plan,
     Report,
@@ -43,7 +43,7 @@ from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
-from routing.network.brokers.openings import Openings
+from routing.network.brokers.tree_traffic import TreeTraffic
 from routing.network.brokers.passing import Passing
 from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
@@ -71,7 +71,7 @@ class Parts:
     catalog_sync: CatalogSync
     requests: Requests
     passing: Passing
-    openings: Openings
+    traffic: TreeTraffic
     trees: SinkTrees
     gathering: Gathering
     measuring: Measuring | None
@@ -96,8 +96,8 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     reading = LogReading(context, agreed)
     requests = Requests(context, timer, registry, reading)
     passing = Passing(context, agreed, registry)
-    openings = Openings(context)
-    trees = SinkTrees(context, agreed, timer, needs, subscription_sync, openings)
+    traffic = TreeTraffic(context)
+    trees = SinkTrees(context, agreed, timer, needs, subscription_sync, traffic)
     measures = bool(chosen_by(agreed.strategy))
     measuring = Measuring(context, agreed, timer, needs, trees) if measures else None
     gathering = Gathering(context)
@@ -139,14 +139,14 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         catalog_sync=catalog_sync,
         requests=requests,
         passing=passing,
-        openings=openings,
+        traffic=traffic,
         trees=trees,
         gathering=gathering,
         measuring=measuring,
         surveying=surveying,
         inputs=inputs,
         pulled_progress=PulledProgress(context),
-        back_pressure=BackPressure(context, timer, openings),
+        back_pressure=BackPressure(context, timer, traffic),
         pausing=pausing,
     )
 
@@ -162,9 +162,9 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         CatalogDelta: parts.catalog_sync.hear_delta,
         Flow: parts.passing.hear_flow,
         Forward: parts.passing.hear_forward,
-        Awakening: parts.openings.hear_awakening,
-        Shared: parts.openings.hear_shared,
-        Opened: parts.openings.hear_opened,
+        Awakening: parts.traffic.hear_awakening,
+        Shared: parts.traffic.hear_shared,
+        PlanFollowed: parts.traffic.hear_followed,
         Pause: parts.pausing.hear_pause,
         Report: parts.gathering.hear_report,
         Plan: parts.pausing.hear_plan,

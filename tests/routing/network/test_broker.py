@@ -27,7 +27,7 @@ from routing.messages import (
     ListRules,
     Need,
     Needed,
-    Opened,
+    PlanFollowed,
     Part,
     RuleFacts,
     Shared,
@@ -781,8 +781,8 @@ def amiss() -> list[object]:
         CatalogDelta(((99,), ()), *[((), ())] * 4),
         Awaited((("Temp", 2**62), ("nothing", 0))),
         # of trees for sinks that there are not
-        Opened("b1", 1, (("b2", 1),), 1),
-        Shared((), (Part("b2", 1, ()),)),
+        PlanFollowed("b1", 1, 1),
+        Shared((), (Part("b2", ()),)),
         Need(Needed.TREES, ("b1", "b2")),
     ]
 
