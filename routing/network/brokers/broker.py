@@ -117,7 +117,7 @@ class Broker:
         self._catalog_sync = parts.catalog_sync
         self._requests = parts.requests
         self._passing = parts.passing
-        self._traffic = parts.traffic
+        self._sink_traffic = parts.sink_traffic
         self._trees = parts.trees
         self._surveying = parts.surveying
         self._inputs = parts.inputs
@@ -514,7 +514,7 @@ class Broker:
             self.context.send_flows()
         is_at_work = detection.is_at_work
         if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
-            self._traffic.ask_below()
+            self._sink_traffic.ask_below()
         if not detection.is_held:
             self._requests.ask_behind_events()
             if detection.publishers.leaving:
@@ -525,7 +525,7 @@ class Broker:
         if is_at_work:
             self._surveying.look_at_replay_buffer()
         if detection.tree_table.trees:
-            self._traffic.settle()
+            self._sink_traffic.settle()
 
     def _know(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""

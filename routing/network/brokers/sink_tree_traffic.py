@@ -21,7 +21,7 @@ from routing.network.tables.sharing import ForTree, messages_of, share
 from routing.partition.asking import AskedSpans
 
 
-class TreeTraffic:
+class SinkTreeTraffic:
     """Both directions of each link, for all trees together."""
 
     def __init__(self, context: BrokerContext) -> None:
