@@ -39,7 +39,7 @@ class SinkTreeTraffic:
     # --- plans (Law) ---
 
     def follow(self, plan: Plan, before: Mapping[str, ProcessingTree]) -> None:
-        """The trees of a plan stand instead of those ``before``: tell neighbours in those that begin,
+        """The trees of a plan stand instead of these: tell neighbours in those that begin,
         and see what they have said.
         """
         trees = self._tree_table.trees

@@ -8,10 +8,10 @@ forwarded; what the root's sinks want of composite events follows the same way, 
 the root offers anything to sinks. In the tree of b1 b3 sends Temps and b2 the Fires that it finds:
 b1 alone delivers.
 
-Law 2: nothing is sent to a neighbour, nor taken of it, before it follows the plan of this generation
-or a later one (brokers.sink_tree_traffic). A father that is behind in its plan so misses nothing,
-and one that is ahead believes nothing of before. b2 follows plan 7 before its father b1: what it
-has for the tree of b1 waits until b1 follows 7, and what it sent by plan 6 is void.
+Law 2: nothing is sent to a neighbour, nor taken of it, before it follows this plan or a later one
+(brokers.sink_tree_traffic). A father that is behind in its plan so misses nothing, and one that is
+ahead believes nothing of before. b2 follows plan 7 before its father b1: what it has for the tree
+of b1 waits until b1 follows 7, and what it sent by plan 6 is void.
 
 Law 3: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
 that keep something follow the plan of this generation, since one that is behind would not know what
