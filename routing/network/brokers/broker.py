@@ -52,7 +52,7 @@ from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
-from routing.serving.changes import Basis
+from routing.serving.evaluator import Basis
 from routing.serving.deployment import Deployed
 from routing.serving.draining import close_overdue, stand_in_for
 from routing.serving.link import Link
@@ -101,7 +101,10 @@ class Broker:
         overview = NetworkOverview(
             overlay.name, self.agreed.division, remote_sources, self._detection, tables
         )
-        self.service = Service(config, tables, self._detection, overview, self.outlet, self)
+        detection, changes = self._detection, self._detection.changes
+        self.service = Service(
+            config, tables, detection, changes, overview, self.outlet, self
+        )
         """Its work for clients."""
         self.node = Node(config, tables, self.service, self.outlet, self, self.status)
         """Its clients' links."""
