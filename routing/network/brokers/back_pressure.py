@@ -37,7 +37,9 @@ from routing.serving.credit import NOTHING_HELD, Held, held_by_all
 class BackPressure:
     """Tells what is full, and hears what is full elsewhere."""
 
-    def __init__(self, context: BrokerContext, timer: UpdateTimer, sink_traffic: SinkTreeTraffic) -> None:
+    def __init__(
+        self, context: BrokerContext, timer: UpdateTimer, sink_traffic: SinkTreeTraffic
+    ) -> None:
         self._context = context
         self._router = context.router
         self._timer = timer

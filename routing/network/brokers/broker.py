@@ -52,9 +52,9 @@ from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
-from routing.serving.evaluator import Basis
 from routing.serving.deployment import Deployed
 from routing.serving.draining import close_overdue, stand_in_for
+from routing.serving.evaluator import Basis
 from routing.serving.link import Link
 from routing.serving.outlet import Outlet
 from routing.serving.service import Service
@@ -102,9 +102,7 @@ class Broker:
             overlay.name, self.agreed.division, remote_sources, self._detection, tables
         )
         detection, changes = self._detection, self._detection.changes
-        self.service = Service(
-            config, tables, detection, changes, overview, self.outlet, self
-        )
+        self.service = Service(config, tables, detection, changes, overview, self.outlet, self)
         """Its work for clients."""
         self.node = Node(config, tables, self.service, self.outlet, self, self.status)
         """Its clients' links."""

@@ -25,9 +25,9 @@ from routing.messages import (
     NameContested,
     Need,
     Needed,
-    PlanFollowed,
     Pause,
     Plan,
+    PlanFollowed,
     Report,
     Shared,
     SubscriptionAck,
@@ -43,13 +43,13 @@ from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
-from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.passing import Passing
 from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
 from routing.network.brokers.pulled_progress import PulledProgress
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
+from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
