@@ -1,10 +1,9 @@
 """Traffic over the links for the trees of brokers with sinks (thesis 7.3.2).
 
-Law: whoever follows a plan with which trees begin tells it to its neighbours in these
-(PlanFollowed). Links keep the order of messages, so all that comes behind that was said by this
-plan or a later one. For a tree nothing is sent to a neighbour, nor taken of it, before it has said
-that it follows the plan with which the tree began. b2 follows plan 7 before b1, its father in the
-tree of b1: what it has for b1 waits until b1 follows 7, too.
+Whoever follows a plan with which trees begin tells it to its neighbours in these (PlanFollowed).
+Links keep the order of messages, so all that comes behind that was said by this plan or a later
+one. For a tree nothing is sent to a neighbour, nor taken of it, before it has said that it follows
+the plan with which the tree began (processing_tree, Law 2).
 
 Events that go over a link for several trees at one moment cross it once (tables.sharing), and so
 does what is asked along them and the single one (7.3.7).
@@ -36,7 +35,7 @@ class SinkTreeTraffic:
         """The link is lost, or back."""
         self._followed.pop(neighbour, None)
 
-    # --- plans (Law) ---
+    # --- plans ---
 
     def follow(self, plan: Plan, before: Mapping[str, ProcessingTree]) -> None:
         """The trees of a plan stand instead of these: tell neighbours in those that begin,
