@@ -60,9 +60,9 @@ from routing.network.tables.branch import Branch
 from routing.network.ways.sink_trees import Kinds
 from routing.order import in_sequence
 from routing.partition.places import Division
-from routing.serving.changes import Basis
+from routing.serving.changes import RuleChanges
 from routing.serving.deployment import Deployed
-from routing.serving.evaluator import Evaluator
+from routing.serving.evaluator import Basis, Evaluator
 from routing.serving.sources import Source, SourceState
 from routing.storage import KeptLog
 from routing.watermarks.ends import CLOSED
@@ -93,6 +93,7 @@ class DividedDetection(Evaluator):
 
     def __init__(self, name: str, router: Router, basis: Basis) -> None:
         super().__init__(basis)
+        self.changes = RuleChanges(basis, self)
         self._name = name
         self._by_arrival = self._config.ordering is Ordering.ARRIVAL
         self.out_of_reach: Mapping[str, Collection[str]] = {}
@@ -328,6 +329,7 @@ class DividedDetection(Evaluator):
     def configure(self, config: NodeConfig) -> None:
         """Take over the limits of what waits and of what is kept."""
         super().configure(config)
+        self.changes.configure(config)
         self.replay_buffer.events_max = config.retained_events_max
         self.skew_limit.configure(config.lead_max_us)
         for evaluator in self.evaluators:
