@@ -4,7 +4,8 @@ tree for sinks (7.3.2, 7.3.5, 7.3.6).
 Law 1: what comes from local sources is kept in the replay buffer, and goes to each tree whose rules
 use it and to those below that want it. While there is no plan for the tree as it is, it waits; so
 do the sources' promises. A tree that begins is sent all that is kept and may still matter to it,
-one that goes on what was held: both have all that matters, and nothing twice. A Temp comes while
+one that goes on what was held, slice by slice (recovery.replay): both have all that matters, and
+nothing twice. A Temp comes while
 the tree pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
 
 Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
@@ -39,13 +40,11 @@ from typing import Protocol
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
-from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.durability.past import check_logs, missing_from
 from routing.errors import Refusal
 from routing.evaluation.arrival import ArrivalEvaluator
-from routing.evaluation.outbox import message_sized
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan
@@ -55,6 +54,7 @@ from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
 from routing.network.recovery.dues import chosen, horizons, over
+from routing.network.recovery.replay import HasRoom, Replay
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.tables.branch import Branch
 from routing.network.ways.sink_trees import Kinds
@@ -66,7 +66,6 @@ from routing.serving.evaluator import Evaluator
 from routing.serving.sources import Source, SourceState
 from routing.storage import KeptLog
 from routing.watermarks.ends import CLOSED
-from routing.wire.extent import fitting
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Placement
 from rules.engine.intervals import Intervals
@@ -74,8 +73,6 @@ from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
 """Words of a refusal by Law 4 for a broker; nothing has been done then."""
-PACKED_MAX = 8_192
-"""Batches that are packed together when they are sent again, so that sources keep their order."""
 
 
 class Keeper(Protocol):
@@ -107,10 +104,14 @@ class DividedDetection(Evaluator):
         """The broker's part in the single tree."""
         self.replay_buffer = ReplayBuffer(self._config.retained_events_max)
         self.publishers = Publishers()
-        self.is_held = True
-        """Whether local sources are held (Law 1)."""
+        self.is_paused = True
+        """Whether local sources wait for the rules to be divided (Law 1)."""
         self._held: list[Sequence[EventBatch]] = []
-        """Batches that wait for the rules to be divided."""
+        """Batches that do."""
+        self._replay = Replay()
+        """Events that wait to be sent along the single tree."""
+        self.is_sending_again = False
+        """Whether events wait to be sent along any tree (recovery.replay)."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self.fronts: dict[str, int] = {}
@@ -200,6 +201,11 @@ class DividedDetection(Evaluator):
         """The evaluators that something may have come for with this input."""
         trees = self.tree_table.news
         return (self.evaluator, *[tree.evaluator for tree in trees]) if trees else (self.evaluator,)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether events of local sources wait here, for whatever reason."""
+        return self.is_paused or self.is_sending_again
 
     @property
     def held_types(self) -> Iterable[EventType]:
@@ -398,10 +404,13 @@ class DividedDetection(Evaluator):
             self.replay_buffer.add(batches)
             if self.keeper is not None:
                 self.keeper.append(batches)
-        if self.is_held:
+        if self.is_paused:
             self._held.append(batches)
             return
-        self._send_along(batches)
+        if self._replay:
+            self._replay.add(batches)
+        else:
+            self._send_along(batches)
         if self.tree_table.trees:
             self.tree_table.touch_users([batch.type.name for batch in batches])
             for tree in self.tree_table.news:
@@ -479,7 +488,7 @@ class DividedDetection(Evaluator):
 
     def hold(self) -> None:
         """Hold local sources."""
-        self.is_held = True
+        self.is_paused = True
 
     def follow_trees(
         self, plan: Plan, divisions: Sequence[Division], kinds: Kinds, division: Division
@@ -534,7 +543,7 @@ class DividedDetection(Evaluator):
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
         self._feed_trees()
         self._follow(division)
-        self._go_on(packed_parts(self._held))
+        self._go_on()
 
     def _follow(self, division: Division) -> None:
         self._release()
@@ -563,11 +572,12 @@ class DividedDetection(Evaluator):
         self._follow(division)
         self.replay_buffer.begin_anew()
         kept = self._kept_for(division.rules, self.part.due)
-        held = len(self._held)  # the last of what is kept
-        came = 0 if is_lost else max(len(kept) - held, 0)
-        for part in packed_parts(kept[:came]):
-            self.evaluator.push(part, fresh=False)
-        self._go_on(packed_parts(kept[came:]))
+        unsent = self._replay.fresh_messages + len(self._held)  # the last of what is kept
+        came = 0 if is_lost else max(len(kept) - unsent, 0)
+        self._replay, self._held = Replay(), []
+        for place, batches in enumerate(kept):
+            self._replay.add(batches, fresh=place >= came)
+        self._go_on()
         routed = {RULE_SOURCE + name for name in self._routed}
         return {source: time for source, time in again.items() if source in routed}
 
@@ -583,13 +593,11 @@ class DividedDetection(Evaluator):
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
         self.tree_table.touch_all()
         begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
-        held = packed_parts(self._held) if self.trees else ()
         for root, tree in self.trees.items():
             if root in begun:
-                tree.begin(packed_parts(self._kept_for(tree.division.rules, tree.part.due)))
-                continue
-            for batches in held:
-                tree.push(batches)
+                tree.begin(self._kept_for(tree.division.rules, tree.part.due))
+            else:
+                tree.replay_too(self._held)
         self._begun = frozenset()
 
     def _release(self) -> None:
@@ -600,10 +608,54 @@ class DividedDetection(Evaluator):
             self.publishers.touch()
             self._keep(self.publishers.all)
 
-    def _go_on(self, held: Iterable[Sequence[EventBatch]]) -> None:
-        self._held, self.is_held, self.is_at_work = [], False, True
-        for batches in held:
-            self._send_along(batches)
+    def _go_on(self) -> None:
+        for batches in self._held:
+            self._replay.add(batches)
+        self._held, self.is_paused, self.is_at_work = [], False, True
+        if self._replay:
+            self._send_slice()
+        self._note_sent()
+
+    def _send_slice(self) -> None:
+        parts, is_fresh = self._replay.take()
+        for batches in parts:
+            if is_fresh:
+                self._send_along(batches)
+            else:
+                self.evaluator.push(batches, fresh=False)
+
+    def _note_sent(self) -> None:
+        trees = self.trees.values()
+        self.is_sending_again = bool(self._replay) or any(tree.replay for tree in trees)
+
+    def can_send_again(self, has_room: HasRoom) -> bool:
+        """Whether any of what waits may go, by the links that it goes over."""
+        if self.is_paused or not self.is_at_work:
+            return False
+        trees = self.trees.values()
+        return self._may_go(has_room) or any(tree.may_send_slice(has_room) for tree in trees)
+
+    def _may_go(self, has_room: HasRoom) -> bool:
+        return bool(self._replay) and all(map(has_room, self._router.branches))
+
+    def send_again(self, has_room: HasRoom) -> None:
+        """Send the next slice along each tree, if its links have room. Surveys that came by did not
+        follow what had yet to be sent: the next one is asked for once all has been.
+        """
+        if self._may_go(has_room):
+            self._send_slice()
+        for root, tree in self.trees.items():
+            if tree.may_send_slice(has_room):
+                tree.send_slice()
+                self.tree_table.touch(root)
+        self._note_sent()
+        if not self.is_sending_again:
+            self.replay_buffer.look_soon()
+
+    def survey(self) -> None:
+        """A survey has come by: it follows what came before it, unless that has yet to be sent."""
+        if not self.is_sending_again:
+            self.replay_buffer.survey()
 
     def take_unpublished(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
@@ -695,10 +747,11 @@ class DividedDetection(Evaluator):
         if not self.is_at_work:
             found = self.part.take_relayed()
         else:
-            if not self.is_held:
+            if not self.is_paused:
                 self._hear_publishers()
             clock = self.time(now) if self._deployments.need_clock else None
-            found = self.part.advance(self.publishers.marks, clock, round(now * MICROSECONDS))
+            own = self._replay.bounded(self.publishers.marks)
+            found = self.part.advance(own, clock, round(now * MICROSECONDS))
         if self.tree_table.trees:
             if self.kinds.own:
                 found = [self._only_routed(one) for one in found]
@@ -749,16 +802,3 @@ class DividedDetection(Evaluator):
         if self.is_at_work and not self._by_arrival:
             self.part.tell_marks()
 
-
-def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
-    """The events kept of several messages, in parts that fit into one; events that came one by one
-    are packed, for a second's worth of them would take as long again as they took then.
-    """
-    parts: list[tuple[EventBatch, ...]] = []
-    some: list[EventBatch] = []
-    for batches in kept:
-        some += batches
-        if len(some) >= PACKED_MAX:
-            parts += message_sized(fitting(packed(some)))
-            some = []
-    return parts + list(message_sized(fitting(packed(some))))

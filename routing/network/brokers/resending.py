@@ -1,0 +1,39 @@
+"""Resending: what is sent again goes slice by slice, while the links that it goes over have room.
+
+Law 1: between two slices a broker takes in what has come. So it answers its neighbours, and sends
+what follows from one slice before the next. 100,000 Temps wait at b3: a pause that b1 asks for is
+answered after 4,096 of them, and the rest stays where it is.
+
+Law 2: a slice goes when messages pile up for none of those who get it (back_pressure, Law 2). So
+what is under way has a bound, however much is kept. b1 takes no more for now: b3 sends no Temps
+until half of what has piled up has crossed.
+"""
+
+from __future__ import annotations
+
+from routing.network.brokers.context import BrokerContext
+
+
+class Resending:
+    """Hands over the next slice when it is time to."""
+
+    def __init__(self, context: BrokerContext) -> None:
+        self._context = context
+        self._detection = context.detection
+
+    @property
+    def due_at(self) -> float | None:
+        """Now, if anything waits that may go."""
+        detection = self._detection
+        if detection.is_sending_again and detection.can_send_again(self._has_room):
+            return self._context.moment.now
+        return None
+
+    def handle_timer(self) -> None:
+        """Hand over a slice."""
+        self._detection.send_again(self._has_room)
+        self._context.callbacks.settle()
+
+    def _has_room(self, neighbour: str) -> bool:
+        found = self._context.overlay.neighbours.get(neighbour)
+        return found is None or not found.piles_up
