@@ -54,7 +54,7 @@ from routing.errors import Refusal
 from routing.messages import Code
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
-from routing.network.recovery.replay import packed_parts
+from routing.evaluation.replay import packed_parts
 from routing.serving.sources import Source
 from routing.storage import Append, Clear, Delete, RecordsAfter, StoreChange, StoreContents, Trim
 from routing.traced import with_traces

@@ -9,7 +9,7 @@ import pytest
 from pairs import seeds
 
 from broker.cli import main
-from routing.network.recovery import replay
+from routing.evaluation import replay
 from routing.overlay import channel
 from simulator import clients, scenario
 from simulator.checkers import check

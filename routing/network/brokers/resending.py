@@ -24,14 +24,11 @@ class Resending:
     @property
     def due_at(self) -> float | None:
         """Now, if anything waits that may go."""
-        detection = self._detection
-        if detection.is_sending_again and detection.can_send_again(self._has_room):
-            return self._context.moment.now
-        return None
+        return self._context.moment.now if self._detection.may_send(self._has_room) else None
 
     def handle_timer(self) -> None:
-        """Hand over a slice."""
-        self._detection.send_again(self._has_room)
+        """Hand over a slice along each tree that takes one."""
+        self._detection.send_slices(self._detection.may_send(self._has_room))
         self._context.callbacks.settle()
 
     def _has_room(self, neighbour: str) -> bool:

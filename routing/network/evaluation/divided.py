@@ -4,9 +4,8 @@ tree for sinks (7.3.2, 7.3.5, 7.3.6).
 Law 1: what comes from local sources is kept in the replay buffer, and goes to each tree whose rules
 use it and to those below that want it. While there is no plan for the tree as it is, it waits; so
 do the sources' promises. A tree that begins is sent all that is kept and may still matter to it,
-one that goes on what was held, slice by slice (recovery.replay): both have all that matters, and
-nothing twice. A Temp comes while
-the tree pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
+one that goes on what was held, slice by slice (evaluation.replay): both have all that matters, and
+nothing twice. A Temp comes while the tree pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
 
 Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
 others from the single one. So of rules of own types this broker has what its own tree has given,
@@ -45,16 +44,16 @@ from routing.delivery.joining import joined
 from routing.durability.past import check_logs, missing_from
 from routing.errors import Refusal
 from routing.evaluation.arrival import ArrivalEvaluator
+from routing.evaluation.publishers import Publishers
+from routing.evaluation.replay import HasRoom
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan
 from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
-from routing.network.evaluation.publishers import Publishers
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
 from routing.network.recovery.dues import chosen, horizons, over
-from routing.network.recovery.replay import HasRoom, Replay
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.tables.branch import Branch
 from routing.network.ways.sink_trees import Kinds
@@ -108,10 +107,8 @@ class DividedDetection(Evaluator):
         """Whether local sources wait for the rules to be divided (Law 1)."""
         self._held: list[Sequence[EventBatch]] = []
         """Batches that do."""
-        self._replay = Replay()
-        """Events that wait to be sent along the single tree."""
         self.is_sending_again = False
-        """Whether events wait to be sent along any tree (recovery.replay)."""
+        """Whether events wait to be sent along some tree (evaluation.replay)."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self.fronts: dict[str, int] = {}
@@ -407,20 +404,16 @@ class DividedDetection(Evaluator):
         if self.is_paused:
             self._held.append(batches)
             return
-        if self._replay:
-            self._replay.add(batches)
-        else:
-            self._send_along(batches)
+        self._send_along(batches)
         if self.tree_table.trees:
             self.tree_table.touch_users([batch.type.name for batch in batches])
             for tree in self.tree_table.news:
                 tree.push(batches)
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
-        """Send events of local sources along the single tree."""
-        if self._router.branches:
+        """Send events of local sources along the single tree, behind those that wait."""
+        if self.evaluator.push_own(batches) and self._router.branches:
             self._router.route_down(batches, in_sequence(batches), None)
-        self.part.evaluator.push(batches)
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
@@ -543,7 +536,7 @@ class DividedDetection(Evaluator):
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
         self._feed_trees()
         self._follow(division)
-        self._go_on()
+        self._go_on(self._held)
 
     def _follow(self, division: Division) -> None:
         self._release()
@@ -568,16 +561,14 @@ class DividedDetection(Evaluator):
         self.part.due = {name: time for name, time in due.items() if name in self._single}
         rules = [one.rule.name for one in division.rules]
         again = self._router.begin_anew(rules, self.part.due, front)
+        waiting = self.evaluator.replay.fresh_messages
         self.evaluator.begin_anew()
         self._follow(division)
         self.replay_buffer.begin_anew()
         kept = self._kept_for(division.rules, self.part.due)
-        unsent = self._replay.fresh_messages + len(self._held)  # the last of what is kept
+        unsent = waiting + len(self._held)  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - unsent, 0)
-        self._replay, self._held = Replay(), []
-        for place, batches in enumerate(kept):
-            self._replay.add(batches, fresh=place >= came)
-        self._go_on()
+        self._go_on(kept, came)
         routed = {RULE_SOURCE + name for name in self._routed}
         return {source: time for source, time in again.items() if source in routed}
 
@@ -597,7 +588,7 @@ class DividedDetection(Evaluator):
             if root in begun:
                 tree.begin(self._kept_for(tree.division.rules, tree.part.due))
             else:
-                tree.replay_too(self._held)
+                tree.wait(self._held)
         self._begun = frozenset()
 
     def _release(self) -> None:
@@ -608,49 +599,35 @@ class DividedDetection(Evaluator):
             self.publishers.touch()
             self._keep(self.publishers.all)
 
-    def _go_on(self) -> None:
-        for batches in self._held:
-            self._replay.add(batches)
+    def _go_on(self, messages: Iterable[Sequence[EventBatch]], came: int = 0) -> None:
+        """Send these, the first slices at once; so many that came first are for rules alone."""
+        for place, batches in enumerate(messages):
+            self.evaluator.replay.add(batches, fresh=place >= came)
         self._held, self.is_paused, self.is_at_work = [], False, True
-        if self._replay:
-            self._send_slice()
-        self._note_sent()
+        self.send_slices([one for one in self.evaluators if one.replay])
 
-    def _send_slice(self) -> None:
-        parts, is_fresh = self._replay.take()
-        for batches in parts:
-            if is_fresh:
-                self._send_along(batches)
-            else:
-                self.evaluator.push(batches, fresh=False)
-
-    def _note_sent(self) -> None:
-        trees = self.trees.values()
-        self.is_sending_again = bool(self._replay) or any(tree.replay for tree in trees)
-
-    def can_send_again(self, has_room: HasRoom) -> bool:
-        """Whether any of what waits may go, by the links that it goes over."""
-        if self.is_paused or not self.is_at_work:
-            return False
-        trees = self.trees.values()
-        return self._may_go(has_room) or any(tree.may_send_slice(has_room) for tree in trees)
-
-    def _may_go(self, has_room: HasRoom) -> bool:
-        return bool(self._replay) and all(map(has_room, self._router.branches))
-
-    def send_again(self, has_room: HasRoom) -> None:
-        """Send the next slice along each tree, if its links have room. Surveys that came by did not
-        follow what had yet to be sent: the next one is asked for once all has been.
+    def send_slices(self, evaluators: Sequence[TreeEvaluator]) -> None:
+        """Send the next slice along the trees of these. A survey that has come by in between did
+        not follow what was yet to be sent: another is asked for once all has been.
         """
-        if self._may_go(has_room):
-            self._send_slice()
-        for root, tree in self.trees.items():
-            if tree.may_send_slice(has_room):
-                tree.send_slice()
-                self.tree_table.touch(root)
-        self._note_sent()
-        if not self.is_sending_again:
+        was_sending_again = self.is_sending_again
+        for one in evaluators:
+            for batches in one.take_slice():
+                if one is self.evaluator:
+                    self._router.route_down(batches, in_sequence(batches), None)
+        self.tree_table.touch_all()
+        self.is_sending_again = any(one.replay for one in self.evaluators)
+        if was_sending_again and not self.is_sending_again:
             self.replay_buffer.look_soon()
+
+    def may_send(self, has_room: HasRoom) -> Sequence[TreeEvaluator]:
+        """The evaluators for whose trees something waits that may go, by what links have room."""
+        if self.is_paused or not (self.is_sending_again and self.is_at_work):
+            return ()
+        found = [one.evaluator for one in self.trees.values() if one.takes(has_room)]
+        if all(map(has_room, self._router.branches)):
+            found.append(self.evaluator)
+        return [one for one in found if one.replay]
 
     def survey(self) -> None:
         """A survey has come by: it follows what came before it, unless that has yet to be sent."""
@@ -750,8 +727,7 @@ class DividedDetection(Evaluator):
             if not self.is_paused:
                 self._hear_publishers()
             clock = self.time(now) if self._deployments.need_clock else None
-            own = self._replay.bounded(self.publishers.marks)
-            found = self.part.advance(own, clock, round(now * MICROSECONDS))
+            found = self.part.advance(self.publishers.marks, clock, round(now * MICROSECONDS))
         if self.tree_table.trees:
             if self.kinds.own:
                 found = [self._only_routed(one) for one in found]
@@ -801,4 +777,3 @@ class DividedDetection(Evaluator):
         """Somebody may want marks who has not heard them."""
         if self.is_at_work and not self._by_arrival:
             self.part.tell_marks()
-

@@ -30,12 +30,12 @@ from dataclasses import dataclass
 
 from matcher.matching import Matching
 from matcher.model import EventBatch
+from routing.evaluation.replay import HasRoom
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, SinkTree, SubscriptionUpdate
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.recovery.dues import horizons, needed
-from routing.network.recovery.replay import HasRoom, Replay
 from routing.network.tables.filters import type_named
 from routing.overlay.trees import LocalTree
 from routing.partition.asking import AskedSpans
@@ -95,10 +95,6 @@ class ProcessingTree:
         self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         """The types that rules of this tree use."""
         self._front = plan.front
-        self.replay = Replay()
-        """Events of local sources that wait to be sent along this tree."""
-        self._horizons: Mapping[str, int] | None = None
-        """By type, the time before which nothing of what waits is needed; None: all is."""
         self.part = TreePart(evaluator, self._make_router(name, matching))
         self.part.due = {name: time for name, time in plan.due if name in self.rules}
         evaluator.follow(division)
@@ -146,37 +142,24 @@ class ProcessingTree:
     def push(self, batches: Sequence[EventBatch]) -> None:
         """Events of local sources."""
         used = [batch for batch in batches if batch.type.name in self.used]
-        if used and self.replay:
-            self.replay.add(used)
-        elif used:
-            self.evaluator.push(used)
+        if used:
+            self.evaluator.push_own(used)
 
     def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
         """Events of local sources that are kept: those that anything still due may depend on."""
-        self._horizons = horizons(self.division.rules, self.part.due)
-        self.replay_too(kept)
+        since = horizons(self.division.rules, self.part.due)
+        self.wait(tuple(needed(batches, since)) for batches in kept)
 
-    def replay_too(self, messages: Iterable[Sequence[EventBatch]]) -> None:
-        """Events of local sources of before, behind others that wait (recovery.replay)."""
+    def wait(self, messages: Iterable[Sequence[EventBatch]]) -> None:
+        """Have the events of these messages that are used here sent when there is room."""
         for batches in messages:
             used = [batch for batch in batches if batch.type.name in self.used]
             if used:
-                self.replay.add(used)
-        if self.replay:
-            self.send_slice()
+                self.evaluator.replay.add(used)
 
-    def may_send_slice(self, has_room: HasRoom) -> bool:
-        """Whether anything waits, and the father takes it (Law 2)."""
-        if not self.replay:
-            return False
+    def takes(self, has_room: HasRoom) -> bool:
+        """Whether the father takes more of this tree for now (Law 2)."""
         return self.father is None or (self.opened is not None and has_room(self.father))
-
-    def send_slice(self) -> None:
-        """Send the next slice of what waits."""
-        parts, _ = self.replay.take()
-        since = self._horizons
-        for batches in parts:
-            self.evaluator.push(batches if since is None else needed(batches, since))
 
     def take(self, child: str, message: Forward | Flow, now: float) -> None:
         """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
@@ -193,7 +176,7 @@ class ProcessingTree:
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> list[Detections]:
         """Evaluate what marks allow, as TreePart.advance; at the root gives what its sinks want."""
-        used = self.replay.bounded({name: own[name] for name in own.keys() & self.used})
+        used = {name: own[name] for name in own.keys() & self.used}
         found = self.part.advance(used, clock, now)
         return found if self.is_root else []
 

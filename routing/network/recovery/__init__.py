@@ -1,5 +1,5 @@
 """Recovery: what is kept so that nothing is lost or comes twice when the tree changes.
 
 ``replay_buffer`` keeps what entered the network here, ``dues`` say what of it still matters to
-whom, and ``replay`` hands it over slice by slice. What has come to this broker's sinks before is ``routing.delivery.deduplicator``'s to know.
+whom. What has come to this broker's sinks before is ``routing.delivery.deduplicator``'s to know.
 """

@@ -1,4 +1,4 @@
-"""What is sent again is handed over slice by slice (routing.network.recovery.replay)."""
+"""What is sent again is handed over slice by slice (routing.evaluation.replay)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from conversation import batches_of
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.evaluation.tree_evaluator import TreeEvaluator
-from routing.network.recovery import replay
-from routing.network.recovery.replay import Replay
+from routing.evaluation import replay
+from routing.evaluation.replay import Replay
 from routing.overlay import channel
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections

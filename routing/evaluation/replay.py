@@ -27,7 +27,7 @@ from routing.wire.extent import fitting
 SLICE_EVENTS = 4_096
 """Events of a slice, unless a single message has more."""
 
-Parts = list[tuple[EventBatch, ...]]
+_Parts = list[tuple[EventBatch, ...]]
 """Events in parts, each of which fits into a message."""
 HasRoom = Callable[[str], bool]
 """Whether the link to a neighbour takes more for now."""
@@ -76,7 +76,7 @@ class Replay:
         last.add([one for one in batches if len(one)])
         self._least = None
 
-    def take(self) -> tuple[Parts, bool]:
+    def take(self) -> tuple[_Parts, bool]:
         """Give the next slice, and whether it is fresh."""
         first = self._slices.popleft()
         self._least = None
@@ -95,7 +95,7 @@ class Replay:
         return {name: min(mark, least.get(name, TIME_MAX)) for name, mark in marks.items()}
 
 
-def packed_parts(messages: Iterable[Sequence[EventBatch]]) -> Parts:
+def packed_parts(messages: Iterable[Sequence[EventBatch]]) -> _Parts:
     """The events of several messages, in parts that fit into one; events that came one by one are
     packed, for a second's worth of them would take as long again as they took then.
     """
