@@ -8,8 +8,8 @@ Law 2: a mark that is said meanwhile is not beyond what still waits of its type.
 to 40 s, and the first Temp that waits is of 7 s: 7 s is said. So windows that are complete are let
 go while the rest is on its way.
 
-Law 3: of events that everybody who wanted them has got the first part of what waits is for rules
-alone (brokers.planning, Law 2): it is not ``fresh``.
+Law 3: what everybody has got who wanted it is sent once more for rules alone: it is not ``fresh``.
+fire moves to b1: the Temps of b3 go there again, and to no sinks.
 """
 
 from __future__ import annotations
