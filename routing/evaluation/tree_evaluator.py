@@ -324,8 +324,8 @@ class TreeEvaluator:
         """Evaluate what the marks allow; None when nothing has changed.
 
         ``own``: the marks of the types that local sources publish, CLOSED for those that they do
-        not publish any more; what waits to be sent again bounds them. ``clock``: the mark of Timer; None where the clock does not count.
-        ``now``: the host's time, in microseconds.
+        not publish any more; what waits to be sent again bounds them. ``clock``: the mark of Timer;
+        None where the clock does not count. ``now``: the host's time, in microseconds.
         """
         own = self.replay.bounded(own)
         is_same = clock == self._clock and (own is self._own or own == self._own)

@@ -5,7 +5,8 @@ Law 1: what comes from local sources is kept in the replay buffer, and goes to e
 use it and to those below that want it. While there is no plan for the tree as it is, it waits; so
 do the sources' promises. A tree that begins is sent all that is kept and may still matter to it,
 one that goes on what was held, slice by slice (evaluation.replay): both have all that matters, and
-nothing twice. A Temp comes while the tree pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
+nothing twice. A Temp comes while the tree pauses: the tree of b1 goes on and gets it, that of b2
+begins with all.
 
 Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
 others from the single one. So of rules of own types this broker has what its own tree has given,
