@@ -10,7 +10,7 @@ from pairs import seeds
 
 from broker.cli import main
 from routing.evaluation import replay
-from routing.overlay import channel
+from routing.network.brokers import resending
 from simulator import clients, scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment
@@ -45,9 +45,9 @@ def test_a_random_network_is_as_the_oracle_says(seed: int) -> None:
 def test_so_is_one_whose_brokers_send_again_a_few_events_at_a_time(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And whose links pile up soon."""
+    """And wait until these are acknowledged."""
     monkeypatch.setattr(replay, "SLICE_EVENTS", 1 + seed % 4)
-    monkeypatch.setattr(channel, "PILED_EVENTS", 4)
+    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", 1 + seed % 3)
     case = random_case(seed, STRATEGIES[(seed + 2) % len(STRATEGIES)])
     assert differences(case) == [], f"seed {seed}, {case.strategy}"
 

@@ -4,14 +4,19 @@ Law 1: between two slices a broker takes in what has come. So it answers its nei
 what follows from one slice before the next. 100,000 Temps wait at b3: a pause that b1 asks for is
 answered after 4,096 of them, and the rest stays where it is.
 
-Law 2: a slice goes when messages pile up for none of those who get it (back_pressure, Law 2). So
-what is under way has a bound, however much is kept. b1 takes no more for now: b3 sends no Temps
-until half of what has piled up has crossed.
+Law 2: a slice goes when fewer than UNDER_WAY_EVENTS wait, or are not acknowledged, on each of the
+links that it goes over. So what is under way has a bound, however much is kept, and brokers that
+send again at the same time do so at the pace of who takes it. b1 takes no more for now: b3 sends no
+Temps until what it has sent is acknowledged.
 """
 
 from __future__ import annotations
 
+from routing.evaluation.replay import SLICE_EVENTS
 from routing.network.brokers.context import BrokerContext
+
+UNDER_WAY_EVENTS = 2 * SLICE_EVENTS
+"""Events on a link from which on nothing more is sent again over it (Law 2)."""
 
 
 class Resending:
@@ -33,4 +38,4 @@ class Resending:
 
     def _has_room(self, neighbour: str) -> bool:
         found = self._context.overlay.neighbours.get(neighbour)
-        return found is None or not found.piles_up
+        return found is None or found.events < UNDER_WAY_EVENTS

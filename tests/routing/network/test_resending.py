@@ -13,7 +13,7 @@ from routing.evaluation import replay
 from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
-from routing.overlay import channel
+from routing.network.brokers import resending
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
 
@@ -23,13 +23,13 @@ from Smoke(room = $r) and last Temp(room = $r) within 5 s from Smoke
 where room = Smoke.room, value = Temp.value
 """
 SECONDS = 120
-SLICE, PILED = 8, 16
+SLICE, UNDER_WAY = 8, 16
 
 
 @pytest.fixture(autouse=True)
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "SLICE_EVENTS", SLICE)
-    monkeypatch.setattr(channel, "PILED_EVENTS", PILED)
+    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", UNDER_WAY)
 
 
 def temps(first: int, last: int) -> list[EventBatch]:
@@ -172,7 +172,7 @@ def test_a_replay_is_never_held_as_a_whole(strategy: str, monkeypatch: pytest.Mo
     cut(network, "b1", "b2", is_cut=True)
     held = Held(monkeypatch)
     cut(network, "b1", "b2", is_cut=False)
-    assert held.most <= 4 * (SLICE + PILED) < SECONDS
+    assert held.most <= 2 * (SLICE + UNDER_WAY) < SECONDS
     network.publish("Temp", f'Temp@{SECONDS + 1}("a", {SECONDS + 1})', SECONDS + 2)
     network.publish("Smoke", f'Smoke@{SECONDS + 1}.5("a")', SECONDS + 2)
     network.run(2)
