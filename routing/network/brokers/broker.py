@@ -385,7 +385,7 @@ class Broker:
                 self.back_pressure.note(change)
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
-        if is_anew or (self._router.has_untold and not self._detection.is_held):
+        if is_anew or (self._router.has_untold and not self._detection.is_paused):
             self._timer.look_again()
             self.service.settle_input()
         elif changes:  # else acknowledgements, mostly
@@ -433,7 +433,7 @@ class Broker:
         timer, subscription_sync = self._timer, self._subscription_sync
         timer.tell_at = None
         self._detection.tell_marks()
-        if not self._detection.is_held:
+        if not self._detection.is_paused:
             subscription_sync.tell()
             subscription_sync.confirm(is_planned=self._trees.is_wanted_planned)
         self._catalog_sync.tell()

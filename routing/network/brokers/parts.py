@@ -49,6 +49,7 @@ from routing.network.brokers.planning import Planning
 from routing.network.brokers.pulled_progress import PulledProgress
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
+from routing.network.brokers.resending import Resending
 from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
@@ -76,16 +77,17 @@ class Parts:
     gathering: Gathering
     measuring: Measuring | None
     surveying: Surveying
+    resending: Resending
     inputs: Inputs
     pulled_progress: PulledProgress
     back_pressure: BackPressure
     pausing: Pausing
 
     @property
-    def timed(self) -> Sequence[Surveying | Inputs | Measuring]:
+    def timed(self) -> Sequence[Surveying | Resending | Inputs | Measuring]:
         """Parts that do something at a time of their own."""
         measuring = () if self.measuring is None else (self.measuring,)
-        return (self.surveying, self.inputs, *measuring)
+        return (self.surveying, self.resending, self.inputs, *measuring)
 
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
@@ -144,6 +146,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         gathering=gathering,
         measuring=measuring,
         surveying=surveying,
+        resending=Resending(context),
         inputs=inputs,
         pulled_progress=PulledProgress(context),
         back_pressure=BackPressure(context, timer, sink_traffic),

@@ -97,7 +97,7 @@ class SinkTrees:
         """Whether the own tree gives what this broker's sinks want of it, and no plan that may be
         without it is on its way (Law 4).
         """
-        return not self._detection.is_held and self._wanted == self._planned
+        return not self._detection.is_paused and self._wanted == self._planned
 
     @property
     def _planned(self) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from matcher.matching import Matching
 from matcher.model import EventBatch
+from routing.evaluation.replay import HasRoom
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, PlanFollowed, SinkTree, SubscriptionUpdate
 from routing.network.evaluation.router import Router
@@ -153,13 +154,23 @@ class ProcessingTree:
         """Events of local sources."""
         used = [batch for batch in batches if batch.type.name in self.used]
         if used:
-            self.evaluator.push(used)
+            self.evaluator.push_own(used)
 
     def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
         """Events of local sources that are kept: those that anything still due may depend on."""
         since = horizons(self.division.rules, self.part.due)
-        for batches in kept:
-            self.push(tuple(needed(batches, since)))
+        self.wait(tuple(needed(batches, since)) for batches in kept)
+
+    def wait(self, messages: Iterable[Sequence[EventBatch]]) -> None:
+        """Have the events of these messages that are used here sent when there is room."""
+        for batches in messages:
+            used = [batch for batch in batches if batch.type.name in self.used]
+            if used:
+                self.evaluator.replay.add(used)
+
+    def takes(self, has_room: HasRoom) -> bool:
+        """Whether the father takes more of this tree for now (Law 2)."""
+        return self.father is None or (self.opened is not None and has_room(self.father))
 
     def take(self, child: str, message: Forward | Flow, now: float) -> None:
         """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
