@@ -92,6 +92,7 @@ PLAIN: tuple[Message, ...] = (
     ReadLog(6),
     ReadLog(6, "b2", 12, 1_000, ("Temp",), True),
     ReadLog(6, at=(3, 4)),
+    ReadLog(6, having=5),
     LogPart(
         6,
         "b2",

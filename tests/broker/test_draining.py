@@ -1,12 +1,11 @@
 """Brokers of a live network that drain, with clients that know several addresses."""
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
+import command
 import pytest
 from lone import lone
 
@@ -152,8 +151,7 @@ def test_the_command_says_what_the_broker_waits_for_until_it_has_left() -> None:
     ):
         source.publish("Temp", n=1)
         source.wait()
-        words = [sys.executable, "-m", "broker", "drain", "--broker", second.endpoint]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        done = command.run("drain", "--broker", second.endpoint)
         assert (done.returncode, done.stderr) == (0, "")
         lines = done.stdout.splitlines()
         assert any("sources that have a moment to come to other brokers: t" in one for one in lines)

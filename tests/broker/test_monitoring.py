@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -15,6 +14,7 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
+from forked import started
 from lone import lone
 from pages import get
 from prometheus_client.parser import text_string_to_metric_families
@@ -39,18 +39,12 @@ event Rain(area: string)
 """
 
 
-def started(*flags, errors=subprocess.DEVNULL):
-    command = [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--name", "b1"]
-    listen = ["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0"]
-    return subprocess.Popen(
-        [*command, *listen, *flags], stdout=subprocess.PIPE, stderr=errors, text=True
-    )
-
-
 @contextmanager
 def watched(*flags, errors=subprocess.DEVNULL):
     """A broker with pages: its process, its endpoint, and the address of the pages."""
-    with started(*flags, errors=errors) as process:
+    words = ["broker", "--engine", "naive", "--name", "b1", *flags]
+    listen = ["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0"]
+    with started(*words, *listen, stdout=subprocess.PIPE, stderr=errors) as process:
         try:
             endpoint = process.stdout.readline().split()[-1]
             url = process.stdout.readline().split()[-1].removesuffix("/metrics")

@@ -5,12 +5,12 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import zmq
+from forked import started
 from pages import get
 from secured import FAST, broker, keys, make_keys, secured
 
@@ -289,9 +289,10 @@ def test_check_reads_the_files_of_keys(folder, tmp_path, capsys):
 
 def refused(*flags):
     """The exit status of a broker that does not start, and what it says."""
-    command = [sys.executable, "-m", "broker", "broker", *FAST, *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stderr
+    pipe = subprocess.PIPE
+    with started("broker", *FAST, *flags, stdout=pipe, stderr=pipe) as process:
+        _, text = process.communicate(timeout=60)
+    return process.returncode, text
 
 
 # --- files ---
