@@ -27,10 +27,10 @@ from routing.messages import (
     NameContested,
     Need,
     Number,
-    Opened,
     Part,
     Pause,
     Plan,
+    PlanFollowed,
     Report,
     RuleFacts,
     Shared,
@@ -262,7 +262,7 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(64, Need),
     plain_codec(65, Survey),
     plain_codec(67, Committed),
-    plain_codec(69, Opened),
+    plain_codec(69, PlanFollowed),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),
 )
 """Codecs of kinds from 48 on."""

@@ -44,6 +44,8 @@ from rules.engine.kernels.layout import HEADER, KIND_FLOAT, KIND_INT, ROW_TIME, 
 
 CAPACITY_MIN = 1_024
 """Entries that a column has room for at least."""
+INDEX_SEGMENTS = 3
+"""Segments of an index, each as large as one of its column: keys, order, sorted."""
 INDEX_MIN = 2_048
 """Columns with room for fewer entries have no index: to look at all is as fast."""
 TAIL_MIN, TAIL_SHARE = 4_096, 8
@@ -141,6 +143,11 @@ class Memory:
     def bytes(self) -> int:
         """Bytes of its buffers on the device."""
         return self.heap.bytes + self._staged.bytes + self._few_staged.bytes
+
+    def words_of(self, column: Column) -> int:
+        """The words of the heap that a column and its indexes take."""
+        place = self._places.get(column.number)
+        return 0 if place is None else place.words
 
     def forget(self, name: str) -> None:
         """Forget the words of a rule that is there no more."""
@@ -314,12 +321,12 @@ class Memory:
         offsets = [NUMBER, ROW_TIME, *range(HEADER, _width(column))]
         segments = {offset: self._take(capacity) for offset in offsets}
 
-        def three() -> Iterator[int]:
-            return (self._take(capacity) for _ in range(3))
+        def taken() -> Iterator[int]:
+            return (self._take(capacity) for _ in range(INDEX_SEGMENTS))
 
-        indexes = tuple(_Index(*key, *three()) for key in sorted(served.keys))
+        indexes = tuple(_Index(*key, *taken()) for key in sorted(served.keys))
         by_value = tuple(
-            _ByValue(*one, size + 1 + number, *three())
+            _ByValue(*one, size + 1 + number, *taken())
             for number, one in enumerate(sorted(served.ranges))
         )
         return _Place(size, self._top - begin, capacity, served, segments, indexes, by_value)

@@ -135,6 +135,10 @@ def test_a_column_that_outgrows_its_room_moves_alone() -> None:
     assert memory.generation == generation + 1
     assert {name: memory.addresses[name] for name in others} == others
     assert device.done["graphs"] > 0
+    taken = engine.footprints()
+    assert taken.keys() == {"r0", "r1", "r2", "r3"}
+    assert taken["r0"] > 5 * taken["r1"] > 5 * 1_024 * 8
+    assert taken["r1"] == taken["r2"] == taken["r3"]
 
 
 def test_rules_that_come_and_go_move_no_other() -> None:
