@@ -34,7 +34,8 @@ from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, SinkTree, SubscriptionUpdate
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
-from routing.network.recovery.dues import horizons, needed
+from routing.network.recovery.dues import needed
+from routing.partition.origins import horizons
 from routing.network.tables.filters import type_named
 from routing.overlay.trees import LocalTree
 from routing.partition.asking import AskedSpans
