@@ -42,10 +42,11 @@ from rules.engine.kernels.entering import forget_access, forget_rows
 from rules.engine.kernels.instants import process
 from rules.engine.linker import Linker
 from rules.engine.merged import Merged
-from rules.engine.moving import Holding, Move, let_go
+from rules.engine.moving import Holding, Move
 from rules.engine.outlets import Outlets
 from rules.engine.overrun import Overrun
 from rules.engine.pending import Pending, times_of
+from rules.engine.resuming import have_consumed
 from rules.engine.retention import Retention
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.snapshots import Snapshot
@@ -316,7 +317,9 @@ class CdpEngine:
         if self.begin({}):  # what waits enters columns; nothing is evaluated by that
             self.evaluate()
             self.finish()
-        let_go(self._holding, self._linker.linked[name], keys, growth.grow)
+        linked = self._linker.linked[name][0]
+        have_consumed(self._arrays, self._linker.tables, linked, keys)
+        self.evaluate()
 
     def _forget_types(self, names: Sequence[str]) -> None:
         """Give back the events of these types if no rule uses them any more; all memory with the

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import AnyArray, EventType, Int64s, Kind, UInt64s
+from matcher.model import AnyArray, EventType, Int64s, Kind
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.entering import forget_access
@@ -187,26 +187,6 @@ class _Carried:
             if not kept.all():
                 forget_access(arrays.state, access)
                 enter_all(arrays, access, entries[kept], grow)
-
-
-def let_go(
-    holding: Holding,
-    variants: Sequence[LinkedRule],
-    keys: UInt64s,
-    grow: Callable[[Arrays, int], None],
-) -> None:
-    """Take the events of these keys, uint64[n, 2], out of a rule's own columns (S11)."""
-    arrays, gone = holding.arrays, np.unique(keys.view(np.int64), axis=0)
-    for access, plan in _own_accesses(holding, variants):
-        entries, rows = held_by(arrays, access), holding.rows(plan.type.name)
-        numbers = entries[:, 1] - holding.first_row(plan.type.name)
-        stored = np.flatnonzero(numbers >= 0)
-        found = rows[numbers[stored], layout.ROW_KEY_HIGH : layout.ROW_KEY_LOW + 1]
-        is_kept = np.ones(len(entries), np.bool_)
-        is_kept[stored] = places_of(found, gone) < 0
-        if not is_kept.all():
-            forget_access(arrays.state, access)
-            enter_all(arrays, access, entries[is_kept], grow)
 
 
 def _own_accesses(

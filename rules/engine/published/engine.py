@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from matcher.model import UInt64s
 from rules.engine import growth
 from rules.engine.catalogue import Deployed
 from rules.engine.cdp import CdpEngine
@@ -81,11 +80,6 @@ class AipPublished(CdpEngine):
         assert isinstance(engine, AipPublished)
         engine._forget_sequences(engine._linker.by_number.values())
         return engine
-
-    def consume(self, name: str, keys: UInt64s) -> None:
-        """As the other engines': sequences are made anew of what is left."""
-        super().consume(name, keys)
-        self._forget_sequences(self._linker.linked[name])
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""
