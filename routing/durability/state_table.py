@@ -163,8 +163,8 @@ def put_down(
     table: StateTable, evaluator: TreeEvaluator, rules: Sequence[Deployed], due: Mapping[str, int]
 ) -> list[RuleState]:
     """Raise the states of rules that an evaluator has, by what it has found up to where everybody
-    has what he wants; gives what is new of them. ``rules``: all that there are; ``due``: up to where
-    their composite events have arrived.
+    has what he wants; gives what is new of them. ``rules``: all that there are; ``due``: up to
+    where their composite events have arrived.
     """
     found: list[RuleState] = []
     there = origins(rules, due, None)

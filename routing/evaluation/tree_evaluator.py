@@ -3,8 +3,9 @@
 How far types and rules are here follows from what sources and children say (routing.watermarks),
 and from the rules here (progress). That a type has ended is told to the father once all that is
 needed of it has gone up. Where rules begin anew, engine and forwarder are new: everything that is
-needed comes again. A type that nobody publishes or has published is given nothing, and rules that
-need it wait.
+needed comes again, and rules whose memory no window bounds go on from their states
+(routing.partition.rule_states). A type that nobody publishes or has published is given nothing,
+and rules that need it wait.
 
 Law 1: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered, and says no more than that all has

@@ -40,8 +40,8 @@ class Pause:
     """The root is about to divide the rules anew: local sources are to be held, below too.
 
     ``root`` and ``epoch`` are those of the tree, ``number`` counts the plans of a root. ``known``
-    is the digest of what the root knows; ``introduce``: it has to be told who publishes. ``states``: the rules
-    whose states it has, and up to where.
+    is the digest of what the root knows; ``introduce``: it has to be told who publishes.
+    ``states``: the rules whose states it has, and up to where.
     """
 
     root: Name

@@ -87,8 +87,10 @@ class StateNotes:
 
     def take(self, batch: EventBatch) -> None:
         """Take note of what an advance has found."""
+        if not self._since:
+            return
         source = batch.ids.source
-        for code, name in enumerate(source.values if self._since else ()):
+        for code, name in enumerate(source.values):
             rule = name.removeprefix(RULE_SOURCE)
             if rule in self._since:
                 places = np.flatnonzero(source.codes == code)
@@ -131,8 +133,8 @@ def groups_of(rules: Iterable[Rule]) -> Mapping[str, frozenset[str]]:
 
 
 def resume(engine: Intervals, rule: Rule, state: ResumedRule, rank: int | None) -> None:
-    """Let an engine that has just been given a rule go on with it (Law 1). ``rank``: the place of the
-    rule's composite events among those of all rules (E4); None where no rule uses them.
+    """Let an engine that has just been given a rule go on with it (Law 1). ``rank``: the place of
+    the rule's composite events among those of all rules (E4); None where no rule uses them.
     """
     found = [one for one in state.found if one.type == rule.defines]
     over = state.mark + reach_of(rule)

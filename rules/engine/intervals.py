@@ -18,8 +18,8 @@ says, of itself and of those that were made of it by ``fresh``, and of those tha
 Law 5: a rule whose memory no window bounds goes on from a *mark* up to which another engine has
 evaluated it: it is evaluated at the instants from there on, and sees what came before, but for what
 it has consumed. Everything is evaluated up to the mark first; then what it has consumed is there,
-and is taken out, as it is where it comes later still. ``fire`` has consumed Temp 7 before 40 s: from
-40 s on it sees the Temps of the five minutes before, but for Temp 7.
+and is taken out, as it is where it comes later still. ``fire`` has consumed Temp 7 before 40 s:
+from 40 s on it sees the Temps of the five minutes before, but for Temp 7.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Intervals:
 
     @property
     def _cuts(self) -> set[int]:
-        """The instants at which something is to be done once everything is evaluated up to there."""
+        """The instants at which something is to be done once all is evaluated up to there."""
         marks = {
             one.mark for name, one in self._resumed.items() if self._engine.mark(name) <= one.mark
         }

@@ -1,4 +1,4 @@
-"""Rules whose memory no window bounds, gone on with from a state (routing.partition.rule_states)."""
+"""Rules whose memory no window bounds, from a state on (routing.partition.rule_states)."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def names_of(events: Sequence[Event]) -> list[object]:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 def test_a_rule_finds_from_a_state_what_it_would_have_found(engine: str, seed: int) -> None:
-    """With the events that its windows reach back to, and any older ones; in one advance or many."""
+    """With the events that its windows reach back to, and older ones; in one advance or many."""
     found = unbounded(seed)
     if found is None:
         return
