@@ -73,8 +73,10 @@ class Frontier(ABC):
         """Raise Refusal where it cannot be known how far what these need has come."""
 
     @abstractmethod
-    def check_past(self, needs: Collection[str], since: int) -> None:
-        """Raise Refusal where not all events of these types since then are kept."""
+    def check_past(self, rules: RuleSet, needs: Collection[str], since: int) -> None:
+        """Raise Refusal where not all events of these types are kept that new rules since then
+        need.
+        """
 
     @abstractmethod
     def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
@@ -154,7 +156,7 @@ class RuleChanges:
         if found != sinces:
             needs = self._deployments.needs_of_new(rules, self._advertisements.published)
             every = frozenset[str]().union(*needs.values())
-            self._frontier.check_past(every - {TIMER.name}, since)
+            self._frontier.check_past(rules, every - {TIMER.name}, since)
         return found
 
     def remove(self, name: str, now: float) -> Deployed:

@@ -58,10 +58,11 @@ from routing.network.evaluation.tree_table import TreeTable
 from routing.network.recovery.dues import chosen, over
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.tables.branch import Branch
-from routing.network.ways.sink_trees import Kinds
+from routing.network.ways.sink_trees import Kinds, below
 from routing.order import in_sequence
 from routing.partition.origins import horizons, horizons_from, origins
 from routing.partition.places import Division
+from routing.partition.rule_states import groups_of
 from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Evaluator
@@ -695,11 +696,17 @@ class DividedDetection(Evaluator):
                 reason = f"broker {broker} {OUT_OF_REACH}, where the rule goes by the clock, too"
                 raise Refusal(Code.SILENT, reason)
 
-    def check_past(self, needs: Collection[str], since: int) -> None:
-        """Raise Refusal where events of these types since then are kept nowhere."""
+    def check_past(self, rules: RuleSet, needs: Collection[str], since: int) -> None:
+        """Raise Refusal where events of these types since then are kept nowhere; or from the
+        beginning, where rules below are to find once more what their states begin beyond.
+        """
         if self._by_arrival:
             raise Refusal(Code.BAD_RULES, "by arrival rules hold from when they are deployed")
-        check_logs(needs, since, self.homes, self.logs)
+        used = {type_.name for rule in rules.rules for type_ in rule.used_types}
+        under = below(used, self._deployments.rules)
+        groups = groups_of(one.rule for one in under)
+        begins = [one.begin for one in under if one.rule.name in groups]
+        check_logs(needs, min([since, *begins]), self.homes, self.logs)
 
     def _needs_with_reach(self, rules: RuleSet) -> frozenset[str]:
         """The types that new rules need, and those above them, by all that is published."""
