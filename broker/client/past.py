@@ -22,8 +22,8 @@ from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.messages import Delivery, Subscribe
 from routing.network.recovery.dues import from_due_on
-from routing.partition.origins import horizons
 from routing.order import greatest_time
+from routing.partition.replay_starts import horizons
 from routing.permission import EVERY_TYPE
 from routing.serving.deployment import Deployed, Deployments, install
 from routing.traced import with_traces

@@ -32,8 +32,8 @@ from msgspec import Struct
 
 from matcher.model import EventType
 from routing.delivery.durable import DurableSink, Numbered, QueueBounds
-from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState
 from routing.durability.state_table import StatePiece
+from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
 from routing.wire import decode, encode

@@ -24,7 +24,7 @@ from routing.evaluation.outbox import message_sized
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import RuleState
 from routing.order import greatest_time
-from routing.partition.origins import origins
+from routing.partition.replay_starts import replay_starts
 from routing.partition.rule_states import ResumedRule, groups_of
 from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
@@ -167,7 +167,7 @@ def put_down(
     where their composite events have arrived.
     """
     found: list[RuleState] = []
-    there = origins(rules, due, None)
+    there = replay_starts(rules, due, None)
     for group in dict.fromkeys(groups_of(one.rule for one in rules).values()):
         wanted = min([there.marks[one] for one in group if one in there.marks], default=CLOSED)
         first = min([there.starts[one] for one in group if one in there.starts], default=wanted)

@@ -60,7 +60,7 @@ class Marked(Protocol):
 
 
 class StateNotes:
-    """What rules here whose memory no window bounds have found since their last state was told."""
+    """Composite events of rules whose memory no window bounds, since their states were told."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
@@ -105,9 +105,7 @@ class StateNotes:
         """Give what a rule has found before a mark, once."""
         found = self._found.pop(rule, [])
         masks = [one.time < mark for one in found]
-        later = [
-            one.take(~mask) for one, mask in zip(found, masks, strict=True) if not mask.all()
-        ]
+        later = [one.take(~mask) for one, mask in zip(found, masks, strict=True) if not mask.all()]
         if later:
             self._found[rule] = later
         return [one.take(mask) for one, mask in zip(found, masks, strict=True) if mask.any()]

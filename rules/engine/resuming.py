@@ -18,9 +18,7 @@ from rules.engine.linker import LinkedRule
 from rules.engine.storage import stored_rows
 
 
-def have_consumed(
-    arrays: Arrays, tables: ColumnTables, linked: LinkedRule, keys: UInt64s
-) -> None:
+def have_consumed(arrays: Arrays, tables: ColumnTables, linked: LinkedRule, keys: UInt64s) -> None:
     """Have the kernels take the events of these keys, uint64[n, 2], out of a rule's own columns
     when they run next; no instant is under way.
     """

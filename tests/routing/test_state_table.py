@@ -6,8 +6,8 @@ import pytest
 
 import rules
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
-from routing.messages import RuleState
 from routing.durability.state_table import StateTable
+from routing.messages import RuleState
 from rules.engine import make
 
 TEXT = "event A(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n consuming a"
@@ -19,7 +19,7 @@ def found_at(*seconds: int) -> tuple[EventBatch, ...]:
 
     ruleset, engine, batches = rules.load(TEXT), make("naive"), list[EventBatch]()
     engine.deploy(ruleset)
-    text = " ".join(f"A@{at}({at})" for at in seconds)
+    text = " ".join(f"e{at}=A@{at}({at})" for at in seconds)
     push(engine, history(text, ruleset), ruleset)
     for at in seconds:
         batches += engine.advance(at * MICROSECONDS + 1).batches

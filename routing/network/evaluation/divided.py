@@ -60,8 +60,8 @@ from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.tables.branch import Branch
 from routing.network.ways.sink_trees import Kinds, below
 from routing.order import in_sequence
-from routing.partition.origins import horizons, horizons_from, origins
 from routing.partition.places import Division
+from routing.partition.replay_starts import horizons, horizons_from, replay_starts
 from routing.partition.rule_states import groups_of
 from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
@@ -566,7 +566,7 @@ class DividedDetection(Evaluator):
         rules = [one.rule.name for one in division.rules]
         again = self._router.begin_anew(rules, self.part.due, front)
         said = {name: self.part.due.get(name, TIME_MAX) for name in rules}
-        marks = origins(division.rules, said, self.states.marks).marks
+        marks = replay_starts(division.rules, said, self.states.marks).marks
         self.evaluator.begin_anew(self.states.resumed(marks))
         self._follow(division)
         self.replay_buffer.begin_anew()
@@ -633,7 +633,7 @@ class DividedDetection(Evaluator):
         """Composite events have arrived up to these times: what nobody needs can go."""
         rules, states = self._deployments.rules, self.states
         self.committed = dict(due)
-        starts = origins(rules, due, states.marks).starts
+        starts = replay_starts(rules, due, states.marks).starts
         self.replay_buffer.commit(horizons_from(rules, starts))
         states.let_go(starts)
         if self.keeper is None:

@@ -3,9 +3,9 @@
 The *due* of a rule is the least time up to which those who want its composite events have them:
 what comes from there on has to be found once more when the tree is rebuilt.
 
-Law: what rules need from their dues on says routing.partition.origins. One that ends before it has
-to be right can be dropped: fire ends at 26 s, all sinks have it up to there, and no rule above it
-reaches back before 26 s from what it is due.
+Law: what rules need from their dues on says routing.partition.replay_starts. One that ends before it
+has to be right can be dropped: fire ends at 26 s, all sinks have it up to there, and no rule above
+it reaches back before 26 s from what it is due.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.delivery.joining import MergedDetections
 from routing.order import greatest_time, least_time
-from routing.partition.origins import starts
+from routing.partition.replay_starts import starts
 from routing.serving.deployment import Deployed
 from routing.wire.composites import Encoded
 from rules.engine.engine import Detections

@@ -12,9 +12,9 @@ from timeline import batches
 import rules
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventType
-from routing.messages import RuleState
-from routing.partition.origins import horizons, origins
 from routing.durability.state_table import StateTable
+from routing.messages import RuleState
+from routing.partition.replay_starts import horizons, replay_starts
 from routing.partition.rule_states import StateNotes, groups_of, resume
 from routing.serving.deployment import Deployed
 from rules.engine.intervals import Intervals
@@ -59,7 +59,7 @@ def test_a_rule_finds_from_a_state_what_it_would_have_found(engine: str, seed: i
     deployed = [Deployed(rule, None, 0, place) for place, rule in enumerate(ruleset.rules)]
     middle = random.choice(events).time + random.choice((-1, 0, 1))
     due = {one.rule.name: middle + random.choice((0, 0, MICROSECONDS)) for one in deployed}
-    ideal = origins(deployed, due, None)
+    ideal = replay_starts(deployed, due, None)
     table, notes = StateTable(), StateNotes()
     by_name = {one.rule.name: one for one in deployed}
     notes.follow(by_name, by_name, oracle)
@@ -70,7 +70,7 @@ def test_a_rule_finds_from_a_state_what_it_would_have_found(engine: str, seed: i
 
     engine_ = Intervals(make(engine))
     engine_.deploy(ruleset)
-    origin = origins(deployed, due, table.marks)
+    origin = replay_starts(deployed, due, table.marks)
     assert origin == ideal
     used = {type_.name for rule in ruleset.rules for type_ in rule.used_types}
     for name, state in table.resumed(origin.marks).items():
@@ -98,7 +98,7 @@ def test_a_rule_finds_from_a_state_what_it_would_have_found(engine: str, seed: i
 
     expected = [one for one in whole.events() if is_due(one)]
     assert names_of([one for one in got if is_due(one)]) == names_of(expected), (
-        f"due {due}, origins {origin}\n" + "\n".join(rule.text for rule in ruleset.rules)
+        f"due {due}, starts {origin}\n" + "\n".join(rule.text for rule in ruleset.rules)
     )
 
 

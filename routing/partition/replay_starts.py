@@ -1,4 +1,4 @@
-"""Origins: from when on rules are evaluated once more, and how far back they see from there.
+"""Replay starts: from when on rules are evaluated once more, and how far back they see from there.
 
 Law 1: a rule has to be right from its due on, and as far back as the rules above it reach from
 where they have to be right. From there it sees as far as it reaches itself; earlier events cannot
@@ -29,7 +29,7 @@ from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange
 from rules.pattern import TIMER, Rule
 
-NO_STATES: Mapping[str, int] = {}
+WITHOUT_STATES: Mapping[str, int] = {}
 """The marks of no states."""
 
 
@@ -50,7 +50,7 @@ def _arranged(
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
+class ReplayStarts:
     """From when on rules are evaluated once more, by name.
 
     ``starts``: how far back each sees; ``marks``: where those go on that no window bounds, if they
@@ -61,10 +61,12 @@ class Origins:
     marks: Mapping[str, int]
 
 
-def origins(
-    rules: Sequence[Deployed], due: Mapping[str, int], states: Mapping[str, int] | None = NO_STATES
-) -> Origins:
-    """The origins of rules by Laws 1 to 3; nothing of those of which nothing is needed any more.
+def replay_starts(
+    rules: Sequence[Deployed],
+    due: Mapping[str, int],
+    states: Mapping[str, int] | None = WITHOUT_STATES,
+) -> ReplayStarts:
+    """The replay starts of rules; nothing of those of which nothing is needed any more.
 
     ``states``: the marks of the states that there are; None: wherever one is needed there is one.
     """
@@ -88,8 +90,8 @@ class _Tracing:
         self._starts: dict[str, int] = {}
         self._marks: dict[str, int] = {}
 
-    def traced(self) -> Origins:
-        """The origins."""
+    def traced(self) -> ReplayStarts:
+        """The replay starts."""
         waiting = list(self._by_name)
         while waiting:
             name = waiting.pop()
@@ -106,7 +108,7 @@ class _Tracing:
                         self._right[below] = start
                         waiting += (below, *self._groups.get(below, ()))
         marks = {name: mark for name, mark in self._marks.items() if mark > TIME_MIN}
-        return Origins(self._starts, marks)
+        return ReplayStarts(self._starts, marks)
 
     def _is_over(self, name: str) -> bool:
         return name in self._until and self._right[name] >= self._until[name]
@@ -140,17 +142,20 @@ def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> Mapping[str, in
     """For each rule, how far back it sees when it is evaluated once more without any state; nothing
     for those of which nothing is needed any more.
     """
-    return origins(rules, due).starts
+    return replay_starts(rules, due).starts
 
 
 def horizons(
-    rules: Sequence[Deployed], due: Mapping[str, int], states: Mapping[str, int] = NO_STATES
+    rules: Sequence[Deployed],
+    due: Mapping[str, int],
+    states: Mapping[str, int] | None = WITHOUT_STATES,
+= WITHOUT_STATES
 ) -> dict[str, int]:
     """For each type that rules use, the time before which no event is needed any more.
 
-    ``states`` as in origins.
+    ``states`` as in replay_starts.
     """
-    return horizons_from(rules, origins(rules, due, states).starts)
+    return horizons_from(rules, replay_starts(rules, due, states).starts)
 
 
 def horizons_from(rules: Sequence[Deployed], starts: Mapping[str, int]) -> dict[str, int]:
@@ -164,5 +169,3 @@ def horizons_from(rules: Sequence[Deployed], starts: Mapping[str, int]) -> dict[
             if used != TIMER:
                 found[used.name] = min(found.get(used.name, TIME_MAX), start)
     return found
-
-
