@@ -64,8 +64,7 @@ class ReplayStarts:
 def replay_starts(
     rules: Sequence[Deployed],
     due: Mapping[str, int],
-    states: Mapping[str, int] = WITHOUT_STATES,
-| None = WITHOUT_STATES,
+    states: Mapping[str, int] | None = WITHOUT_STATES,
 ) -> ReplayStarts:
     """The replay starts of rules; nothing of those of which nothing is needed any more.
 
@@ -150,8 +149,6 @@ def horizons(
     rules: Sequence[Deployed],
     due: Mapping[str, int],
     states: Mapping[str, int] = WITHOUT_STATES,
-| None = WITHOUT_STATES,
-= WITHOUT_STATES
 ) -> dict[str, int]:
     """For each type that rules use, the time before which no event is needed any more.
 

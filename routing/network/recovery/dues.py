@@ -4,8 +4,8 @@ The *due* of a rule is the least time up to which those who want its composite e
 what comes from there on has to be found once more when the tree is rebuilt.
 
 Law: what rules need from their dues on says routing.partition.replay_starts. One that ends before
-it has to be right can be dropped: fire ends at 26 s, all sinks have it up to there, and no rule above
-it reaches back before 26 s from what it is due.
+it has to be right can be dropped: fire ends at 26 s, all sinks have it up to there, and no rule
+above it reaches back before 26 s from what it is due.
 """
 
 from __future__ import annotations
