@@ -10,35 +10,41 @@ BIN    := $(VENV)/bin
 # start hundreds, and most of what each does before its work is that.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The stamp makes the set-up happen once, and again when what it depends on changes.
-$(VENV)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	touch $@ $(VENV)/.runs
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	-c constraints.txt
+# By one process, so that workers of tests do not do it side by side.
+COMPILE_KERNELS := $(BIN)/python -c \
+	"from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
 
-# What the demo needs, and nothing else: no linters, no plots. Modules are compiled when they are
-# first imported, so that those that never are cost nothing.
+# The stamps make the set-up happen once, and again when what it depends on changes. Modules are
+# compiled when they are first imported, so that those that never are cost nothing. Kernels are
+# compiled while what only developers need is installed.
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.runs
+	$(COMPILE_KERNELS) & $(INSTALL) -e ".[dev]" && wait $$!
+	touch $@
+
+# What the demo needs, and nothing else: no linters, no plots.
 $(VENV)/.runs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
-		-c constraints.txt -e ".[demo]"
+	$(INSTALL) -e ".[demo]"
 	touch $@
 
 demo: $(VENV)/.runs
 	$(BIN)/rexmq demo
 
-# The kernels are compiled first, by one process, so that two workers do not do it side by side.
-# The tests of Spark have a target of their own, whatever is installed. Files go to the workers in
-# the order of tests/conftest.py, the longest first. Of what is alike a sample is tried: `make
-# combinations` tries the rest, `make campaign` and `make fuzz` more at random.
+# Kernels that have changed are compiled first. Three workers share two cores: a third of what tests
+# take is waiting, for processes, links and moments. The tests of Spark have a target of their own,
+# whatever is installed. Files go to the workers in the order of tests/conftest.py, the longest
+# first. Of what is alike a sample is tried: `make combinations` tries the rest, `make campaign` and
+# `make fuzz` more at random.
 test: $(VENV)/.ready
-	$(BIN)/python -c "from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
-	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark
+	$(COMPILE_KERNELS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal --ignore tests/spark
 
 # The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
 # which they are skipped.
 test-spark: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,spark]"
+	$(INSTALL) -e ".[dev,spark]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/spark
 
@@ -78,7 +84,7 @@ fuzz: $(VENV)/.ready
 # make fuzz-inputs. In the background for ten minutes: MINUTES=10 COUNT=10000000 nice -n 19 make
 # fuzz-inputs >fuzz.log 2>&1 &
 fuzz-inputs: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt atheris
+	$(INSTALL) atheris
 	$(BIN)/python tools/fuzz_inputs.py --inputs $(or $(COUNT),100000) \
 		--minutes $(or $(MINUTES),0) $(TARGETS)
 

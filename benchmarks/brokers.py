@@ -15,7 +15,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -176,10 +176,13 @@ def _durable_rates(endpoint: str, count: int, batch: EventBatch) -> tuple[float,
 
 
 def _past_rate(endpoint: str, count: int, batch: EventBatch) -> float:
-    """Events a second that a subscription from the beginning on takes of a broker's log."""
+    """Events a second that a subscription from the beginning on takes of a broker's log, whose
+    times rise.
+    """
     count = count // BATCH_SIZE * BATCH_SIZE
     with Publisher(endpoint, name="past", types=[READING], timeout_s=300.0) as publisher:
-        _publish_batches(publisher, count, batch)
+        for begin in range(0, count, BATCH_SIZE):
+            publisher.publish_batch(replace(batch, time=batch.time + begin))
         publisher.wait(timeout_s=300.0)
         with child(_count_past, endpoint, count) as sink:
             started_at = sink.recv()

@@ -9,8 +9,8 @@ import json
 import sys
 
 from broker import Subscriber
-from broker.client.sink import places
 from matcher.formats.printing import json_lines
+from routing.delivery.remainder import event_numbers, places_of
 
 
 def main(endpoint: str, name: str, path: str, *filters: str) -> None:
@@ -28,9 +28,8 @@ def main(endpoint: str, name: str, path: str, *filters: str) -> None:
         ) as subscriber,
     ):
         for delivery in subscriber.deliveries():
-            first = delivery.number - len(delivery) + 1
-            lines = json_lines(delivery.batches, places(delivery)).decode().splitlines()
-            for number, line in enumerate(lines, start=first):
+            lines = json_lines(delivery.batches, places_of(delivery)).decode().splitlines()
+            for number, line in zip(event_numbers(delivery).tolist(), lines, strict=True):
                 said = {"number": number, "again": delivery.again, "event": line}
                 file.write(json.dumps(said) + "\n")
             file.flush()

@@ -36,8 +36,10 @@ LINKS: Mapping[str, Sequence[str]] = {
     "b5": ("b3", "b4"),
 }
 """The brokers that each is linked to, of those that have been started before it."""
-SMALL, SMALL_MIB = ("b3", "b5"), 64
-"""Brokers whose stores are on small disks, and how large these are."""
+SMALL, SMALL_MIB = ("b3", "b5"), 512
+"""Brokers whose stores are on small disks, and how large these are: three times a store, which is
+what a repair may need.
+"""
 FILE_BYTES = 64 << 10
 """The limit on the size of files on a disk that counts as full: less than any store has."""
 MISSED_MAX = 5
@@ -212,7 +214,8 @@ class FaultyNetwork:
             page.write(os.urandom(4096))
         self._verify_refused(name)
         command = [sys.executable, "-m", "broker", *REPAIR, str(self.store(name))]
-        subprocess.run(command, capture_output=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr or done.stdout
         (file.parent / "broker.db.damaged").unlink()
         self.start([name])
 

@@ -9,7 +9,7 @@ correlation of their histories (its square against a square, without a root).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,15 +47,21 @@ class Stream:
         return sum(len(batch) for chunk in self.chunks for batch in chunk)
 
 
-def sequence(types: Sequence[str], conditions: Sequence[str], window: str) -> str:
+def sequence(
+    types: Sequence[str], conditions: Sequence[str], window: str, runs: Collection[int] = ()
+) -> str:
     """The rule of a sequence of types, the last one named first, all of it within a window.
 
-    ``conditions`` are those between neighbours, of an event ``(...)`` and the one ``later``.
+    ``conditions`` are those between neighbours, of an event ``(...)`` and the one ``later``; of the
+    types at ``runs`` a rising run of two events or more is meant, of which each fits these.
     """
     parts = [f"{types[0]}() as e0"]
     for place, type_ in enumerate(types[1:], 1):
         tests = ", ".join(one.replace("later.", f"e{place - 1}.") for one in conditions)
-        parts.append(f"each {type_}({tests}) as e{place} within {window} from e{place - 1}")
+        if place in runs:
+            tests += ", change > previous.change"
+        each = "each 2.." if place in runs else "each"
+        parts.append(f"{each} {type_}({tests}) as e{place} within {window} from e{place - 1}")
         if place > 1:
             parts.append(f"e{place} within {window} from e0")
     return f"rule s: define Found() from {' and '.join(parts)}"
@@ -80,9 +86,16 @@ def correlated(threshold: float) -> str:
 
 
 def walks(
-    name: str, conditions: Sequence[str], minutes: int, window: int, length: int = 6
+    name: str,
+    conditions: Sequence[str],
+    minutes: int,
+    window: int,
+    length: int = 6,
+    runs: Collection[int] = (),
 ) -> Stream:
-    """Stocks that are correlated random walks, one tick a minute, and a sequence of them all."""
+    """Stocks that are correlated random walks, one tick a minute, and a sequence of them all, some
+    of which may be ``runs``.
+    """
     rng = np.random.default_rng(SEED)
     common = rng.normal(size=(minutes + HISTORY, 1))
     steps = 0.7 * common + rng.normal(size=(minutes + HISTORY, length))
@@ -103,7 +116,7 @@ def walks(
             times = at[chosen] + number * MINUTE // length
             chunk.append(batch_of(type_, times, chosen * length + number, (change, *history)))
         chunks.append(chunk)
-    rule = sequence(names[::-1], conditions, f"{window} min")
+    rule = sequence(names[::-1], conditions, f"{window} min", runs)
     return Stream(name, f"{schemas}\n{rule}", chunks, window * MINUTE)
 
 
@@ -130,11 +143,11 @@ def keyed(events: int, keys: int, window: int) -> Stream:
 
 
 def sensors(events: int, window: int, length: int = 6) -> Stream:
-    """A house's activities, each with the levels of 33 sensors: one lasts for some twenty events, a
+    """A house's activities, each with the levels of 33 sensors: one lasts for some ten events, a
     second apart, so that matches lie where activities follow one another quickly.
     """
     rng = np.random.default_rng(SEED)
-    lasting = np.maximum(1, rng.geometric(1 / 20, events))
+    lasting = np.maximum(1, rng.geometric(1 / 10, events))
     kind = np.repeat(rng.integers(0, length, events), lasting)[:events]
     at = np.arange(events, dtype=np.int64) * MICROSECONDS
     levels = np.cumsum(rng.normal(size=(events, 33)), axis=0)
@@ -185,7 +198,9 @@ def streams(*, quick: bool) -> Iterator[Stream]:
     scale = 10 if quick else 1
     yield walks("changes, 6 states", ["change < later.change"], 3_000 // scale, 20)
     yield walks("correlation, 6 states", [correlated(0.8)], 3_000 // scale, 14)
-    yield sensors(40_000 // scale, 400)
+    yield walks("a run, 6 states", ["change < later.change"], 3_000 // scale, 20, 6, (2,))
+    yield walks("runs, 4 states", ["change < later.change"], 3_000 // scale, 20, 4, (1, 2))
+    yield sensors(40_000 // scale, 120)
     yield keyed(60_000 // scale, 8, 600)
     if TICKS.exists():
         yield opencep(20 if quick else 60)

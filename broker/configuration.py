@@ -269,7 +269,7 @@ def from_file(file: Path) -> Values:
     """The keys that a TOML file sets."""
     try:
         document = tomllib.loads(file.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigurationError(f"{file}: {error}") from None
     tables = {key.table for key in KEYS}
     values: Values = {}

@@ -30,7 +30,7 @@ def parsed(text: str, file: Path, what: str = "") -> dict[str, Any]:
     """The tables of the text of a file. ConfigurationError, as ``document_of``."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError(f"{_place(file, what)}: {error}") from None
 
 

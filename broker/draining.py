@@ -2,14 +2,18 @@
 
 Law 1: a broker that drains stops by itself, with status 0, once nothing of it is needed any more.
 Until then it says what it waits for, in its log when that changes, and in its status: a subscriber
-that has not taken what is queued for it, a source that is on its way to another broker, events that
-a rule may still need, messages to a neighbour.
+that has not taken what is queued for it, a source that is on its way to another broker, a durable
+subscription that lives here, events that a rule may still need.
 
 Law 2: a broker that is alone in its network, or works alone, has nobody to hand anything over to:
 it waits for its subscribers' queues, and no more. b2 of b1 and b2 keeps the Temps of five minutes
 that fire may need, and leaves five minutes after its last source; b1 then leaves at once.
 
-Law 3: a network that falls into parts without it is warned of, not kept.
+Law 3: a durable subscription stays at the broker where it was made, and that broker with it: what
+is found for billing after b2 has gone would be lost to it. Its clients go on meanwhile, come back,
+and take what is theirs, until it is removed.
+
+Law 4: a network that falls into parts without it is warned of, not kept.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ class Draining:
         return not obstacles
 
     def _warn_of_parts(self) -> None:
-        """Law 3."""
+        """Law 4."""
         rest = _part_of(self._broker)
         rest.remove_node(self._broker.overlay.name)
         if len(rest) and not nx.is_connected(rest):
@@ -86,6 +90,10 @@ def _obstacles_in_network(broker: Broker) -> Iterator[str]:
     yield from _named(
         "sources that have a moment to come to other brokers",
         [name.removesuffix(GONE) for name in coming],
+    )
+    yield from _named(
+        "durable subscriptions that live here, until they are removed",
+        list(broker.service.durables.names),
     )
     if kept := len(detection.replay_buffer):
         yield f"{kept} events that rules or other brokers may still need"

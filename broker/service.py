@@ -102,7 +102,7 @@ class Service:
             for endpoint in self.endpoints if self._gate is None else ():
                 if is_open_to_others(endpoint):
                     self._open_to_others(endpoint)
-            if self._monitor is not None and not self._monitor.asks:
+            if self._monitor is not None and self._gate is None and not self._monitor.asks:
                 self._open_pages(self._monitor.url)
             self._clients_max = self._room_for_clients()
             log("info", "loading kernels, which the first start compiles")
@@ -199,14 +199,12 @@ class Service:
 
     def _open_pages(self, url: str) -> None:
         """Refuse to start where more than this machine could see and change all, by pages that ask
-        for no token.
+        for nothing.
         """
-        if self._gate is not None:
-            raise _unguarded(url, "the broker has keys")
         if not is_open_to_others(url):
             return
         if not self._configuration.is_insecure:
-            raise _unguarded(url, "other machines can reach this")
+            raise _unguarded(url)
         log("warning", OPEN, {"endpoint": url, "see": "docs/security.md"})
 
     def _room_for_clients(self) -> int:
@@ -251,8 +249,6 @@ def check(configuration: Configuration) -> None:
     gate = make_gate(configuration)
     if configuration.http_token is not None:
         load_token(configuration.http_token)
-    elif gate is not None and configuration.http is not None and not gate.tokens:
-        raise _unguarded("http", "the broker has keys")
     if gate is not None or configuration.is_insecure:
         return
     for endpoint in configuration.listen:
@@ -282,19 +278,23 @@ def make_gate(configuration: Configuration) -> Gate | None:
     return Gate(load_pair(key), load_access(access, configuration.user_limits), configuration.links)
 
 
-def _unguarded(url: str, why: str) -> ConfigurationError:
+def _unguarded(url: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{url}: {why}, and there is no token. Either\n"
+        f"{url}: other machines can reach this, and there is no token. Either\n"
         f"  --http-token b1.token  (openssl rand -hex 32 > b1.token; docs/page.md)\n"
-        f"  token_sha256 of a user in the access file\n"
-        f"  no --http, or, without keys, --insecure true  (whoever comes may do all)"
+        f"  --secret-key, --access (users sign in by their keys; docs/security.md)\n"
+        f"  no --http, or --insecure true  (whoever comes may do all)"
     )
 
 
 def page_users(gate: Gate) -> tuple[User, ...]:
     """The users who may sign in at the pages, with keys that act for them."""
-    pairs = ((token, name, gate.stand_in(name)) for token, name in sorted(gate.tokens.items()))
-    return tuple(User(name, token, (pair.public, pair.secret)) for token, name, pair in pairs)
+    tokens = {name: token for token, name in gate.tokens.items()}
+    found = []
+    for name, own in sorted(gate.keys.items()):
+        pair = gate.stand_in(name)
+        found.append(User(name, tokens.get(name), own, (pair.public, pair.secret)))
+    return tuple(found)
 
 
 def make_monitor(configuration: Configuration, gate: Gate | None = None) -> Monitor | None:

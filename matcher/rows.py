@@ -3,7 +3,7 @@
 A row fits its schema or is refused with what was expected and found (tesla.md E1, E5): every
 attribute is there, of its kind, numbers within 64 bits and finite, an int standing for a float
 where one is declared. One that is optional may be null (None) or left out. Names that the schema
-lacks are left out.
+lacks are left out, where the caller does not refuse them (``refuse_surplus``).
 
 Columns are checked as columns; only when one of them does not fit are its values looked at one
 by one, for the message.
@@ -12,7 +12,7 @@ by one, for the message.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,17 @@ def refuse_taken(
                 f"attributes of that name are given in a dict: "
                 f"publish({event_type.name!r}, {{{name!r}: ...}})"
             )
+
+
+def refuse_surplus(event_type: EventType, given: Iterable[str]) -> None:
+    """BadEvent where names are ``given`` that no attribute of the type has."""
+    known = [one.name for one in event_type.declared]
+    surplus = [name for name in given if name not in known]
+    if surplus:
+        has = ", ".join(known) or "none"
+        raise BadEvent(
+            f"event type {event_type.name} has no attribute {', '.join(surplus)}; it has: {has}"
+        )
 
 
 def inferred_type(

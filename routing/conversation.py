@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import numpy as np
 from msgspec import structs
 
 from matcher.model import EventType
 from routing import wire
 from routing.config import SessionConfig
-from routing.delivery.parcel import select
+from routing.delivery.remainder import event_numbers, left_of
 from routing.effects import BROKER, Close, Effect, Log, Send
 from routing.errors import SessionError, VersionMismatch, WireError
 from routing.given import Given
@@ -38,6 +37,7 @@ from routing.messages import (
     Heartbeat,
     Hello,
     LogPart,
+    ReadLog,
     Refused,
     Rejected,
     Subscribe,
@@ -49,7 +49,6 @@ from routing.messages import (
 from routing.outgoing import Outgoing
 from routing.requests import ClientRequest, SessionRequests
 from routing.silence import excused
-from routing.traced import traces_left
 
 NO_RETRY = frozenset(
     {
@@ -138,14 +137,19 @@ class Conversation:
         self._backlog = 0
         self._granted = 0
         self._given = Given()
+        """Numbers of the events that a durable sink has brought."""
         self._is_leaving = self._has_said_goodbye = False
         self.has_left = False
         """Whether the broker has answered the Goodbye of ``leave``."""
-        """Numbers of the events that a durable sink has brought."""
-        self._dealt_with = 0
-        """The number up to which that was acknowledged."""
+        self._dealt_with = self._acknowledged = 0
+        """The greatest number that was acknowledged of what a durable sink has brought, and the
+        last, which may be lower: what another client had may come behind what is newer."""
+        self._unreported = 0
+        """Events that a sink has lost, as a delivery said of which nothing was new."""
         self._claims = 0
         """How many more links may find the name taken before anybody is told."""
+        self._part: int | None = None
+        """The request that the last part of a log on this link has answered."""
 
     # --- the link ---
 
@@ -176,6 +180,7 @@ class Conversation:
         self._now = self._heard_at = now
         self.timer_at = now + self._tick_s
         self._enter(State.GREETING)
+        self._part = None
         config = self._config
         own = config.name, config.heartbeat_s, config.instance, config.replay
         self._send(Hello(VERSION, *own))
@@ -283,8 +288,20 @@ class Conversation:
         self._refuse_when_closed()
         self._requests.add(request, again)
         if self._state is State.READY:
-            self._send(request)
+            self._say(request)
         return request.request
+
+    def _say(self, request: ClientRequest) -> None:
+        """Send a request, or have it wait for the part of a log that is on its way."""
+        if isinstance(request, ReadLog):
+            self._read_on()
+        else:
+            self._send(request)
+
+    def _read_on(self) -> None:
+        """Ask for the next part of a log, if the last has come."""
+        if self._state is State.READY and (request := self._requests.take_read()) is not None:
+            self._send(replace(request, having=self._part))
 
     def _receive_confirmed(self, message: Confirmed) -> None:
         has_ended = self._requests.is_ended(message.request)
@@ -315,13 +332,16 @@ class Conversation:
             message = replace(message, request=None)
         self.results.append(message)
         self._publish()
+        self._read_on()
 
     def _receive_log_part(self, message: LogPart) -> None:
         if self._requests.answer(message.request) is None:
             reason = f"an answer to request {message.request}, which is not open"
             self._end(Code.PROTOCOL, reason)
         else:
+            self._part = message.request
             self.results.append(message)
+            self._read_on()
 
     def _nothing(self, request: Any) -> None:
         """Most requests leave nothing to remember."""
@@ -370,7 +390,7 @@ class Conversation:
                 again=True,
             )
         for request in asked:
-            self._send(request)
+            self._say(request)
         self._publish()
 
     def _receive_acknowledged(self, message: Acknowledged) -> None:
@@ -391,42 +411,29 @@ class Conversation:
         if message.number:
             new = self._only_new(message)
             if new is None:
-                self._acknowledge()
+                self._unreported += message.dropped
+                self._acknowledge(self._dealt_with)
                 self._grant()
                 return
             message, events = new, len(new)
+        if self._unreported:
+            dropped, self._unreported = message.dropped + self._unreported, 0
+            message = structs.replace(message, dropped=dropped)
         self._backlog += events
         self.results.append(message)
 
     def _only_new(self, message: Delivery) -> Delivery | None:
         """A durable sink's events without those that came on a link before; None for none."""
-        first = message.number - len(message) + 1
+        left: Delivery | None = message
         if message.again:
-            is_new = self._given.new(np.arange(first, message.number + 1))
-            if not is_new.all():
-                places = np.arange(len(message)) if message.order is None else message.order
-                left = select(
-                    message.batches, message.subscriptions, places[is_new], message.late
-                ).delivery
-                self._given.add(first, message.number)
-                return (
-                    structs.replace(
-                        left,
-                        number=message.number,
-                        again=True,
-                        dropped=message.dropped,
-                        traces=traces_left(message, left.batches),
-                    )
-                    if len(left)
-                    else None
-                )
-        self._given.add(first, message.number)
-        return message
+            left = left_of(message, self._given.new(event_numbers(message)))
+        self._given.add(message.number - len(message) + 1, message.number)
+        return left
 
-    def _acknowledge(self) -> None:
+    def _acknowledge(self, number: int) -> None:
         """Tell a durable sink what has been dealt with, which may get lost with the link."""
-        if self._state is State.READY and self._dealt_with:
-            self._send(Acknowledged(self._dealt_with))
+        if self._state is State.READY and number:
+            self._send(Acknowledged(number))
 
     def _receive_paused(self, message: SubscriptionPaused) -> None:
         asked = self._subscriptions.get(message.number)

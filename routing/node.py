@@ -18,7 +18,8 @@ batches, and none waits for any. A message of another kind finds all done that c
 Law 4: a node that drains takes no new clients, sends its sources away once what they have published
 is acknowledged, and its sinks once they have what is queued for them. s has published up to 7: it
 hears Acknowledged up to 7, then Goodbye (leaving), and goes on with 8 elsewhere. Whoever only looks
-may stay. When it is done is for the host to say, who ends it.
+may stay, and a client of a durable sink, which lives here, come for what is its own. When it is
+done is for the host to say, who ends it.
 """
 
 from __future__ import annotations
@@ -230,6 +231,9 @@ class Node:
         return [sink for sink in self._sinks if sink.has_any]
 
     def _send_away(self, link: Link, message: Any) -> None:
+        if isinstance(message, Subscribe) and message.durable in self._service.durables:
+            self._service.handlers[Subscribe](link, message)
+            return
         raise ProtocolError(Code.LEAVING, DRAINS)
 
     def close(self, reason: str, now: float) -> None:

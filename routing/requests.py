@@ -1,7 +1,8 @@
 """A client's requests: numbered, and answered exactly once, if only by the loss of the link.
 
 A request that is *repeated* was asked by nobody: it repeats on a new link what was confirmed on
-an earlier one, and its confirmation is nobody's news.
+an earlier one, and its confirmation is nobody's news. Parts of logs, which are long, are asked for
+one after another.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class SessionRequests:
         self._last = 0
         self.advertising = 0
         """How many advertisements wait for their answer."""
+        self._reading: int | None = None
+        """The part of a log that was asked for."""
 
     @property
     def open(self) -> Sequence[ClientRequest]:
@@ -79,12 +82,22 @@ class SessionRequests:
         if repeated:
             self._repeated.add(request.request)
 
+    def take_read(self) -> ReadLog | None:
+        """The next part of a log to be asked for; None while another is on its way."""
+        if self._reading is None:
+            reads = (one for one in self._open.values() if isinstance(one, ReadLog))
+            if (found := next(reads, None)) is not None:
+                self._reading = found.request
+                return found
+        return None
+
     def answer(self, number: int) -> tuple[ClientRequest, bool] | None:
         """An answer has come: the request, and whether it was repeated; None for no such one."""
         request = self._open.pop(number, None)
         if request is None:
             return None
         self.advertising -= isinstance(request, Advertise)
+        self._reading = None if number == self._reading else self._reading
         repeated = number in self._repeated
         self._repeated.discard(number)
         self._ended.discard(number)

@@ -134,10 +134,13 @@ class Session(Conversation):
         return self._ask(asked), number
 
     def acknowledge(self, number: int) -> None:
-        """The application has dealt with what a durable sink has brought, up to that number."""
-        if number > self._dealt_with:
-            self._dealt_with = number
-            self._acknowledge()
+        """The application has dealt with what a durable sink has brought, in the order in which it
+        came, up to the event of that number.
+        """
+        if number > 0 and number != self._acknowledged:
+            self._acknowledged = number
+            self._dealt_with = max(number, self._dealt_with)
+            self._acknowledge(number)
 
     def remove_durable(self, name: str) -> int:
         """Remove a durable sink that no client is attached to. SessionError as ``remove``."""

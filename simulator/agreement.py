@@ -294,7 +294,7 @@ def _check_tree(part: Part, root: str, own: Mapping[str, ProcessingTree]) -> Ite
         yield f"{told} is no tree"
     else:
         for father, name in sorted(edges):
-            if own[name].opened != own[father].mark:
+            if father not in own[name].met or name not in own[father].met:
                 yield f"{told} is not open between {father} and {name}"
     wanted = {type_of(text) for text in _own_texts(part, root)}
     for text in own[root].filters:

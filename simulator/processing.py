@@ -132,7 +132,7 @@ def read(file: Path) -> ProcessingTable:
     except OSError as error:
         expected = 'expected "measured" or the file of a table'
         raise ValueError(f"{expected}: {file}: {error.strerror}") from None
-    except ValueError as error:  # of TOML, of UTF-8, and of msgspec
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, and of msgspec
         raise ValueError(f"{file}: {error}") from None
     return ProcessingTable(found.machine, found.date, found.received, found.sent)
 

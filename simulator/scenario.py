@@ -198,7 +198,7 @@ def parse(file: Path) -> Mapping[str, Any]:
         return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{file}: not UTF-8: {error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ScenarioError(f"{file}: {error}") from None
 
 

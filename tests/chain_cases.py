@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from cases import Case, Deploy, Remove, Step, random_events, scheduled
+from iteration_cases import _asked, _links, _own
 from rule_texts import Piece, RuleText
 from sequence_cases import TYPES, _conditions, _piece
 
@@ -43,6 +44,46 @@ def _chain(random: Random, name: str, types: list[str]) -> RuleText:
         if random.random() < 0.3:
             pieces += [Piece(item) for item in _conditions(random, "", events, inner=False)]
     return RuleText(name, "Z", tuple(pieces), (), ())
+
+
+def decided_case(seed: int, events: int = 50) -> Case:
+    """One of a chain of two to four events with runs, negations and aggregates."""
+    random = Random(seed)
+    types = random.sample("ABCD", random.randint(2, 3))
+    texts = (_decided(random, "r0", types),)
+    happened = random_events(random, types, random.randint(events // 2, events), 20)
+    return scheduled(random, seed, texts, happened)
+
+
+def _decided(random: Random, name: str, types: list[str]) -> RuleText:
+    events, runs = [random.choice(types)], list[int]()
+    pieces = [_piece("", events[0], _own(random, events[0], ()), " as e0")]
+    windows = ("1 s", "2 s", "2500 ms", "4 s")
+    for number in range(1, random.choice((2, 3, 3, 4))):
+        event = random.choice(types)
+        head, conditions = "each ", _own(random, event, events)
+        if random.random() < 0.5:
+            head = f"each {random.choice(('1..', '2..', '1..2', '2..3'))} "
+            conditions = (*_asked(event), *conditions, *_links(random, event))
+            runs.append(number)
+        tail = f" as e{number} within {random.choice(windows)} from e{number - 1}"
+        pieces.append(_piece(head, event, conditions, tail))
+        events.append(event)
+    for _ in range(random.choice((0, 1, 1, 2))):
+        other, place = random.choice(types), random.randrange(len(events))
+        inside = _piece("", other, _own(random, other, events), "")
+        if place and random.random() < 0.5:
+            span = f"between e{place} and e{random.randrange(place)}"
+        else:
+            span = f"within {random.choice(windows)} from e{place}"
+        if random.random() < 0.5:
+            pieces.append(Piece(f"not {inside} {span}"))
+        else:
+            pieces.append(Piece(f"Count({inside} {span}) {random.choice(('<', '>='))} 2"))
+    if runs and random.random() < 0.5:
+        pieces.append(Piece(f"Count(e{random.choice(runs)}) <= {random.choice((2, 3))}"))
+    count = f"Count(e{random.choice(runs)})" if runs else "1"
+    return RuleText(name, "X", tuple(pieces), (f"n = {count}", "v = 0.5", 's = "a"'), ())
 
 
 def of_chains(case: Case) -> Case:

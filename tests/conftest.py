@@ -10,19 +10,25 @@ from pairs import WHOLE
 
 LONGEST = (
     "matcher/test_gpu.py",
+    "faults/test_faults.py",
     "broker/cli/test_reproduce.py",
     "broker/test_demo.py",
+    "docs/test_commands.py",
+    "broker/test_page_in_browser.py",
     "simulator/test_parting.py",
+    "conformance/test_hybrid.py",
+    "faults/test_kills.py",
     "simulator/test_fuzzing.py",
     "broker/test_commands.py",
-    "routing/partition/test_law.py",
+    "broker/test_draining.py",
+    "simulator/test_processing.py",
     "broker/cli/test_network.py",
     "conformance/test_engines.py",
-    "broker/test_faults.py",
+    "docs/test_strategies.py",
     "broker/cli/test_files_of_commands.py",
-    "routing/network/test_holding.py",
+    "history/test_start.py",
 )
-"""Files of tests that take twelve seconds of CPU and more, the longest first."""
+"""Files of tests that take ten seconds and more, of CPU or of waiting, the longest first."""
 
 
 def pytest_configure() -> None:

@@ -20,6 +20,9 @@ from pathlib import Path
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
+
+from pairs import WHOLE
 
 TESTS = Path(__file__).parent
 SET_CHILD_SUBREAPER = 36
@@ -46,15 +49,19 @@ class Forked(subprocess.Popen[str]):
         self._close_pipe_fds(*pipes)
 
 
+def started(*words: str, **options: Any) -> subprocess.Popen[str]:
+    """``rexmq`` with these words, as a child: a fork, and where all combinations are asked for a
+    process that begins anew.
+    """
+    kind = subprocess.Popen if WHOLE else Forked
+    return kind([sys.executable, "-m", "broker", *words], text=True, **options)
+
+
 @contextlib.contextmanager
 def forked_brokers() -> Iterator[None]:
     """Have brokers that tests start be forks; those that commands start which are processes are
     not, nor any where all combinations are asked for.
     """
-    from unittest.mock import patch
-
-    from pairs import WHOLE
-
     words = vars(subprocess) | ({} if WHOLE else {"Popen": Forked})
     with patch("broker.process.subprocess", SimpleNamespace(**words)):
         yield

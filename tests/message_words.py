@@ -25,7 +25,6 @@ from routing.messages import (
     LinkStates,
     NameContested,
     Need,
-    Opened,
     Plan,
     Refused,
     RuleFacts,
@@ -139,7 +138,7 @@ def _answered(message: Answered) -> Iterator[str]:
 
 
 def _awakening(message: Awakening) -> Iterator[str]:
-    for root, asked in (("", message.asked), *((root, own) for root, _, own in message.trees)):
+    for root, asked in (("", message.asked), *((root, own) for root, own in message.trees)):
         tree = f" in the tree of {root}" if root else ""
         for rule, spans, _ in asked:
             for first, last, values in spans:
@@ -188,7 +187,6 @@ _WORDS: Mapping[type, Callable[[Any], Iterable[str]]] = {
     Catalog: _catalog,
     LinkStates: _link_states,
     Need: lambda message: [message.what.value, *message.names],
-    Opened: lambda message: (f"the tree of {root}" for root, _ in message.trees),
     Plan: _plan,
     Shared: _shared,
     SubscriptionUpdate: _update,

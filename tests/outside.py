@@ -108,7 +108,7 @@ def messages() -> Iterator[list[bytes]]:
     yield wire.encode(Publish((single(),), 5))
     for _ in range(8):
         made = delivery(rng)
-        parts = (Part("b1", 2, tuple(range(len(made.batches)))),)
+        parts = (Part("b1", tuple(range(len(made.batches)))),)
         yield wire.encode(made)
         if len(made):
             yield wire.encode(replace(made, traces=((0, (TRACE,)),)))

@@ -2,11 +2,11 @@
 
 import http.client
 import json
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
+from subprocess import DEVNULL, PIPE
 
+from forked import started
 from pages import get
 
 from broker import Publisher
@@ -25,11 +25,9 @@ TOKEN = "a-token-that-is-long"
 @contextmanager
 def paged(*flags, name="b1"):
     """A broker with a page: its endpoint, and the address of the page."""
-    command = [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--name", name]
+    words = ["broker", "--engine", "naive", "--name", name, *flags]
     listen = ["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0"]
-    words = [*command, *listen, *flags]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=quiet, text=True) as process:
+    with started(*words, *listen, stdout=PIPE, stderr=DEVNULL) as process:
         try:
             endpoint = process.stdout.readline().split()[-1]
             url = process.stdout.readline().split()[-1].removesuffix("/metrics")

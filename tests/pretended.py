@@ -83,6 +83,9 @@ class Pretended:
     def costs(self) -> Mapping[str, int]:
         return {}
 
+    def footprints(self) -> Mapping[str, int]:
+        return kept_by_all(one.footprints() for one in self._engines.values())
+
 
 class Failing(Pretended):
     """Fails at the call of that number, whatever it is."""

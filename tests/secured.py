@@ -1,11 +1,12 @@
 """Brokers with keys, as processes, and the options of who talks to them."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from forked import started
 
 from broker.security.keys import create
 
@@ -39,8 +40,8 @@ def broker(
     *flags: str, listen: str = "tcp://127.0.0.1:*", log: int = subprocess.DEVNULL
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A broker that runs, and its endpoint."""
-    command = [sys.executable, "-m", "broker", "broker", *FAST, "--listen", listen, *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+    words = "broker", *FAST, "--listen", listen, *flags
+    with started(*words, stdout=subprocess.PIPE, stderr=log) as process:
         assert process.stdout is not None
         try:
             yield process, process.stdout.readline().split()[-1]

@@ -46,6 +46,7 @@ COMMANDS = (
     "durable",
     "status",
     "top",
+    "page",
     "log",
     "trace",
     "drain",

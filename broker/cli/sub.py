@@ -90,9 +90,9 @@ def command(
     from broker import Subscriber
     from broker.cli.outcome import UsageError, amount_of, counted, duration_of, one_of
     from broker.cli.streams import closing_with_reader
-    from broker.client.sink import places
     from broker.log import start_logging
     from matcher.formats.printing import json_lines
+    from routing.delivery.remainder import marks_of, places_of
 
     one_of("--when-full", when_full, ("block", "drop-oldest", "disconnect"))
     one_of("--cause", cause, ("ids", "full"))
@@ -126,7 +126,7 @@ def command(
             )
             print(f"rexmq: {text}", file=sys.stderr)
         for delivery in _deliveries(subscriber, seconds):
-            order = places(delivery)[:wanted]
+            order = places_of(delivery)[:wanted]
             wanted = None if wanted is None else wanted - len(order)
             lines = json_lines(
                 delivery.batches,
@@ -137,8 +137,8 @@ def command(
             )
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
-            if durable is not None:
-                subscriber.acknowledge(delivery.number - len(delivery) + len(order))
+            if durable is not None and len(order):
+                subscriber.acknowledge(marks_of(delivery)[len(order) - 1])
             if subscriber.dropped > dropped:
                 dropped = subscriber.dropped
                 print(f"rexmq: {counted(dropped, 'event')} dropped so far", file=sys.stderr)

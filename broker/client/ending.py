@@ -2,9 +2,11 @@
 
 Law 1: what ends normally has published everything: by its last line, by ``sys.exit`` or by an
 exception. So each client that is open then says goodbye as ``close`` does, once the broker has its
-events, and its source holds up no rules. All of them together have ``EXIT_S`` for that; what the
-broker does not have by then is lost. How many events that were, and what the broker refused that
-no call has raised yet, is printed on standard error.
+events, and leaves when the broker has kept that nothing follows: its source holds up no rules, not
+even after a restart of the broker. All of them together have ``EXIT_S`` for that; what the broker
+does not have by then is lost. How many events that were, and what the broker refused that no call
+has raised yet, is printed on standard error. What a durable subscriber was given last counts as
+dealt with by its ``close`` alone: nobody knows what the program has done with it.
 
 Law 2: who is killed, or ends by ``os._exit``, says nothing: that is a lost source. A child that was
 forked closes nothing of its parent's.
@@ -88,8 +90,15 @@ def tell_unsaid(connection: Connection) -> None:
 
 
 def is_seen_off(connection: Connection) -> bool:
-    """Whether nothing more of a client's can reach its broker, or has to."""
+    """Whether nothing more of a client's can reach its broker, or has to. A source says goodbye
+    where that alone is left, and is seen off when it is answered.
+    """
     session = connection.session
-    waits = session.unacknowledged or session.unanswered
-    is_away = session.is_source and not session.ready
-    return connection.failure is not None or not (waits or is_away)
+    if connection.failure is not None or session.has_left:
+        return True
+    if session.unacknowledged or session.unanswered:
+        return False
+    if session.is_source and session.ready:
+        session.leave(connection.clock.now())
+        connection.let_out()
+    return not session.is_source

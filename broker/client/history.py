@@ -18,21 +18,18 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
-from msgspec import structs
 
 from broker.client.logs import NetworkLogs
 from broker.client.manager import RuleManager
 from broker.client.past import Past, rules_of
-from broker.client.sink import places
 from broker.client.start import Start, start_time
 from broker.errors import BrokerError, RefusedError
 from broker.store.ordered import Ordered, Step, Wanted
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch
-from routing.delivery.parcel import select
+from routing.delivery.remainder import left_of, places_of
 from routing.messages import Code, Delivery
 from routing.permission import EVERY_TYPE
-from routing.traced import traces_left
 from rules.errors import RuleErrors
 from rules.syntax.parser import parse_filter
 
@@ -116,16 +113,7 @@ class History:
         if delivery.late:
             return delivery  # what is late is in no log
         is_new = np.concatenate([self._is_new(batch) for batch in delivery.batches])
-        if is_new.all():
-            return delivery
-        order = places(delivery)
-        left = order[is_new[order]]
-        if not len(left):
-            return None
-        chosen = select(delivery.batches, delivery.subscriptions, left, delivery.late).delivery
-        kept = {"dropped": delivery.dropped, "number": delivery.number, "again": delivery.again}
-        traces = traces_left(delivery, chosen.batches)
-        return structs.replace(chosen, traces=traces, **kept)
+        return left_of(delivery, is_new[places_of(delivery)])
 
     def _is_new(self, batch: EventBatch) -> Bools:
         sources = batch.ids.source

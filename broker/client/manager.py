@@ -26,9 +26,11 @@ TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 
 
-def _connection(address: Address) -> Connection:
+def _connection(address: Address, name: str) -> Connection:
     config = SessionConfig(
-        instance=random.getrandbits(63), heartbeats_missed_max=CONNECTED_MISSED_MAX
+        name=name,
+        instance=random.getrandbits(63),
+        heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
     return Connection(address, config, lambda result: None)
 
@@ -39,7 +41,7 @@ class RuleManager(Scoped):
     Raises BrokerUnreachable when no broker answers, and RefusedError, with every problem and its
     place, for rules that are refused. Where a network changes, or a link breaks, before the answer
     to a change of rules has come, the list of rules says what became of it. ``key`` and
-    ``server_key`` are those of ``Publisher``.
+    ``server_key`` are those of ``Publisher``; ``name`` is shown in the broker's status.
 
     >>> with RuleManager(endpoint) as manager:
     ...     deployed = manager.add('''
@@ -57,10 +59,11 @@ class RuleManager(Scoped):
         *,
         key: str | Path | None = None,
         server_key: str | Path | None = None,
+        name: str = "",
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        connection = _connection(address_of(endpoint, key, server_key))
+        connection = _connection(address_of(endpoint, key, server_key), name)
         self._session = connection.session
         self._timeout_s = timeout_s
         self._driver = Threaded(connection)
@@ -172,10 +175,11 @@ class AsyncRuleManager(AsyncScoped):
         *,
         key: str | Path | None = None,
         server_key: str | Path | None = None,
+        name: str = "",
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
-        connection = _connection(address_of(endpoint, key, server_key))
+        connection = _connection(address_of(endpoint, key, server_key), name)
         self._session = connection.session
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s

@@ -27,7 +27,7 @@ from matcher.model import (
     StringColumn,
     Value,
 )
-from matcher.rows import INT_MAX, INT_MIN, filled, values_of
+from matcher.rows import INT_MAX, INT_MIN, filled, refuse_surplus, values_of
 from matcher.single import Row, Single
 
 _TYPES: Mapping[Kind, type] = {
@@ -44,6 +44,8 @@ class Rows:
     def __init__(self, event_type: EventType) -> None:
         self.type = event_type
         self._pick = _picker(event_type)
+        self._declared = frozenset(one.name for one in event_type.declared)
+        self._may_lack = event_type.has_optional
         self._kinds = tuple(attribute.kind for attribute in event_type.attributes)
         self._expected = tuple(map(_TYPES.__getitem__, self._kinds))
         self._ints = _places(event_type, Kind.INT)
@@ -56,11 +58,15 @@ class Rows:
         return len(self._rows)
 
     def check(self, data: Mapping[str, Any]) -> tuple[Value, ...]:
-        """The event's values in the schema's order; BadEvent for one that does not fit (E5)."""
+        """The event's values in the schema's order; BadEvent for one that does not fit (E5), or has
+        more.
+        """
         try:
             values = self._pick(data)
         except KeyError:
             return values_of(self.type, data)
+        if not self._declared.issuperset(data) if self._may_lack else len(data) > len(values):
+            refuse_surplus(self.type, data)
         if tuple(map(type, values)) == self._expected and self._is_plain(values):
             return values
         return values_of(self.type, data)

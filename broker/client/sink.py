@@ -13,13 +13,12 @@ from dataclasses import replace
 from operator import methodcaller
 from typing import Any, Literal, TypeAlias, get_args
 
-import numpy as np
-
 from broker.client.address import Address
 from broker.client.connection import Connection
 from broker.log import log
-from matcher.model import Event, Int64s
+from matcher.model import Event
 from routing.config import SessionConfig
+from routing.delivery.remainder import event_numbers, marks_of
 from routing.messages import Delivery, WhenFull
 from routing.session import Lost, Result
 
@@ -61,9 +60,14 @@ class Sink:
         self._when_full = WhenFull(when_full)
         self._bounds = queue_events, durable, queue_bytes or 0, queue_age_s or 0.0
         self.position = 0
-        """The number of the last event that was given, of a durable sink's."""
+        """The number up to which events were given, of a durable sink's; 0: none yet."""
         self._is_auto = bool(durable) and acks == "auto"
-        self._rows: Iterator[Event] = iter(())
+        self._before = 0
+        """The position before the event, or delivery, that was given last."""
+        if self._is_auto:
+            self.connection.due = self._acknowledge_before  # as the interpreter ends
+        self._rows: Iterator[tuple[Event, int]] = iter(())
+        """Events that were not given yet, each with the position that goes with it."""
         self._numbers: dict[int, int] = {}
 
     def subscribe(self, text: str) -> int:
@@ -102,25 +106,31 @@ class Sink:
         self.acknowledge_given()
         delivery = self.deliveries.popleft()
         self.session.consume(len(delivery))
-        self.position = delivery.number
+        self._before, self.position = self.position, delivery.number
         return delivery
 
     def next_event(self) -> Event | None:
         """The next event of the delivery at hand, or None when it is used up."""
-        event = next(self._rows, None)
-        if event is not None:
-            self.position += 1
+        found = next(self._rows, None)
+        if found is None:
+            return None
+        event, position = found
+        self._before, self.position = self.position, position
         return event
 
     def open(self, delivery: Delivery) -> None:
         """Let ``next_event`` give the events of a delivery that was taken."""
-        self._rows = rows(delivery)
-        self.position = delivery.number - len(delivery)
+        self._rows = zip(rows(delivery), marks_of(delivery), strict=True)
+        self.position = max(0, int(event_numbers(delivery)[0]) - 1)
 
     def acknowledge_given(self) -> None:
         """Acknowledge what was given before, unless the application says so itself."""
         if self._is_auto:
             self.session.acknowledge(self.position)
+
+    def _acknowledge_before(self) -> None:
+        """Acknowledge all but what was given last, which may not be dealt with."""
+        self.session.acknowledge(self._before)
 
     def acknowledge(self, position: int | None) -> None:
         """The application has dealt with all up to that number (None: that it was given)."""
@@ -150,8 +160,3 @@ def rows(delivery: Delivery) -> Iterator[Event]:
 def _traced(events: Iterator[Event], traces: Mapping[int, tuple[str, ...]]) -> Iterator[Event]:
     for place, event in enumerate(events):
         yield replace(event, traces=traces[place]) if place in traces else event
-
-
-def places(delivery: Delivery) -> Int64s:
-    """``delivery.order``, spelled out where it is None."""
-    return np.arange(len(delivery)) if delivery.order is None else delivery.order

@@ -23,7 +23,7 @@ from broker.client.outbox import Outbox
 from broker.errors import LateEvents, RefusedError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventType
-from matcher.rows import batch_of, refuse_taken
+from matcher.rows import batch_of, refuse_surplus, refuse_taken
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, spoken, time_of, verify_range
 from matcher.traces import Contexts, is_context
 from routing.config import SessionConfig
@@ -37,6 +37,8 @@ GATHERING = 3
 """In a stream, events gather for so many times as long as the last sending took."""
 SLICE_EVENTS_MAX = 4_096
 """Events of a large batch that are handed over at once."""
+_OF_THE_EVENT = ("time", "id")
+"""Keys of dicts that say when and who an event is."""
 REFUSALS_MAX = 100
 """Refusals kept for the caller; of later ones only the number is."""
 
@@ -232,15 +234,26 @@ class Source:
         if not any("time" in row for row in rows):
             first = self._stamp(self.connection.clock.now())
             times = range(first, first + len(rows))
-        return batch_of(event_type, rows, source="", times=times, time_unit=self._time_unit)
+        batch = batch_of(event_type, rows, source="", times=times, time_unit=self._time_unit)
+        refuse_surplus(
+            event_type, sorted(set[str]().union(*rows).difference(_OF_THE_EVENT), key=str)
+        )
+        return batch
 
     def _batches_of_table(self, table: Any, type_name: str | None) -> list[EventBatch]:
         from matcher.formats.intake import Intake, Place
-        from matcher.formats.layout import Layout
+        from matcher.formats.layout import RESERVED, Layout
         from matcher.formats.tabular import batches_of
 
         place = Place("<table>", source="", layout=Layout().in_unit(self._time_unit))
-        return batches_of(table, place, Intake(self.outbox.types), type_name)
+        intake = Intake(self.outbox.types)
+        batches = batches_of(table, place, intake, type_name)
+        if intake.surplus:
+            known = {name for batch in batches for name in batch.type.names}
+            others = [one for one in table.schema.names if one not in (*RESERVED, *known)]
+            named = ", ".join(others) or "columns of other types"
+            raise BadEvent(f"its types do not have all attributes of the table: {named}")
+        return batches
 
     def _known(self, name: str | None) -> EventType:
         if name is None and len(self.outbox.types) == 1:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
-from broker.client.sink import places, rows
+from broker.client.sink import rows
 from broker.demo.account import Account
 from broker.demo.flights import Log
 from broker.demo.live import Demo, Network
 from broker.demo.pages import FirstOnes, sentence
 from matcher.formats.printing import json_lines
+from routing.delivery.remainder import places_of
 from routing.messages import Delivery
 
 KILLED = "(broker {broker} was killed, by SIGKILL, and is back)"
@@ -65,5 +66,5 @@ def run(
 
 
 def _write(delivery: Delivery, new: int, lines: BinaryIO) -> None:
-    written = json_lines(delivery.batches, places(delivery)).splitlines(keepends=True)
+    written = json_lines(delivery.batches, places_of(delivery)).splitlines(keepends=True)
     lines.writelines(written[-new:])

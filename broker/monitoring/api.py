@@ -23,9 +23,11 @@ from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
 from broker.monitoring.bench import TRIAL_S, Bench, Busy
 from broker.monitoring.changes import checked
-from broker.monitoring.entry import SESSION_S, TOO_MANY, Entry, NoEntry
+from broker.monitoring.entry import OPERATOR, SESSION_S, TOO_MANY, UNAUTHORIZED, Entry, NoEntry
+from broker.monitoring.looks import FRESH_S
 from broker.monitoring.seats import Seat, Seats
 from broker.monitoring.trial import Request as Trial
+from broker.security.codes import Codes
 from matcher.identity import RULE_SOURCE
 
 TEXT_BYTES_MAX = 256 * 2**10
@@ -42,9 +44,10 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 class Token(msgspec.Struct, forbid_unknown_fields=True):
-    """Signing in."""
+    """Signing in by a token, or by a code that the owner of a key has shown the broker."""
 
-    token: str
+    token: str = ""
+    code: str = ""
 
 
 class Text(msgspec.Struct, forbid_unknown_fields=True):
@@ -93,6 +96,7 @@ class Api:
         self._entry = entry
         self._seats = seats
         self._bench = Bench()
+        self._codes = Codes()
         self._streams = 0
 
     @property
@@ -138,7 +142,7 @@ class Api:
             seat = self.verify(request)
         except NoEntry as refusal:
             known = {"signed_in": False, "asks": self._entry.asks, "error": str(refusal)}
-            return answered(known)
+            return answered({**known, "takes_keys": self._entry.takes_keys})
         own = {"user": seat.user, "log": bool(seat.log)}
         return answered({"signed_in": True, "asks": self._entry.asks, **own})
 
@@ -146,16 +150,41 @@ class Api:
         try:
             self._entry.verify_origin(request.headers, changes=True)
             body = msgspec.json.decode(await body_of(request, TEXT_BYTES_MAX), type=Token)
-            session = self._entry.sign_in(body.token, who(request))
+            session = await self._begin_session(body, who(request))
         except NoEntry as refusal:
             return answered({"error": str(refusal)}, refusal.status)
         except msgspec.MsgspecError as error:
             return answered({"error": str(error)}, BAD)
+        except BrokerUnreachable as error:
+            return answered({"error": str(error)}, UNREACHABLE)
         response = answered({"signed_in": True})
         response.set_cookie(
             cookie(request), session, max_age=int(SESSION_S), httponly=True, samesite="strict"
         )
         return response
+
+    async def _begin_session(self, body: Token, address: str) -> str:
+        """The number of a session for a token or a code. Raises NoEntry."""
+        if not body.code:
+            return self._entry.sign_in(body.token, address)
+        self._entry.spend_try(address)
+        user = await self._user_of(body.code)
+        if user is None:
+            raise NoEntry(UNAUTHORIZED, "this code is not good, or not any more: rexmq page")
+        self._entry.return_try(address)
+        return self._entry.open_session(user)
+
+    async def _user_of(self, code: str) -> str | None:
+        """The user who has shown the broker a key for a code. It may have come a moment ago, after
+        the last look.
+        """
+        looks = self._seats.of(OPERATOR).looks
+        for pause in (0.0, FRESH_S):
+            await asyncio.sleep(pause)
+            user = self._codes.take(code, (await looks.status())["clients"])
+            if user is not None and self._seats.has(user):
+                return user
+        return None
 
     async def _sign_out(self, request: Request, body: Nothing, seat: Seat) -> Any:
         self._entry.sign_out(request.cookies.get(cookie(request)))

@@ -14,8 +14,9 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from broker.monitoring.gathered import Look
 from broker.monitoring.looks import FRESH_S, Looks
-from broker.monitoring.view import Look, view
+from broker.monitoring.view import view
 from matcher.model import MICROSECONDS
 
 STALE_S = 10.0

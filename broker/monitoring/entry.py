@@ -1,13 +1,14 @@
-"""Entry to a broker's pages: tokens, signing in, and who may ask from where.
+"""Entry to a broker's pages: tokens and codes, signing in, and who may ask from where.
 
-Law 1: where there are tokens nobody sees or changes anything who has not shown one, in the header
-``Authorization: Bearer TOKEN`` or by signing in. Signing in with it sets a cookie that scripts
-cannot read and other sites cannot have sent; the cookie holds a number drawn at random, never the
-token, and is worth nothing once the process has ended. A token is that of the pages, or a user's,
-of which the SHA-256 alone is known.
+Law 1: where there are tokens or keys nobody sees or changes anything who has not shown a token, in
+the header ``Authorization: Bearer TOKEN`` or by signing in, or signed in by a key
+(broker.security.codes). Signing in sets a cookie that scripts cannot read and other sites cannot
+have sent; the cookie holds a number drawn at random, never the token, and is worth nothing once the
+process has ended. A token is that of the pages, or a user's, of which the SHA-256 alone is known.
 
-Law 2: wrong tokens are bounded. An address has ``TRIES`` of them at once and then one in
-``TRY_AGAIN_S``; whoever tries a sixth one at once is told 429, even where that one were right.
+Law 2: wrong tokens and codes are bounded. An address has ``TRIES`` of them at once and then one in
+``TRY_AGAIN_S``; whoever tries a sixth one at once is told 429, even where that one were right. So
+it is while as many codes are being looked for.
 
 Law 3: another site cannot act through a visitor's browser. A change comes as JSON and from the page
 itself (``Origin``); and where there is no token, the page is asked for by a number or as
@@ -71,6 +72,7 @@ class Entry:
     """Lets in who may see the pages; everybody where there is no token. ``clock``: seconds.
 
     ``token``: that of the pages; ``users``: names of users by the SHA-256 of their tokens, in hex.
+    ``takes_keys``: whether users sign in by keys, too.
     """
 
     def __init__(
@@ -78,9 +80,12 @@ class Entry:
         token: str | None,
         clock: Callable[[], float] = time.monotonic,
         users: Mapping[str, str] = MappingProxyType({}),
+        *,
+        takes_keys: bool = False,
     ) -> None:
         own = {} if token is None else {digest(token): OPERATOR}
         self._users = {**users, **own}
+        self.takes_keys = takes_keys
         self._clock = clock
         self._sessions: dict[str, tuple[float, str]] = {}
         """The numbers of those who are signed in, until when, and who they are."""
@@ -89,8 +94,8 @@ class Entry:
 
     @property
     def asks(self) -> bool:
-        """Whether there is a token to be shown."""
-        return bool(self._users)
+        """Whether a token is to be shown, or a key."""
+        return bool(self._users) or self.takes_keys
 
     def verify(self, headers: Mapping[str, str], session: str | None, address: str) -> str:
         """Let in a request that bears a token or a session; gives whose. Raises NoEntry."""
@@ -106,7 +111,10 @@ class Entry:
 
     def sign_in(self, token: str, address: str) -> str:
         """The number of a new session, for a token. Raises NoEntry."""
-        user = self._compare(token, address)
+        return self.open_session(self._compare(token, address))
+
+    def open_session(self, user: str) -> str:
+        """The number of a new session of a user who has shown who it is."""
         now = self._clock()
         self._sessions = {one: own for one, own in self._sessions.items() if own[0] > now}
         while len(self._sessions) >= SESSIONS_MAX:
@@ -133,18 +141,33 @@ class Entry:
         if headers.get("content-type", "").partition(";")[0] != "application/json":
             raise NoEntry(FORBIDDEN, "expected Content-Type: application/json")
 
-    def _compare(self, token: str, address: str) -> str:
+    def spend_try(self, address: str) -> None:
+        """Take one of the tries of an address, for a token or a code that may be wrong. Raises
+        NoEntry where none is left (Law 2).
+        """
         left = self._tries_left(address)
         if left < 1:
             raise NoEntry(TOO_MANY, f"too many wrong tokens; try again in {TRY_AGAIN_S:g} s")
+        self._tries.pop(address, None)
+        while len(self._tries) >= ADDRESSES_MAX:
+            del self._tries[next(iter(self._tries))]
+        self._tries[address] = left - 1, self._clock()
+
+    def return_try(self, address: str) -> None:
+        """Give a try back: it was right."""
+        left = self._tries_left(address) + 1
+        if left < TRIES:
+            self._tries[address] = left, self._clock()
+        else:
+            self._tries.pop(address, None)
+
+    def _compare(self, token: str, address: str) -> str:
+        self.spend_try(address)
         # What a hash is compared with tells nothing of a token that has it.
         user = self._users.get(digest(token))
         if user is None:
-            self._tries.pop(address, None)
-            while len(self._tries) >= ADDRESSES_MAX:
-                del self._tries[next(iter(self._tries))]
-            self._tries[address] = left - 1, self._clock()
             raise NoEntry(UNAUTHORIZED, "this is not the token")
+        self.return_try(address)
         return user
 
     def _tries_left(self, address: str) -> float:

@@ -14,6 +14,9 @@ from matcher.model import MICROSECONDS
 
 Row: TypeAlias = dict[str, Any]
 
+HELD_MAX = 3
+"""Names of those that hold a rule up which a row has."""
+
 
 def tables(
     before: Mapping[str, Any], after: Mapping[str, Any], seconds: float, clock: int
@@ -29,7 +32,7 @@ def tables(
             }
             for sink, was in _paired(before["sinks"], after["sinks"])
         ],
-        "rules": list(_rules(before["rules"], after["rules"], clock)),
+        "rules": list(_rules(before, after, seconds, clock)),
         "types": [
             {
                 **one,
@@ -88,16 +91,34 @@ def _paired(
 
 
 def _rules(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], clock: int
+    before: Mapping[str, Any], after: Mapping[str, Any], seconds: float, clock: int
 ) -> Iterator[Row]:
-    """Rules, each with its share of the time in which this broker has evaluated rules; None where
-    that is not known.
+    """Rules, each with its share of the time in which this broker has evaluated rules, and the rate
+    of what it defines; None where that is not known.
     """
-    spent = [(rule, _spent(rule, was)) for rule, was in _paired(before, after)]
+    spent = [(rule, _spent(rule, was)) for rule, was in _paired(before["rules"], after["rules"])]
     total = sum(cost for _, cost in spent if cost is not None)
+    rates = {
+        one["name"]: _rate(one, was, "events", seconds)
+        for one, was in _paired(before["types"], after["types"])
+    }
     for rule, cost in spent:
         share = None if cost is None or not total else round(100 * cost / total, 1)
-        yield {**rule, "cost_%": share, "behind_s": _behind(rule, clock)}
+        memory = rule.get("memory")
+        yield {
+            **rule,
+            "cost_%": share,
+            "memory_kB": None if memory is None else round(memory / 1000),
+            "events/s": rates.get(rule["type"]),
+            "behind_s": _behind(rule, clock),
+            "held_up_by": list(map(holder, rule.get("held_by", ())))[:HELD_MAX],
+        }
+
+
+def holder(one: Mapping[str, Any]) -> str:
+    """The source or broker that holds a mark; of clients that may come back, that they are gone."""
+    name: str = one["source"] or one["broker"] or one["standing"]
+    return name
 
 
 def _spent(rule: Mapping[str, Any], was: Mapping[str, Any]) -> int | None:

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from broker.monitoring.figures import holder
 from matcher.model import MICROSECONDS
 
 SERIES_MAX = 1_000
@@ -91,12 +92,22 @@ def _types(types: Sequence[Facts]) -> Iterator[Family]:
 def _rules(rules: Sequence[Facts]) -> Iterator[Family]:
     text = "Event time up to which a rule has been evaluated."
     yield _gauge("rule_watermark_timestamp_seconds", text, _marks("rule", rules))
+    text = "Bytes that a rule's columns, partial sequences and stored events take here."
+    yield _gauge("rule_memory_bytes", text, _known("memory", rules))
+    text = "Work of evaluating a rule here, in units that are alike for all rules of the broker."
+    yield _counter("rule_cost", text, _known("cost", rules))
     for state, text in (
         ("stalled", "1 where events wait for a source that says nothing."),
         ("waiting", "1 where a type that the rule needs was never advertised."),
     ):
         rows = [({"rule": one["name"]}, int(one["state"] == state)) for one in rules]
         yield _gauge(f"rule_{state}", text, rows)
+    held = [
+        ({"rule": one["name"], "holder": holder(one["held_by"][0])}, 1)
+        for one in rules
+        if one["state"] == "stalled" and one["held_by"]
+    ]
+    yield _gauge("rule_stalled_by", "The first source or broker that a rule waits for, 1.", held)
 
 
 def _sinks(sinks: Sequence[Facts]) -> Iterator[Family]:
@@ -164,6 +175,10 @@ def _marks(label: str, rows: Iterable[Facts]) -> list[tuple[dict[str, str], floa
         for one in rows
         if one["mark"] is not None
     ]
+
+
+def _known(fact: str, rules: Iterable[Facts]) -> list[tuple[dict[str, str], float]]:
+    return [({"rule": one["name"]}, one[fact]) for one in rules if one.get(fact) is not None]
 
 
 def _counted(label: str, counts: Mapping[str, int]) -> list[tuple[dict[str, str], float]]:

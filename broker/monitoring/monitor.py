@@ -71,8 +71,8 @@ class Monitor:
 
     @property
     def asks(self) -> bool:
-        """Whether a token is asked for there."""
-        return self._settings.token is not None or bool(self._settings.users)
+        """Whether a token of the pages is asked for there."""
+        return self._settings.token is not None
 
     def know(self, users: tuple[User, ...]) -> None:
         """Let these users sign in, and no others from now on: all sign in anew."""

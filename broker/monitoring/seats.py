@@ -1,10 +1,10 @@
 """Seats: by what whoever is let in sees the broker and changes its rules.
 
-Law: who has signed in by the token of a user of the access file sees and does what that user may.
-Its seat has connections of its own, under keys that the broker has made for that user, so it is the
-broker that decides: a rule that alice deploys from the page is hers, and events that she may not
-subscribe to are not shown to her. Whoever has the token of the pages, or needs none, has a seat
-that may do all. One seat is made for each user, when it is first asked for.
+Law: who has signed in as a user of the access file, by a token or a key, sees and does what that
+user may. Its seat has connections of its own, under keys that the broker has made for that user, so
+it is the broker that decides: a rule that alice deploys from the page is hers, and events that she
+may not subscribe to are not shown to her. Whoever has the token of the pages, or needs none, has a
+seat that may do all. One seat is made for each user, when it is first asked for.
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ class Seats:
         self._seats: dict[str, Seat] = {}
 
     def of(self, user: str) -> Seat:
-        """The seat of a user. KeyError for one that has no token."""
+        """The seat of a user. KeyError for one that may not sign in."""
         seat = self._seats.get(user)
         if seat is None:
             seat = self._seats[user] = self._made(user)
         return seat
+
+    def has(self, user: str) -> bool:
+        """Whether there is a seat for a user."""
+        return any(one.name == user for one in self._settings.users)
 
     def _made(self, user: str) -> Seat:
         settings = self._settings

@@ -47,8 +47,9 @@ class OneRequest(H11Protocol):
 async def serve(bound: socket.socket, settings: Settings) -> None:
     """Serve the pages of a broker until standard input ends, or a signal."""
     seats = Seats(settings)
-    users = {one.token: one.name for one in settings.users}
-    api = Api(Entry(settings.token, users=users), seats)
+    users = {one.token: one.name for one in settings.users if one.token is not None}
+    entry = Entry(settings.token, users=users, takes_keys=bool(settings.keys))
+    api = Api(entry, seats)
     config = uvicorn.Config(
         pages(seats.of(OPERATOR).looks, os.getppid(), api),
         log_config=None,

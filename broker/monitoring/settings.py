@@ -15,19 +15,21 @@ from broker.security.keys import Curve, KeyPair
 
 
 class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A user who may sign in: the SHA-256 of the token, in hex, and the keys that act for the user
-    at the broker, the public and the secret one.
+    """A user who may sign in by keys of its own (``own``, the public ones), or by a token, of which
+    it is the SHA-256 in hex; and ``keys``, the public and the secret one, which act for the user at
+    the broker.
     """
 
     name: str
-    token: str
+    token: str | None
+    own: tuple[str, ...]
     keys: tuple[str, str]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``endpoint``: where the broker is reached. ``keys``: the public and secret one of the process
     that serves, and the broker's public one; none where the broker has none. ``others``: addresses
-    of the pages of other brokers of the network. ``users``: those who sign in by a token of theirs.
+    of the pages of other brokers of the network. ``users``: those who may sign in.
     ``data``: the folder of the broker's store, where it has one.
     """
 

@@ -11,43 +11,16 @@ many there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from broker.monitoring.drawing import places
-from broker.monitoring.figures import Row, ordered, tables
+from broker.monitoring.figures import Row
+from broker.monitoring.gathered import Facts, Look, gathered
 
 ROWS_MAX = 200
 """Of each list that is sent."""
 RULES_AT_BROKER_MAX = 50
 """Names of rules that are sent for one broker."""
 TREES_MAX = 50
-
-Facts = Mapping[str, Any]
-
-SHOWN = {
-    "sinks": "full_%",
-    "rules": "cost_%",
-    "types": "events/s",
-    "sources": "events/s",
-}
-"""The lists of a broker, and the columns that they are sorted by."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """Two statuses of a broker, ``seconds`` apart; without an earlier one they are the same, and
-    nothing is known of rates.
-    """
-
-    before: Facts
-    after: Facts
-    seconds: float
-
-    @property
-    def is_rated(self) -> bool:
-        """Whether there is an earlier status to tell rates by."""
-        return self.before is not self.after
 
 
 def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str] = ()) -> Row:
@@ -56,9 +29,8 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
     """
     status = looks[own].after
     network = status["network"]
-    found = {name: _tables(look, clock) for name, look in looks.items()}
-    lists = {kind: _gathered(kind, found) for kind in SHOWN}
-    lists["rules"] = _rules(status, found, own)
+    lists = gathered(looks, own, clock)
+    links = lists.pop("links")
     brokers = sorted({own, *(one["name"] for one in network["brokers"])})
     return {
         "broker": own,
@@ -70,9 +42,9 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
         "root": network["root"],
         "settled": network["settled"],
         "totals": status["totals"],
-        "rates": _rates(looks[own]),
+        "rates": looks[own].rates,
         "brokers": list(_brokers(brokers, status, looks)),
-        "links": list(_links(network, found)),
+        "links": list(_links(network, links)),
         "trees": list(_trees(looks))[:TREES_MAX],
         "lists": {kind: rows[:ROWS_MAX] for kind, rows in lists.items()},
         "counts": {kind: len(rows) for kind, rows in lists.items()},
@@ -80,42 +52,6 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
         "failures": list(failures),
         "overruns": list(status.get("overruns", ())),
         "closed": list(status.get("closed", ())),
-    }
-
-
-def _tables(look: Look, clock: int) -> dict[str, list[Row]]:
-    return tables(look.before, look.after, look.seconds, clock)
-
-
-def _gathered(kind: str, found: Mapping[str, Mapping[str, list[Row]]]) -> list[Row]:
-    """One list of all brokers, each row with its broker, the most pressing first."""
-    rows = [{**row, "broker": name} for name, one in found.items() for row in one[kind]]
-    return ordered(rows, SHOWN[kind])
-
-
-def _rules(status: Facts, found: Mapping[str, Mapping[str, list[Row]]], own: str) -> list[Row]:
-    """The rules of the network, each as the broker tells of it that evaluates it, if it is known;
-    with the rate of what it defines, where that is known.
-    """
-    told = {name: {row["name"]: row for row in one["rules"]} for name, one in found.items()}
-    rates = {
-        (name, row["name"]): row["events/s"] for name, one in found.items() for row in one["types"]
-    }
-    rows = []
-    for rule in told[own].values():
-        place = rule["place"] or (own if rule["state"] in ("running", "stalled") else None)
-        best = told.get(place or own, {}).get(rule["name"], rule)
-        rate = rates.get((place or own, rule["type"]))
-        rows.append({**best, "place": place, "events/s": rate, "told_by": place in told})
-    return ordered(rows, SHOWN["rules"])
-
-
-def _rates(look: Look) -> Row | None:
-    if not look.is_rated:
-        return None
-    before, after = look.before["totals"], look.after["totals"]
-    return {
-        name: round(max(0, count - before[name]) / look.seconds, 1) for name, count in after.items()
     }
 
 
@@ -148,7 +84,7 @@ def _brokers(names: Sequence[str], status: Facts, looks: Mapping[str, Look]) -> 
             "rules": evaluated[:RULES_AT_BROKER_MAX],
             "rules_count": len(evaluated),
             "fragments": len(network.get("fragments", {}).get(name, ())),
-            "rates": None if look is None else _rates(look),
+            "rates": None if look is None else look.rates,
             "clients": len(here["clients"]) if look is not None else None,
             "waits": _waits(here.get("rules", ())),
         }
@@ -170,8 +106,9 @@ def _waits(rules: Iterable[Facts]) -> list[str]:
     return said[:RULES_AT_BROKER_MAX]
 
 
-def _links(network: Facts, found: Mapping[str, Mapping[str, list[Row]]]) -> Iterator[Row]:
+def _links(network: Facts, rows: Iterable[Row]) -> Iterator[Row]:
     """Each link once, with what goes over it either way as far as one of its ends is known."""
+    told = {(row["broker"], row["name"]): row for row in rows}
     ends: dict[tuple[str, str], Row] = {}
     for one in network["brokers"]:
         for far in one["neighbours"]:
@@ -180,12 +117,11 @@ def _links(network: Facts, found: Mapping[str, Mapping[str, list[Row]]]) -> Iter
     for (first, second), facts in sorted(ends.items()):
         there, back, buffered = None, None, 0
         for end, other in ((first, second), (second, first)):
-            for row in found.get(end, {}).get("links", ()):
-                if row["name"] != other:
-                    continue
-                buffered += row["waiting"]
-                ways = row["sent/s"], row["received/s"]
-                there, back = ways if end == first else ways[::-1]
+            if (row := told.get((end, other))) is None:
+                continue
+            buffered += row["waiting"]
+            ways = row["sent/s"], row["received/s"]
+            there, back = ways if end == first else ways[::-1]
         yield {
             "ends": [first, second],
             "up": facts["ends"] == 2,

@@ -49,6 +49,8 @@ class Gate:
         self._more: dict[str, Peer] = {}
         self._stand_ins: dict[str, KeyPair] = {}
         """Keys that act for users of the access file, by name."""
+        self._acting: dict[str, str] = {}
+        """The names of these users, by the public keys."""
         self._authenticator: ThreadAuthenticator | None = None
 
     def serve(self, context: zmq.Context[Any], socket: zmq.Socket[bytes]) -> None:
@@ -79,14 +81,10 @@ class Gate:
     def owner(self, key: str) -> Peer | None:
         """The owner of a public key; None of one that nobody has."""
         owner = self._access.owners.get(key) or self._more.get(key)
-        return owner or next(
-            (
-                Peer(name)
-                for name, pair in self._stand_ins.items()
-                if pair.public == key and name in self._access.rights
-            ),
-            None,
-        )
+        name = self._acting.get(key)
+        if owner is None and name is not None and name in self._access.rights:
+            return Peer(name)
+        return owner
 
     @property
     def tokens(self) -> Mapping[str, str]:
@@ -115,7 +113,20 @@ class Gate:
 
     def stand_in(self, name: str) -> KeyPair:
         """Keys that act for the user of this name, for as long as the access file has it."""
-        return self._stand_ins.setdefault(name, new_pair())
+        pair = self._stand_ins.get(name)
+        if pair is None:
+            pair = self._stand_ins[name] = new_pair()
+            self._acting[pair.public] = name
+        return pair
+
+    @property
+    def keys(self) -> Mapping[str, tuple[str, ...]]:
+        """The public keys of the users of the access file, by name; of one with none, none."""
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(self._access.rights, ())
+        for key, owner in self._access.owners.items():
+            if not owner.is_broker:
+                found[owner.name] += (key,)
+        return found
 
     def change(self, access: Access) -> None:
         """Let in by another access file from now on. Raises ConfigurationError, as above."""

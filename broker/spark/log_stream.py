@@ -1,16 +1,22 @@
 """A stream from the logs of a network: what sources have published, once each, or again when asked.
 
-Law: an offset is a vector, by broker the position up to which its log has been read. What lies
+Law 1: an offset is a vector, by broker the position up to which its log has been read. What lies
 between two offsets is the same whenever it is read, so Spark's checkpoint makes it exactly once.
 From {b1: 40} to {b1: 52, b2: 7} are twelve entries of b1 and, b2 being new, its first seven.
+
+Law 2: a log that is another than the one that was read, an older copy of it that goes on, is an
+error. Beside each position is the checksum of the entry there. b1 was read up to 52, and a backup
+is put in its place that ends at 45: nothing is read, neither before it has a 52 again nor then.
 
 What rules define is in no log: run the rules over the stream (``detect_stream``).
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +33,7 @@ from broker.client.logs import NOWHERE, BrokerLog, logged_types
 from broker.client.manager import RuleManager
 from broker.client.past import Past
 from broker.client.start import start_time
+from broker.errors import BrokerError, RefusedError
 from broker.schemas import type_of
 from broker.spark.options import StreamOptions
 from broker.spark.reading import check_known, rows_of, schema_of
@@ -35,8 +42,11 @@ from broker.spark.telling import in_a_sentence
 from broker.store.ordered import Step, Wanted
 from broker.store.recording import message_of
 from matcher.model import TIME_MAX, TIME_MIN, EventType
+from routing.messages import Code
 
-Offset = Mapping[str, int]
+Positions = Mapping[str, int]
+Offset = Mapping[str, tuple[int, int | None]]
+"""By broker a position, and the checksum of the entry there, None where it is kept no more."""
 ENTRIES_AT_ONCE = 65_536
 """Entries of one task."""
 NO_ORDER = np.empty(0, np.int64)
@@ -57,23 +67,28 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
         self._types = self._checked()
-        self._target: Offset | None = None
+        self._target: Positions | None = None
         """Where a query ends that takes what there is now."""
 
     # --- offsets ---
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a new query begins."""
-        with in_a_sentence():
-            return dict(self._ends() if self._options.start == "new" else self._begins())
+        with in_a_sentence(), self._manager() as manager:
+            is_new = self._options.start == "new"
+            begins = self._ends(manager) if is_new else self._begins(manager)
+            return self._marked(manager, begins)
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Where the next micro-batch ends."""
-        with in_a_sentence():
-            ends = self._ends() if self._target is None else self._target
+        with in_a_sentence(), self._manager() as manager:
+            self._verify(manager, start)
+            begins = {name: position for name, (position, _) in start.items()}
+            ends = self._ends(manager) if self._target is None else self._target
             if isinstance(limit, ReadMaxRows):
-                ends = self._bounded(start, ends, limit.max_rows)
-            return {**start, **{name: max(end, start.get(name, 0)) for name, end in ends.items()}}
+                ends = self._bounded(manager, begins, ends, limit.max_rows)
+            new = {name: end for name, end in ends.items() if end > begins.get(name, -1)}
+            return {**start, **self._marked(manager, new)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The micro-batches' bound."""
@@ -82,21 +97,18 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Let the query end with what there is by now."""
-        with in_a_sentence():
-            self._target = self._ends()
+        with in_a_sentence(), self._manager() as manager:
+            self._target = self._ends(manager)
 
-    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Where the logs end."""
-        with in_a_sentence():
-            return dict(self._ends())
+        with in_a_sentence(), self._manager() as manager:
+            return self._marked(manager, self._ends(manager))
 
-    def _begins(self) -> Offset:
+    def _begins(self, manager: RuleManager) -> Positions:
         """The positions before the first entries that are kept and may hold what is asked for."""
         begin = start_time(self._options.start)
-        with self._manager() as manager:
-            return {
-                name: self._begin(self._log(manager, name, begin)) for name in self._names(manager)
-            }
+        return {name: self._begin(self._log(manager, name, begin)) for name in self._names(manager)}
 
     @staticmethod
     def _begin(log: BrokerLog) -> int:
@@ -105,29 +117,67 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             part = log.outlined(part.read)
         return part.entries[0].position - 1 if part.entries else part.read
 
-    def _ends(self) -> Offset:
-        with self._manager() as manager:
-            names = self._names(manager)
-            return {name: self._log(manager, name).outlined(NOWHERE).last for name in names}
+    def _ends(self, manager: RuleManager) -> Positions:
+        names = self._names(manager)
+        return {name: self._log(manager, name).outlined(NOWHERE).last for name in names}
+
+    def _marked(self, manager: RuleManager, positions: Positions) -> dict[str, Any]:
+        """Positions as an offset has them."""
+        return {
+            name: [position, self._checksum(manager, name, position)]
+            for name, position in positions.items()
+        }
+
+    def _checksum(self, manager: RuleManager, name: str, position: int) -> int | None:
+        """The checksum of an entry; None where it is not kept, or may not be read."""
+        for types in (None, frozenset(self._options.types)):
+            try:
+                entry = next(BrokerLog(manager, name, Wanted(types)).at([position]), None)
+            except RefusedError as refusal:
+                if refusal.code == Code.TRIMMED.value:
+                    break
+                if refusal.code != Code.NOT_ALLOWED.value:
+                    raise
+            else:
+                if entry is None:
+                    break
+                said = entry.first_time, entry.last_time, entry.types, entry.events
+                return zlib.crc32(repr(said).encode())
+        return None
+
+    def _verify(self, manager: RuleManager, offset: Offset) -> None:
+        """BrokerError where a log is not the one that was read (Law 2)."""
+        for name in self._names(manager):
+            position, checksum = offset.get(name, (0, None))
+            last = self._log(manager, name).outlined(NOWHERE).last
+            found = checksum if last < position else self._checksum(manager, name, position)
+            if last < position or (None not in (found, checksum) and found != checksum):
+                why = f"it ends at {last}" if last < position else "it has another entry there"
+                raise BrokerError(
+                    f"the log of broker {name!r} is not the one that was read up to position "
+                    f"{position}: {why}; was an older copy of its store put in its place? Events "
+                    f"may be missing: begin anew, with another checkpointLocation"
+                )
 
     def _names(self, manager: RuleManager) -> Sequence[str]:
         """The brokers at which what is asked for is published, or was."""
         homes = manager.read_log("", NOWHERE, outlined=True).homes
         return [name for name, types in homes if not set(types).isdisjoint(self._options.types)]
 
-    def _bounded(self, start: Offset, ends: Offset, events: int) -> Offset:
+    def _bounded(
+        self, manager: RuleManager, start: Positions, ends: Positions, events: int
+    ) -> Positions:
         """So far that a micro-batch has at most so many events, but for an entry of each log, which
         is not cut. Logs get their shares by how much is left of each.
         """
         left = {name: max(0, end - start.get(name, 0)) for name, end in ends.items()}
         total = max(1, sum(left.values()))
-        with self._manager() as manager:
-            return {
-                name: self._cut(
-                    self._log(manager, name), start.get(name, 0), ends[name], events * own // total
-                )
-                for name, own in left.items()
-            }
+        return {
+            name: self._cut(
+                self._log(manager, name), start.get(name, 0), ends[name], events * own // total
+            )
+            for name, own in left.items()
+        }
 
     @staticmethod
     def _cut(log: BrokerLog, after: int, end: int, events: int) -> int:
@@ -144,12 +194,15 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- events ---
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Stretches of the logs, none too long for a task."""
+        with in_a_sentence(), self._manager() as manager:
+            for offset in (start, end):
+                self._verify(manager, offset)
         return [
             Span(name, after, min(after + ENTRIES_AT_ONCE, last))
-            for name, last in sorted(end.items())
-            for after in range(start.get(name, 0), last, ENTRIES_AT_ONCE)
+            for name, (last, _) in sorted(end.items())
+            for after in range(start.get(name, (0, None))[0], last, ENTRIES_AT_ONCE)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -166,6 +219,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             log, after = self._log(manager, span.broker), span.after
             while after < span.until:
                 part = log.behind(after)
+                if part.read <= after:
+                    raise BrokerError(f"the log of broker {span.broker!r} ends at {part.last}")
                 after = part.read
                 batches = [
                     batch

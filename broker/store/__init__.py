@@ -32,6 +32,7 @@ raises StoreDamaged.
 
 ====================  ============================================================
 `schema`              the tables, their versions, how the file is opened
+`migration`           values of an older form
 `values`              entries, and the changes that a write is made of
 `folder`              the files of a store, and that one process has it
 `reading`             reads it, in its own process or beside it (``rexmq log``)

@@ -98,7 +98,8 @@ def _check_pages(reader: Reader, report: Report) -> None:
 def repair(directory: Path) -> Report:
     """Keep what is sound of a store; where all is, nothing is changed.
 
-    StoreHeld where a broker has it open.
+    StoreHeld where a broker has it open; StoreError where there is no room, which changes nothing
+    but the name of the damaged file (Law 2).
     """
     with folder.locked(directory):
         file = folder.file_of(directory)
@@ -112,7 +113,14 @@ def repair(directory: Path) -> Report:
             if not found:
                 raise StoreError(f"{directory} holds no store of a broker")
             aside = found[-1]
-        report = _kept(aside, directory)
+        try:
+            report = _kept(aside, directory)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"the store in {directory} is not repaired: {error}; expected room for a file as "
+                f"long as {aside.name}, and for two where its first page is damaged. Nothing of it "
+                f"is lost: make room, and repair again"
+            ) from None
         report.aside = aside
         return report
 
@@ -151,6 +159,7 @@ def _kept(aside: Path, directory: Path) -> Report:
                 made.execute("BEGIN")
                 _copy(Salvage(damaged, report, aside), made)
                 made.execute("COMMIT")
+                schema.migrate(made, 1)  # of what an older release wrote, too
         finally:
             for one in (copy, Path(f"{copy}-wal"), Path(f"{copy}-shm")):
                 one.unlink(missing_ok=True)

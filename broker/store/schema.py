@@ -14,11 +14,13 @@ no more included; the difference of two says what is between them without readin
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote
 
 from broker.errors import StoreDamaged, StoreVersion
+from broker.store.migration import renew_queues
 from broker.store.values import Sync
 
 APPLICATION_ID = 0x52784D51
@@ -29,7 +31,8 @@ CHECKPOINT_BYTES = 4 << 20
 BUSY_S = 10.0
 """How long to wait for another process that writes, which is ``rexmq log trim``, in small steps."""
 
-MIGRATIONS: Sequence[str] = (
+Step: TypeAlias = str | Callable[[sqlite3.Connection], None]
+MIGRATIONS: Sequence[Step] = (
     """
     CREATE TABLE entries (
         position INTEGER PRIMARY KEY,
@@ -56,8 +59,10 @@ MIGRATIONS: Sequence[str] = (
     CREATE TABLE facts (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT;
     CREATE TABLE lost (first INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT;
     """,
+    renew_queues,
 )
-"""Statements that bring a store from version 0, an empty file, to 1, from 1 to 2, and so on.
+"""Steps, statements or functions, that bring a store from version 0, an empty file, to 1, from 1 to
+2, and so on.
 
 ``facts``: ``last``, the last position that was stored; ``trimmed``, the last that is kept no more,
 with ``before`` of the next; ``latest_gone``, the greatest time of an event that is kept no more;
@@ -102,10 +107,19 @@ def create(connection: sqlite3.Connection) -> None:
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
     """Bring a store from a version to the present one (Law 1)."""
-    for number, statements in enumerate(MIGRATIONS[version:], version + 1):
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {statements} PRAGMA user_version={number}; COMMIT;"
-        )
+    for number, step in enumerate(MIGRATIONS[version:], version + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if isinstance(step, str):
+                for statement in step.split(";"):
+                    connection.execute(statement)
+            else:
+                step(connection)
+            connection.execute(f"PRAGMA user_version={number}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
 
 
 def version_of(connection: sqlite3.Connection, file: Path) -> int:

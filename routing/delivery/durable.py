@@ -6,9 +6,10 @@ each event goes to one of them. While none is there its events wait in its queue
 bounds, and the choice of what happens there, that it was begun with.
 
 Law 2: its events are numbered from 1 on, in the order of delivery. An event stays until a client
-acknowledges it, by the number up to which it has dealt with what it was given; what a client had
-and did not acknowledge when it went comes again, marked so. Fires 1 to 5 were given to billing,
-which acknowledged 3 and died: the next client gets 4 and 5 again, then 6.
+acknowledges it, by the number up to which it has dealt with what it was given, in the order in
+which that was; what a client had and did not acknowledge when it went comes again, marked so. Fires
+1 to 5 were given to billing, which acknowledged 3 and died: the next client gets 4 and 5 again,
+then 6. One that had 6 before, and says 6, has said nothing of 4 and 5.
 
 Law 3: what is queued, and up to which time composite events are, is kept together with what it was
 made from (routing.durability.journal), and leaves once it is: else its number might mean another
@@ -62,6 +63,11 @@ class Numbered(Parcel, frozen=True, eq=False, gc=False):
     at: int = 0
     size: int = 0
 
+    @property
+    def low(self) -> int:
+        """The number of the first event: where some were dropped the last ones stay."""
+        return self.last - self.events + 1
+
     @classmethod
     def from_(cls, parcel: Parcel, first: int) -> Numbered:
         """A parcel whose first event has this number."""
@@ -70,7 +76,6 @@ class Numbered(Parcel, frozen=True, eq=False, gc=False):
     def cut(self, events: int) -> tuple[Parcel, Parcel]:
         """The first ``events`` and the rest, neither of them empty."""
         head, rest = super().cut(events)
-        # Where some were dropped the numbers in between are anybody's guess: the last ones stay.
         middle = self.last - rest.events
         part = self.size * head.events // self.events
         return (
@@ -87,9 +92,9 @@ class Numbered(Parcel, frozen=True, eq=False, gc=False):
 
     def after(self, number: int) -> Numbered:
         """The parcel without its events up to a number, which is not the last."""
-        if self.first > number:
+        if self.low > number:
             return self
-        rest = self.cut(min(number - self.first + 1, self.events - 1))[1]
+        rest = self.cut(min(number - self.low + 1, self.events - 1))[1]
         assert isinstance(rest, Numbered)
         return rest
 
@@ -244,17 +249,24 @@ class DurableSink(Sink):
         attachment.credit = min(attachment.credit + events, most)
 
     def acknowledge(self, peer: Peer, number: int) -> int:
-        """A client has dealt with what it was given up to this number; how many events that is."""
+        """A client has dealt with what it was given up to this number (Law 2); how many events that
+        is.
+        """
         given, events = self.attached[peer].given, 0
-        while given and given[0].first <= number:
+        known = (place for place, one in enumerate(given) if one.first <= number <= one.last)
+        for _ in range(next(known, 0)):
+            events += given.popleft().events
+        while given and given[0].low <= number:
             first = given.popleft()
-            if first.last > number and first.events > 1:
-                done, rest = first.cut(min(number - first.first + 1, first.events - 1))
+            if first.last > number:
+                done, rest = first.cut(number - first.low + 1)
                 assert isinstance(rest, Numbered)
                 given.appendleft(rest)
                 events += done.events
                 break
             events += first.events
+            if first.last == number:
+                break
         if events:
             self.note()
         return events
@@ -392,7 +404,8 @@ class DurableSink(Sink):
         assert isinstance(first, Numbered)
         assert isinstance(following, Numbered)
         is_alike = first.late == following.late and first.again == following.again
-        return is_alike and following.first <= self.kept
+        is_next = following.low == self._taken[-1].last + 1  # a message has numbers without a gap
+        return is_alike and is_next and following.first <= self.kept
 
     # --- bounds (Law 5) ---
 

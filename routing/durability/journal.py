@@ -54,10 +54,10 @@ from routing.durability.records import (
 )
 from routing.effects import Store
 from routing.errors import Refusal
+from routing.evaluation.replay import packed_parts
 from routing.messages import Code
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
-from routing.network.evaluation.divided import packed_parts
 from routing.serving.sources import Source
 from routing.storage import Append, Clear, Delete, RecordsAfter, StoreChange, StoreContents, Trim
 from routing.traced import with_traces

@@ -1,22 +1,40 @@
 """Reading a broker's log by its clients and by those of other brokers.
 
-Law: what a part of a log promises is true of it. The marks are those of the moment at which it was
-asked for, and it is read once all that had come by then is kept; so whoever has read up to ``last``
-has all events before the marks. Temp is promised up to 40 s when b3 is asked, and the Temps of 38 s
-are on their way to its disk: the answer waits for them.
+Law 1: what a part of a log promises is true of it. The marks are those of the moment at which it
+was asked for, and it is read once all that had come by then is kept; so whoever has read up to
+``last`` has all events before the marks. Temp is promised up to 40 s when b3 is asked, and the
+Temps of 38 s are on their way to its disk: the answer waits for them.
+
+Law 2: a client has one part of a log under way: whoever asks for one says which it had before, and
+is refused where that is not the last. So one part waits for a client that reads nothing. Request 7
+was answered: 8 is refused, unless it says that it has the answer to 7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from matcher.model import MICROSECONDS
+from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import Act, Answered, Asked, Code, LogPart, ReadLog, Refused, Rights
+from routing.messages import (
+    Act,
+    Answered,
+    Asked,
+    Code,
+    Confirmed,
+    LogPart,
+    ReadLog,
+    Refused,
+    Rights,
+)
+from routing.network.agreement.pending_requests import PendingRequests
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.permission import check_right
+from routing.serving.link import Link
 from routing.storage import ReadableLog
 from rules.pattern import TIMER
 
@@ -29,6 +47,39 @@ class LogReading:
         self._agreed = agreed
         self.log: ReadableLog | None = None
         """None without a store."""
+
+    # --- for a client ---
+
+    def ask(self, link: Link, request: ReadLog, pending: PendingRequests) -> None:
+        """A client asks for a part of a log; Refusal where it has yet to get the last (Law 2).
+        ``pending``: the requests that go to other brokers, or do once more.
+        """
+        is_next = link.reading is None and request.having == link.read
+        if not is_next and link.reading is not request:
+            reason = "one part of a log at a time: ask for the next with the last one (having)"
+            raise Refusal(Code.LIMIT, reason)
+        link.reading = None
+        if self.is_own(request):
+            link.reading = request
+            self.read(request, link.rights, partial(self.tell, link.peer))
+            return
+        pending.check_room()
+        way = self.way_to(request.broker)
+        link.reading = request
+        number, name = pending.send(link.peer, request), self._context.name
+        self._context.send(way, Asked((name,), number, "", request, link.rights))
+
+    def tell(self, peer: Peer, answer: Confirmed | LogPart | Refused) -> None:
+        """Answer a client that may be gone."""
+        link = self._context.links.find(peer)
+        if link is None:
+            return
+        link.reading = None
+        if isinstance(answer, Refused):
+            self._context.callbacks.refuse(link, answer.request, answer.code, answer.reason)
+            return
+        link.read = answer.request
+        self._context.callbacks.send(peer, answer)
 
     # --- for a broker beyond a neighbour ---
 
@@ -53,7 +104,9 @@ class LogReading:
     def way_to(self, broker: str) -> str:
         """The neighbour on the way to a broker along the tree; Refusal where there is none."""
         plan = self._agreed.plan if self._agreed.is_planned else None
-        fathers = {} if plan is None else {name: father for name, father, _ in plan.nodes}
+        if plan is None:
+            raise Refusal(Code.SILENT, f"the network changes: no way to broker {broker!r} yet")
+        fathers = {name: father for name, father, _ in plan.nodes}
         if broker not in fathers:
             raise Refusal(Code.SILENT, f"broker {broker!r} is out of reach")
         at, below = broker, ""

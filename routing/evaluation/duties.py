@@ -42,10 +42,11 @@ class Duties:
     @property
     def timed(self) -> Mapping[str, frozenset[str]]:
         """The rules that depend on Timer, each with the types that bear on its mark."""
-        return {
-            rule: frozenset(name for name, users in self.users.items() if rule in users)
-            for rule in self.users.get(TIMER.name, ())
-        }
+        found: dict[str, set[str]] = {rule: set() for rule in self.users.get(TIMER.name, ())}
+        for name, users in self.users.items() if found else ():
+            for rule in found.keys() & users:
+                found[rule].add(name)
+        return {rule: frozenset(names) for rule, names in found.items()}
 
     def released(self, before: Duties) -> Iterator[tuple[str, frozenset[str]]]:
         """Children with types of which they kept some for a rule until it asked, by the duties

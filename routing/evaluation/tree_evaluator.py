@@ -28,6 +28,7 @@ from matcher.single import packed
 from routing.evaluation.duties import NO_DUTIES, Duties, duties_of
 from routing.evaluation.outbox import Outbox
 from routing.evaluation.progress import Progress
+from routing.evaluation.replay import Replay
 from routing.evaluation.skew import (
     JoinedInputs,
     PulledInputs,
@@ -93,6 +94,8 @@ class TreeEvaluator:
         """Rules that wait here while others run ahead."""
         self.outbox = Outbox()
         """Messages for the father."""
+        self.replay = Replay()
+        """Events of local sources that wait to be sent along the tree."""
         self._own: Mapping[str, int] = {}
         self._clock: int | None = None
         """The clock that ``advance`` was given last."""
@@ -185,6 +188,7 @@ class TreeEvaluator:
         self._begins_anew = True
         self._duties = NO_DUTIES
         self.outbox.clear()
+        self.replay = Replay()
 
     def forget_far(self, is_far: Callable[[str, int], bool]) -> bool:
         """Forget how far types have come, by names and times; whether any had come so far."""
@@ -275,6 +279,21 @@ class TreeEvaluator:
                 come.append(batch)
                 self.has_news = True
 
+    def push_own(self, batches: Sequence[EventBatch]) -> bool:
+        """Take events of local sources in, behind those that wait; whether none does."""
+        if self.replay:
+            self.replay.add(batches)
+            return False
+        self.push(batches)
+        return True
+
+    def take_slice(self) -> Sequence[Sequence[EventBatch]]:
+        """Take in the next slice of what waits; gives it in parts, if it is fresh."""
+        parts, is_fresh = self.replay.take()
+        for batches in parts:
+            self.push(batches, fresh=is_fresh)
+        return parts if is_fresh else ()
+
     def _take_come(self) -> None:
         """Give what has come to engine, fragments and pulls; many that came one by one, at once."""
         for come, fresh in ((self._fresh, True), (self._late, False)):
@@ -328,9 +347,10 @@ class TreeEvaluator:
         """Evaluate what the marks allow; None when nothing has changed.
 
         ``own``: the marks of the types that local sources publish, CLOSED for those that they do
-        not publish any more. ``clock``: the mark of Timer; None where the clock does not count.
-        ``now``: the host's time, in microseconds.
+        not publish any more; what waits to be sent again bounds them. ``clock``: the mark of Timer;
+        None where the clock does not count. ``now``: the host's time, in microseconds.
         """
+        own = self.replay.bounded(own)
         is_same = clock == self._clock and (own is self._own or own == self._own)
         if is_same and not self.has_news:
             return None

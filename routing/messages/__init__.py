@@ -40,7 +40,7 @@ from routing.messages.clients import (
     Unsubscribe,
     Welcome,
 )
-from routing.messages.events import Awakening, Flow, Forward, Opened, Part, RuleState, Shared
+from routing.messages.events import Awakening, Flow, Forward, Part, PlanFollowed, RuleState, Shared
 from routing.messages.links import (
     LinkAck,
     LinkHello,
@@ -156,12 +156,12 @@ __all__ = [
     "Need",
     "Needed",
     "Number",
-    "Opened",
     "Packet",
     "Part",
     "Pause",
     "Permit",
     "Plan",
+    "PlanFollowed",
     "Promise",
     "Publish",
     "ReadLog",

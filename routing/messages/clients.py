@@ -216,7 +216,8 @@ class ReadLog:
 
     ``since``: entries whose events are all earlier may be left out. ``types``: so may those with
     none of these types; () for all. ``outlined``: without their events. ``at``: the entries at
-    these positions alone.
+    these positions alone. ``having``: the request that the last part on this link has answered,
+    None before the first: a client asks for the next part once it has the one before.
     """
 
     request: Request
@@ -226,6 +227,7 @@ class ReadLog:
     types: tuple[Name, ...] = ()
     outlined: bool = False
     at: Annotated[tuple[Sequence, ...], Meta(max_length=1_024)] = ()
+    having: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,36 +73,32 @@ class Awakening:
     ``asked``: rules, first and last times of their masters with the values that what is asked for
     has to share (none: whatever it has), and a horizon: windows of masters that are earlier will
     not be asked for any more. ``trees``: the same along trees of brokers with sinks, each with its
-    root and the mark by which the sender has opened it.
+    root.
     """
 
     asked: OfRules = ()
-    trees: tuple[tuple[Name, Number, OfRules], ...] = ()
+    trees: tuple[tuple[Name, OfRules], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """The sender takes what the receiver has for it in these trees of brokers with sinks.
-
-    ``centre`` and ``epoch``: of the single tree whose root has planned them. ``trees``: roots, and
-    the numbers of the plans that they began with. ``mark`` is what Part has to bear from now on.
+class PlanFollowed:
+    """The sender, a neighbour in trees of brokers with sinks, follows this plan: what it has sent
+    before was said by earlier ones.
     """
 
-    centre: Name
+    root: Name
     epoch: Sequence
-    trees: tuple[tuple[Name, Sequence], ...]
-    mark: Number
+    number: Sequence
 
 
 class Part(Struct, array_like=True, frozen=True, gc=False):
     """The part of a Shared for one tree: a Forward, or a Flow of what was ``detected``.
 
-    ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
-    one of the message's. ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
+    ``root``: of the tree. ``picks``: for each batch of the tree the place of one of the message's.
+    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
     """
 
     root: Name
-    mark: Number
     picks: tuple[Number, ...]
     marks: tuple[tuple[Name, Time], ...] = ()
     detected: bool = False

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from routing.messages.clients import Goodbye
-from routing.messages.events import Awakening, Flow, Forward, Opened, RuleState, Shared
+from routing.messages.events import Awakening, Flow, Forward, PlanFollowed, RuleState, Shared
 from routing.messages.links import LinkAck, LinkHello, LinkStates
 from routing.messages.plans import Committed, Need, Pause, Plan, Report, Survey
 from routing.messages.telling import (
@@ -45,7 +45,7 @@ Carried: TypeAlias = (
     | Survey
     | Committed
     | RuleState
-    | Opened
+    | PlanFollowed
     | Shared
     | TraceQuery
     | TraceAnswer

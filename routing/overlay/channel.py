@@ -9,7 +9,9 @@ An incarnation ends when an end forgets the link: its broker restarts, or its bu
 
 Law 2: acknowledgements are cumulative. What is not acknowledged is kept and sent again, after a
 reconnection at once and otherwise when it is overdue (retransmission). What comes again is
-dropped and acknowledged; what comes before its turn is kept, within the window.
+dropped and acknowledged; what comes before its turn is kept, within the window. Behind a quarter of
+the window, or UNACKNOWLEDGED_EVENTS in messages, the acknowledgement goes at once: the neighbour
+may wait for it.
 
 Law 3: an end is up from the neighbour's greeting until it has been silent for too long, says
 Goodbye or the host reports the link lost; then it greets until it is answered. Messages keep their
@@ -75,6 +77,8 @@ NO_STATES = LinkStates(())
 """Says nothing, and bears a number."""
 PILED_EVENTS = 65_536
 """Events in messages that wait or are not acknowledged, from which on these pile up (Law 4)."""
+UNACKNOWLEDGED_EVENTS = 4_096
+"""Events in messages that have come, from which on these are acknowledged at once (Law 2)."""
 _SAID_ANEW = frozenset({Asked, LinkStates})
 """Messages that are said once more when a link is back (Law 5)."""
 
@@ -101,8 +105,10 @@ class Channel:
         self._ahead: dict[int, Routed] = {}
         self._retransmission = RetransmissionTimer(config.resend_s, config.resend_s_max)
         self._pile_min = max(config.buffer_max // 2, 1)
-        self._events = 0
+        self.events = 0
         """Events in the messages that wait or are under way."""
+        self._unacknowledged_events = 0
+        """Events in the messages that have come and are not acknowledged."""
         self.events_sent = self.events_received = 0
         """Events in all messages that were given for the neighbour, and that came from it."""
         self.piles_up = False
@@ -184,9 +190,9 @@ class Channel:
             self._start_anew()
             return
         events = _events_of(message)
-        self._events += events
+        self.events += events
         self.events_sent += events
-        if buffered >= self._pile_min or self._events >= PILED_EVENTS:
+        if buffered >= self._pile_min or self.events >= PILED_EVENTS:
             self._pile(piles_up=True)
         self._waiting.append(message)
         self._push()
@@ -338,7 +344,7 @@ class Channel:
         """Numbers start from 1: this pair of incarnations has said nothing yet."""
         assert not self._under_way
         self._next = 1
-        self._received = self._acknowledged = self._forgotten = 0
+        self._received = self._acknowledged = self._forgotten = self._unacknowledged_events = 0
         self._ahead.clear()
         self._tag_in = tag_of(self._neighbours_incarnation, self._incarnation)
         self._tag_out = tag_of(self._incarnation, self._neighbours_incarnation)
@@ -356,7 +362,7 @@ class Channel:
     def _drop(self) -> None:
         self._waiting.clear()
         self._under_way.clear()
-        self._events = 0
+        self.events = 0
         self.piles_up = False
 
     def _enter(self, state: ChannelState) -> None:
@@ -407,14 +413,17 @@ class Channel:
                 self._ahead[packet.sequence] = packet.message
         else:
             self._acknowledge_within(0.0)  # it came again: the acknowledgement may be lost
-        if self._received - self._acknowledged >= self._config.window_max // 4:
+        is_much = self._unacknowledged_events >= UNACKNOWLEDGED_EVENTS
+        if is_much or self._received - self._acknowledged >= self._config.window_max // 4:
             self._acknowledge()
         if self._waiting:
             self._push()
 
     def _take(self, message: Routed) -> None:
+        events = _events_of(message)
         self._received += 1
-        self.events_received += _events_of(message)
+        self.events_received += events
+        self._unacknowledged_events += events
         self.results.append(message)
 
     def _receive_acknowledgement(self, message: LinkAck) -> None:
@@ -433,10 +442,10 @@ class Channel:
         if self._under_way and self._under_way[0].sequence <= sequence:
             while self._under_way and self._under_way[0].sequence <= sequence:
                 last = self._under_way.popleft()
-                self._events -= _events_of(last.message)
+                self.events -= _events_of(last.message)
             if not last.again:
                 self._retransmission.note(self._now - last.at)
-            if 2 * self.buffered < self._pile_min and 2 * self._events < PILED_EVENTS:
+            if 2 * self.buffered < self._pile_min and 2 * self.events < PILED_EVENTS:
                 self._pile(piles_up=False)
 
     def _pile(self, *, piles_up: bool) -> None:
@@ -475,6 +484,7 @@ class Channel:
 
     def _note_acknowledged(self) -> None:
         self._acknowledged = self._received
+        self._unacknowledged_events = 0
         self._acknowledge_at = None
 
     def _send(self, message: FromNeighbour) -> None:

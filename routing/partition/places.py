@@ -51,7 +51,8 @@ class Division:
         if not self.partition.waiting:
             return frozenset()
         defining, found = self._defining, set[str]()
-        waiting, seen = [one.rule for one in self.rules if one.rule.name == name], {name}
+        named = self._by_name.get(name)
+        waiting, seen = [] if named is None else [named], {name}
         while waiting:
             rule = waiting.pop()
             found |= self.partition.waiting.get(rule.name, frozenset())
@@ -59,6 +60,10 @@ class Division:
             waiting += [one for one in below if one.name not in seen]
             seen.update(one.name for one in below)
         return frozenset(found)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Rule]:
+        return {one.rule.name: one.rule for one in self.rules}
 
     @cached_property
     def _defining(self) -> Mapping[str, Sequence[Rule]]:

@@ -1,14 +1,13 @@
 """Changes of rules: which may be deployed, from when they hold, and up to when what they replace.
 
 Where rules are evaluated is no business of this file: a broker that works alone does it itself, in
-a network the root decides for all (``Frontier``). Laws are those of routing.serving.deployment.
+a network the root decides for all. Laws are those of routing.serving.deployment.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventType
 from matcher.times import time_text
@@ -16,11 +15,11 @@ from routing.config import NodeConfig, Ordering
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, UNLIMITED, Code, Deploy, Rights
 from routing.permission import check_rules
-from routing.serving.advertisements import Advertisements
 from routing.serving.claims import check_claims
-from routing.serving.deployment import Deployed, Deployments
+from routing.serving.deployment import Deployed
+from routing.serving.evaluator import Basis, Evaluator
 from routing.serving.limits import check_count
-from rules.engine.engine import Detector, Selective
+from rules.engine.engine import Selective
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
 from rules.language import load
@@ -31,72 +30,20 @@ from rules.syntax.parser import parse
 NO_RULES = RuleSet((), {})
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """The tables that a Detection works with, and the callbacks that it tells."""
-
-    config: NodeConfig
-    engine: Detector
-    advertisements: Advertisements
-    deployments: Deployments
-    on_types: Callable[[], None]
-    """Called when types have become known or were forgotten."""
-    on_rules: Callable[[], None]
-    """Called when rules have."""
-
-
-class Frontier(ABC):
-    """How far events have come and rules have been evaluated, as changes of rules need it."""
-
-    @abstractmethod
-    def is_absent(self, name: str) -> bool:
-        """Whether rules wait for a first advertiser of the type."""
-
-    @abstractmethod
-    def front_of(self, name: str) -> int | None:
-        """The greatest time of a type's published events; None if there were none."""
-
-    @abstractmethod
-    def evaluated_to(self, name: str) -> int:
-        """Up to where a type was promised, or rules that use it evaluated; TIME_MIN for nowhere."""
-
-    @abstractmethod
-    def mark_at_end(self, rule: str) -> int:
-        """The mark of a rule that is to end."""
-
-    @abstractmethod
-    def over(self, ends: Mapping[Deployed, int]) -> Collection[Deployed]:
-        """The rules of which nothing is to be known any more if they hold up to these instants."""
-
-    @abstractmethod
-    def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
-        """Raise Refusal where it cannot be known how far what these need has come."""
-
-    @abstractmethod
-    def check_past(self, rules: RuleSet, needs: Collection[str], since: int) -> None:
-        """Raise Refusal where not all events of these types are kept that new rules since then
-        need.
-        """
-
-    @abstractmethod
-    def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
-        """There are other rules: some are no more, and some have been added."""
-
-
 class RuleChanges:
     """Deploys, replaces and removes rules."""
 
-    def __init__(self, basis: Basis, frontier: Frontier) -> None:
+    def __init__(self, basis: Basis, evaluator: Evaluator) -> None:
         self._config = basis.config
         self._advertisements = basis.advertisements
         self._deployments = basis.deployments
         self._on_types = basis.on_types
         self._on_rules = basis.on_rules
-        self._frontier = frontier
+        self._evaluator = evaluator
         self._engine = basis.engine
         self._by_arrival = basis.config.ordering is Ordering.ARRIVAL
         self._gone: list[str] = []
-        """Rules that were dropped, and ``frontier`` has not been told of."""
+        """Rules that were dropped, and ``evaluator`` has not been told of."""
         self._past: dict[str, int] = {}
         """Rules that hold from a past instant on, by id, and that instant, since ``take_past``."""
 
@@ -156,7 +103,7 @@ class RuleChanges:
         if found != sinces:
             needs = self._deployments.needs_of_new(rules, self._advertisements.published)
             every = frozenset[str]().union(*needs.values())
-            self._frontier.check_past(rules, every - {TIMER.name}, since)
+            self._evaluator.check_past(rules, every - {TIMER.name}, since)
         return found
 
     def remove(self, name: str, now: float) -> Deployed:
@@ -164,7 +111,7 @@ class RuleChanges:
         deployed = self._deployments.find_in_force(name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
-        self._frontier.check_reach(NO_RULES, [deployed])
+        self._evaluator.check_reach(NO_RULES, [deployed])
         (ended,) = self._end(self._ends([deployed], now), NO_RULES)
         self._tell_changed()
         return ended
@@ -180,7 +127,7 @@ class RuleChanges:
 
     def drop_over(self) -> None:
         """Drop the rules that nothing is to be known of any more."""
-        over = self._frontier.over({one: one.end for one in self._deployments.ending})
+        over = self._evaluator.over({one: one.end for one in self._deployments.ending})
         if over:
             self._drop(over)
             self._tell_changed()
@@ -216,7 +163,7 @@ class RuleChanges:
     def _check(
         self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
     ) -> None:
-        gone = _mentions_of(self._frontier.over(ends))
+        gone = _mentions_of(self._evaluator.over(ends))
         for schema in _mentions_of(_undeployed(rules)):
             known = self._advertisements.find(schema.name)
             if known is None or known.schema == schema:
@@ -236,7 +183,7 @@ class RuleChanges:
                 self._engine.refuse(rules)
             except RuleErrors as errors:
                 raise Refusal(Code.BAD_RULES, str(errors)) from None
-        self._frontier.check_reach(rules, replaced)
+        self._evaluator.check_reach(rules, replaced)
 
     def _while_it_ends(self, schema: EventType, ends: Mapping[Deployed, int]) -> str:
         """In words, until when a type has this schema, if only rules that end rely on it."""
@@ -273,10 +220,10 @@ class RuleChanges:
         ends = {}
         for one in gone:
             name = one.rule.name
-            needs, mark = self._deployments.needs(name), self._frontier.mark_at_end(name)
+            needs, mark = self._deployments.needs(name), self._evaluator.mark_at_end(name)
             published = self._beyond_fronts(needs - {TIMER.name})
             until = self._instant(one.rule, needs, published, now)
-            if mark <= one.begin and any(map(self._frontier.is_absent, needs)):
+            if mark <= one.begin and any(map(self._evaluator.is_absent, needs)):
                 until = None
             ends[one] = max(mark, TIME_MIN if until is None else until)
         return ends
@@ -302,10 +249,10 @@ class RuleChanges:
         beyond = self._beyond_fronts(names)
         if beyond is None or self._by_arrival:
             return None
-        return max(beyond, *map(self._frontier.evaluated_to, names))
+        return max(beyond, *map(self._evaluator.evaluated_to, names))
 
     def _beyond_fronts(self, names: Iterable[str]) -> int | None:
-        fronts = [one for one in map(self._frontier.front_of, names) if one is not None]
+        fronts = [one for one in map(self._evaluator.front_of, names) if one is not None]
         return max(fronts) + 1 if fronts else None
 
     def _beyond_ends(
@@ -326,7 +273,7 @@ class RuleChanges:
         has nothing more to find is dropped at once.
         """
         ended = [self._deployments.end(one.rule.name, until) for one, until in ends.items()]
-        self._drop(self._frontier.over({one: one.end for one in ended}), rules)
+        self._drop(self._evaluator.over({one: one.end for one in ended}), rules)
         return ended
 
     def _drop(self, over: Collection[Deployed], rules: RuleSet = NO_RULES) -> None:
@@ -335,7 +282,7 @@ class RuleChanges:
 
     def _tell_changed(self, added: Sequence[Deployed] = ()) -> None:
         gone, self._gone = self._gone, []
-        self._frontier.follow_rules(gone, added)
+        self._evaluator.follow_rules(gone, added)
         self._on_types()
         self._on_rules()
 

@@ -222,6 +222,8 @@ class Deployments:
             arrange([*in_force, *rules.rules])
         except RuleErrors as errors:
             raise Refusal(Code.BAD_RULES, str(errors)) from None
+        if not ending:
+            return
         try:
             arrange([*in_force, *ending, *rules.rules])
         except RuleErrors as errors:

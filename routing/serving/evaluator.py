@@ -7,22 +7,37 @@ It is asked of the whole broker, in however many trees that evaluates rules
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from routing.config import NodeConfig
-from routing.serving.changes import Basis, Frontier, RuleChanges
-from routing.serving.deployment import Deployed
+from routing.serving.advertisements import Advertisements
+from routing.serving.deployment import Deployed, Deployments
 from routing.serving.sources import Source
 from rules.engine.conflict import Conflict
-from rules.engine.engine import Detections, Placement, kept_by_all
+from rules.engine.engine import Detections, Detector, Placement, kept_by_all
 from rules.engine.intervals import Intervals
 from rules.engine.overrun import Overrun
-from rules.pattern import TIMER
+from rules.pattern import TIMER, RuleSet
 
 
-class Evaluator(Frontier):
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The tables that an Evaluator works with, and the callbacks that it tells."""
+
+    config: NodeConfig
+    engine: Detector
+    advertisements: Advertisements
+    deployments: Deployments
+    on_types: Callable[[], None]
+    """Called when types have become known or were forgotten."""
+    on_rules: Callable[[], None]
+    """Called when rules have."""
+
+
+class Evaluator(ABC):
     """Owner of one node's engine, or of several that are made of it."""
 
     def __init__(self, basis: Basis) -> None:
@@ -31,12 +46,10 @@ class Evaluator(Frontier):
         self._advertisements = basis.advertisements
         self._deployments = basis.deployments
         self._on_types = basis.on_types
-        self.changes = RuleChanges(basis, self)
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
         self._config = config
-        self.changes.configure(config)
 
     @property
     def ticks(self) -> bool:
@@ -85,6 +98,11 @@ class Evaluator(Frontier):
     def costs(self) -> Mapping[str, int]:
         """How long each rule was evaluated, in units that are alike for all, where it is known."""
         return {name: cost for one in self.engines for name, cost in one.costs().items()}
+
+    @property
+    def footprints(self) -> Mapping[str, int]:
+        """How many bytes each rule takes, in all engines that evaluate it, where that is known."""
+        return kept_by_all(engine.footprints() for engine in self.engines)
 
     @property
     def parts(self) -> Sequence[int]:
@@ -154,6 +172,38 @@ class Evaluator(Frontier):
     @abstractmethod
     def push(self, batches: Sequence[EventBatch], horizon: int) -> None:
         """Take in published events. ``horizon``: when times begin that are ahead of the clock."""
+
+    # --- changes of rules (routing.serving.changes) ---
+
+    @abstractmethod
+    def front_of(self, name: str) -> int | None:
+        """The greatest time of a type's published events; None if there were none."""
+
+    @abstractmethod
+    def evaluated_to(self, name: str) -> int:
+        """Up to where a type was promised, or rules that use it evaluated; TIME_MIN for nowhere."""
+
+    @abstractmethod
+    def mark_at_end(self, rule: str) -> int:
+        """The mark of a rule that is to end."""
+
+    @abstractmethod
+    def over(self, ends: Mapping[Deployed, int]) -> Collection[Deployed]:
+        """The rules of which nothing is to be known any more if they hold up to these instants."""
+
+    @abstractmethod
+    def check_reach(self, rules: RuleSet, ending: Sequence[Deployed]) -> None:
+        """Raise Refusal where it cannot be known how far what these need has come."""
+
+    @abstractmethod
+    def check_past(self, rules: RuleSet, needs: Collection[str], since: int) -> None:
+        """Raise Refusal where not all events of these types are kept that new rules since then
+        need.
+        """
+
+    @abstractmethod
+    def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
+        """There are other rules: some are no more, and some have been added."""
 
     # --- after every input ---
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import EVERYTHING, VERSION, Code, Hello, Rights
+from routing.messages import EVERYTHING, VERSION, Code, Hello, ReadLog, Rights
 from routing.names import name_fault
 from routing.serving.sources import Source
 
@@ -39,6 +39,10 @@ class Link:
     """Whether what it publishes is recorded."""
     home: str = ""
     """In a network: the client's broker, where it is another one."""
+    reading: ReadLog | None = None
+    """The part of a log that it has asked for and was not given yet."""
+    read: int | None = None
+    """The request that the last part of a log has answered."""
     rights: Rights = EVERYTHING
 
     def is_silent(self, now: float) -> bool:

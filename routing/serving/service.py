@@ -53,6 +53,7 @@ from routing.permission import check_right
 from routing.serving.ahead import Ahead, horizon_of
 from routing.serving.beyond import Beyond
 from routing.serving.buckets import CREDIT_MAX, Buckets, credit_of
+from routing.serving.changes import RuleChanges
 from routing.serving.evaluator import Evaluator
 from routing.serving.intake import Intake, check_schema, newer, take_in
 from routing.serving.limits import check_count
@@ -100,6 +101,7 @@ class Service:
         config: NodeConfig,
         tables: Tables,
         detection: Evaluator,
+        changes: RuleChanges,
         overview: Overview,
         outlet: Outlet,
         beyond: Beyond,
@@ -122,6 +124,7 @@ class Service:
         self.durables: Durables = Durables(self._sinks)
         """The durable sinks; those that are kept, where there is a store."""
         self._detection = detection
+        self._changes = changes
         self._credit = tables.credit
         self._traces = tables.traces
         self.buckets = Buckets(config.heartbeat_s)
@@ -479,8 +482,7 @@ class Service:
     # --- rules ---
 
     def _deploy(self, link: Link, message: Deploy) -> Confirmed:
-        changes = self._detection.changes
-        deployed, ended = changes.deploy(message, self._moment.now, link.rights)
+        deployed, ended = self._changes.deploy(message, self._moment.now, link.rights)
         self.follow()
         in_order = sorted(deployed, key=lambda one: one.serial)
         rules, replaced = (
@@ -494,14 +496,14 @@ class Service:
 
     def _remove(self, link: Link, message: Remove) -> Confirmed:
         check_right(link.rights, Act.REMOVE, message.name)
-        ended = self._detection.changes.remove(message.name, self._moment.now)
+        ended = self._changes.remove(message.name, self._moment.now)
         self.follow()
         self._log("info", "removed", rule=message.name, client=link.name)
         return Confirmed(message.request, ended_facts(ended))
 
     def _list_rules(self, link: Link, message: ListRules) -> Confirmed:
         check_right(link.rights, Act.COMMAND, "rule list")
-        rules = self._overview.rules(self._deployments.in_force, self._moment.now)
+        rules = self._overview.rules_in_force(self._moment.now)
         return Confirmed(message.request, {"rules": rules})
 
     def _show_rule(self, link: Link, message: ShowRule) -> Confirmed:

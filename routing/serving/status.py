@@ -76,7 +76,11 @@ def begin_facts(source: Source, types: Iterable[EventType]) -> Facts:
 
 def client_facts(link: Link, now: float) -> Facts:
     """One client."""
-    return {"name": link.name, "connected_s": round(now - link.joined_at, 3)}
+    return {
+        "name": link.name,
+        "user": link.rights.user or None,
+        "connected_s": round(now - link.joined_at, 3),
+    }
 
 
 def source_facts(source: Source) -> Facts:
@@ -166,7 +170,7 @@ class Overview(ABC):
             "types": [
                 type_facts(known, given.get(known.schema.name)) for known in self._advertisements
             ],
-            "rules": self.rules(self._deployments.in_force, now),
+            "rules": self.rules_in_force(now),
             "sinks": [{**sink_facts(sink), "ended": self._has_ended(sink)} for sink in self._sinks],
             "matching": list(self.matched),
         }
@@ -184,16 +188,19 @@ class Overview(ABC):
         for name, facts in self._sinks.matched:
             yield {"type": name, "to": None, **facts}
 
+    def rules_in_force(self, now: float) -> list[Facts]:
+        """The facts of all rules in force, with what each has cost here, and takes."""
+        costs, footprints = self._detection.costs, self._detection.footprints
+        deployed = list(self._deployments.in_force)
+        return [
+            {**facts, "cost": costs.get(one.rule.name), "memory": footprints.get(one.rule.name)}
+            for one, facts in zip(deployed, self.rules(deployed, now), strict=True)
+        ]
+
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
         """The facts of these rules, which are in force. Before one holds there is nothing of it."""
-        reached, costs = self._detection.reached, self._detection.costs
-        return [
-            {
-                **self.rule(one, max(reached(one.rule.name), one.begin), now),
-                "cost": costs.get(one.rule.name),
-            }
-            for one in deployed
-        ]
+        reached = self._detection.reached
+        return [self.rule(one, max(reached(one.rule.name), one.begin), now) for one in deployed]
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule: what it is, and whether it runs."""

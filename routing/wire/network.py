@@ -27,10 +27,10 @@ from routing.messages import (
     NameContested,
     Need,
     Number,
-    Opened,
     Part,
     Pause,
     Plan,
+    PlanFollowed,
     Report,
     RuleFacts,
     RuleState,
@@ -287,7 +287,7 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(65, Survey),
     plain_codec(67, Committed),
     Codec(_STATE, RuleState, _encode_state, _decode_state),
-    plain_codec(69, Opened),
+    plain_codec(69, PlanFollowed),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),
 )
 """Codecs of kinds from 48 on."""

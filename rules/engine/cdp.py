@@ -36,6 +36,7 @@ from rules.engine.clock import portions
 from rules.engine.conflict import Conflict
 from rules.engine.deferred import Deferred
 from rules.engine.engine import NOTHING, Detections
+from rules.engine.footprints import footprints
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.entering import forget_access, forget_rows
@@ -181,6 +182,10 @@ class CdpEngine:
                 each = own["ticks"] / own["timed"]
                 found[name] = int((each * own["evaluated"]).sum())
         return found
+
+    def footprints(self) -> Mapping[str, int]:
+        """The bytes that each rule takes (:mod:`rules.engine.footprints`)."""
+        return footprints(self._arrays, self._linker)
 
     # --- snapshots -------------------------------------------------------------------------
 

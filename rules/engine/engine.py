@@ -181,6 +181,13 @@ class Detector(Protocol):
         """
         ...
 
+    def footprints(self) -> Mapping[str, int]:
+        """How many bytes each rule takes at present: the entries of its columns, its partial
+        sequences and the events stored for it, what several use split among them; rules of which
+        that is not known are left out. It is worked out when it is asked for.
+        """
+        ...
+
     def fresh(self) -> Detector:
         """A new engine of the same kind and choices, without rules or events."""
         ...

@@ -48,6 +48,12 @@ class Lookbacks:
         """How many rows there are, or were, of how far a rule looks back in an access."""
         return len(self._holds)
 
+    @property
+    def holds(self) -> AnyArray:
+        """How long each rule may look back in each access: HOLD[n]."""
+        held: AnyArray = self._holds.array[: len(self._holds)]
+        return held[held["rule"] >= 0]
+
     def add(self, rule: int, source: int, reaches: Mapping[int, int]) -> tuple[int, ...]:
         """Enter a rule that looks back so far, in microseconds, in each access; gives its holds."""
         place = self._places.add(source=source)
@@ -91,8 +97,7 @@ class Lookbacks:
         ``groups`` and ``rules`` are the tables of layout.GROUP and layout.RULE.
         """
         places = self._places.array[: len(self._places)]
-        holds = self._holds.array[: len(self._holds)]
-        alive, holds = np.flatnonzero(places["source"] >= 0), holds[holds["rule"] >= 0]
+        alive, holds = np.flatnonzero(places["source"] >= 0), self.holds
         marks = np.empty(len(places), np.int64)
         floors, numbers = rules["floor"][alive], rules["group"][alive]
         marks[alive] = np.minimum(until, np.maximum(floors, groups["mark"][numbers]))

@@ -204,6 +204,10 @@ class Intervals:
         """How long each rule was evaluated, where that is known."""
         return self._engine.costs()
 
+    def footprints(self) -> Mapping[str, int]:
+        """How many bytes each rule takes, where that is known."""
+        return self._engine.footprints()
+
     def fresh(self) -> Intervals:
         """A new engine of the same kind and choices, without rules or events."""
         return Intervals(self._engine.fresh(), self._overruns)

@@ -318,6 +318,11 @@ class Linker:
         """In how many accesses rules look back, each rule counted: what horizons cost."""
         return len(self._lookbacks)
 
+    @property
+    def holds(self) -> AnyArray:
+        """How long rules may look back in accesses; see :meth:`Lookbacks.holds`."""
+        return self._lookbacks.holds
+
     def horizons(self, until: int) -> Horizons:
         """From when on events are of use; see :meth:`Lookbacks.horizons`."""
         return self._lookbacks.horizons(until, self.groups, self.rules.array, self.tables)

@@ -119,6 +119,10 @@ class NaiveEngine:
         """Nothing: it times no rule."""
         return {}
 
+    def footprints(self) -> Mapping[str, int]:
+        """Nothing: the whole history is everybody's."""
+        return {}
+
     def fresh(self) -> NaiveEngine:
         """A new engine of the same kind."""
         return NaiveEngine(self._composites_max)

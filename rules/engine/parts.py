@@ -120,6 +120,11 @@ class PartedEngine:
         """How long each rule was evaluated, in whichever part."""
         return {name: cost for part in self._parts for name, cost in part.engine.costs().items()}
 
+    def footprints(self) -> Mapping[str, int]:
+        """How many bytes each rule takes, in whichever part: parts share none."""
+        found = (part.engine.footprints() for part in self._parts)
+        return {name: held for one in found for name, held in one.items()}
+
     def fresh(self) -> PartedEngine:
         """A new engine of as many parts."""
         return PartedEngine([part.engine.fresh() for part in self._parts], self._at_once)

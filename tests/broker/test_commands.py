@@ -16,8 +16,8 @@ from pathlib import Path
 
 import command
 import pytest
-from forked import Forked
-from pairs import WHOLE, some_of
+from forked import started
+from pairs import some_of
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.cli.application import COMMANDS, main
@@ -52,12 +52,8 @@ def _at(endpoint):
 
 
 def start(*words, endpoint):
-    return (subprocess.Popen if WHOLE else Forked)(
-        [sys.executable, "-m", "broker", *words, "--broker", endpoint],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    pipe = subprocess.PIPE
+    return started(*words, "--broker", endpoint, stdout=pipe, stderr=pipe)
 
 
 def wait_for_sinks(endpoint, count):

@@ -83,6 +83,7 @@ def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
     ("text", "message"),
     [
         ("[broker\n", "broker.toml: Expected ']'"),
+        ("[broker]\nname = " + "[" * 3000, "broker.toml: maximum recursion depth exceeded"),
         ("[brokers]\n", "unknown table or key 'brokers'; expected [broker], [limits]"),
         ("name = 'b'\n", "unknown table or key 'name'"),
         ("[broker]\nnmae = 'b'\n", "[broker] has no key 'nmae'; expected one of name, listen"),

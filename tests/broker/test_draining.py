@@ -1,12 +1,11 @@
 """Brokers of a live network that drain, with clients that know several addresses."""
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
+import command
 import pytest
 from lone import lone
 
@@ -152,8 +151,7 @@ def test_the_command_says_what_the_broker_waits_for_until_it_has_left() -> None:
     ):
         source.publish("Temp", n=1)
         source.wait()
-        words = [sys.executable, "-m", "broker", "drain", "--broker", second.endpoint]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        done = command.run("drain", "--broker", second.endpoint)
         assert (done.returncode, done.stderr) == (0, "")
         lines = done.stdout.splitlines()
         assert any("sources that have a moment to come to other brokers: t" in one for one in lines)
@@ -181,3 +179,28 @@ def test_one_that_anybody_can_reach_drains_at_a_signal_alone() -> None:
     assert isinstance(refused, Refused)
     assert "SIGUSR1" in refused.reason
     assert node.node.draining is None
+
+
+def test_a_durable_subscription_keeps_its_broker_until_it_is_removed(tmp_path: Path) -> None:
+    """Its clients may come back to a broker that drains, and have what waits for them."""
+    common = ("--engine", "naive", "--strategy", "centralized")
+    store = ("--data", str(tmp_path))
+    with (
+        BrokerProcess("--name", "b1", *common) as first,
+        BrokerProcess("--name", "b2", *common, "--link", first.endpoint, *store) as second,
+        Publisher(first.endpoint, name="t", types=[TEMP]) as source,
+        RuleManager(second.endpoint) as manager,
+    ):
+        with Subscriber(second.endpoint, "Temp()", name="billing", durable=True):
+            pass
+        manager.drain()
+        source.publish("Temp", n=1)
+        lives = "durable subscriptions that live here, until they are removed: billing"
+        while lives not in (manager.status()["draining"] or ()):
+            time.sleep(0.1)
+        with Subscriber(second.endpoint, "Temp()", name="billing", durable=True) as back:
+            assert back.receive(timeout_s=20).data["n"] == 1
+        time.sleep(0.5)
+        assert second.child.poll() is None
+        manager.remove_durable("billing")
+        assert second.child.wait(20) == 0

@@ -3,10 +3,11 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from broker import RuleManager
+from broker import RuleManager, Subscriber
 from broker.process import BrokerProcess
 
 SETTING = """
@@ -131,3 +132,36 @@ def test_rules_go_on_when_the_script_has_ended(endpoint: str) -> None:
             time.sleep(0.05)
         assert (one["state"], one["held_by"]) == ("running", [])
         manager.remove("one")
+
+
+def test_a_broker_that_is_killed_then_has_kept_that_nothing_follows(tmp_path: Path) -> None:
+    flags = "--engine", "naive", "--data", str(tmp_path / "store")
+    with BrokerProcess(*flags) as broker:
+        for name, script in (("threaded", THREADED), ("looped", ASYNC)):
+            done = run(broker.endpoint, name, script)
+            assert done.returncode == 0, done.stderr
+        broker.kill()
+    with BrokerProcess(*flags) as again:
+        for name in ("threaded", "looped"):
+            assert source(again.endpoint, name)[:2] == ("closed", "goodbye")
+
+
+DURABLE = """
+subscriber = Subscriber(endpoint, "Temp()", name=name, durable=True)
+with Publisher(endpoint, name="s", types=[temp], increasing=True) as publisher:
+    for n in range(5):
+        publisher.publish("Temp", n=n)
+for _ in range(3):
+    subscriber.receive(30)
+"""
+
+
+@pytest.mark.parametrize(("ending", "left"), [("", [2, 3, 4]), ("subscriber.close()\n", [3, 4])])
+def test_what_a_durable_subscriber_gave_last_is_dealt_with_if_it_is_closed(
+    tmp_path: Path, ending: str, left: list[int]
+) -> None:
+    with BrokerProcess("--engine", "naive", "--data", str(tmp_path / "store")) as broker:
+        done = run(broker.endpoint, "billing", DURABLE + ending)
+        assert done.returncode == 0, done.stderr
+        with Subscriber(broker.endpoint, "Temp()", name="billing", durable=True) as again:
+            assert [again.receive(30).data["n"] for _ in left] == left

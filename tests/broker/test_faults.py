@@ -13,6 +13,7 @@ import time
 
 import pytest
 import zmq
+from forked import started
 from two_brokers import two_brokers
 
 from broker import (
@@ -295,15 +296,13 @@ def test_a_taken_address_is_a_clear_error_and_its_owner_stays(endpoint, tmp_path
         if transport == "ipc":
             first = stack.enter_context(naive_broker(tmp_path))
             endpoint = first.endpoint
-        done = subprocess.run(
-            [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--listen", endpoint],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 1
-        assert done.stderr == f"rexmq: {endpoint}: another process listens on it\n"
-        assert done.stdout == ""
+        pipe = subprocess.PIPE
+        words = "broker", "--engine", "naive", "--listen", endpoint
+        with started(*words, stdout=pipe, stderr=pipe) as second:
+            out, err = second.communicate(timeout=60)
+        assert second.returncode == 1
+        assert err == f"rexmq: {endpoint}: another process listens on it\n"
+        assert out == ""
         assert serves_others(endpoint, f"on {transport}")
 
 

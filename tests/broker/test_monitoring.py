@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -15,6 +14,8 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
+from forked import started
+from lone import lone
 from pages import get
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -38,18 +39,12 @@ event Rain(area: string)
 """
 
 
-def started(*flags, errors=subprocess.DEVNULL):
-    command = [sys.executable, "-m", "broker", "broker", "--engine", "naive", "--name", "b1"]
-    listen = ["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0"]
-    return subprocess.Popen(
-        [*command, *listen, *flags], stdout=subprocess.PIPE, stderr=errors, text=True
-    )
-
-
 @contextmanager
 def watched(*flags, errors=subprocess.DEVNULL):
     """A broker with pages: its process, its endpoint, and the address of the pages."""
-    with started(*flags, errors=errors) as process:
+    words = ["broker", "--engine", "naive", "--name", "b1", *flags]
+    listen = ["--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0"]
+    with started(*words, *listen, stdout=subprocess.PIPE, stderr=errors) as process:
         try:
             endpoint = process.stdout.readline().split()[-1]
             url = process.stdout.readline().split()[-1].removesuffix("/metrics")
@@ -106,6 +101,21 @@ def test_metrics_tell_of_clients_events_types_rules_and_sinks(busy):
     with open(f"/proc/{process.pid}/statm") as statm:
         resident = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     assert found[("process_resident_memory_bytes",)] == pytest.approx(resident, rel=0.2)
+
+
+def test_rules_have_memory_and_cost_and_are_stalled_by_somebody():
+    held = [{"source": None, "broker": "b2", "standing": "linked"}]
+    facts = {"mark": None, "state": "stalled", "held_by": held}
+    hot = {**facts, "name": "hot", "memory": 4096, "cost": 7}
+    dry = {**facts, "name": "dry", "state": "running", "memory": None, "cost": None}
+    status = {**lone().status(1.0), "rules": [hot, dry]}
+    found = {family.name: family.samples for family in metrics.families(status)}
+    for name, labels, value in (
+        ("rexmq_rule_memory_bytes", {"rule": "hot"}, 4096),
+        ("rexmq_rule_cost", {"rule": "hot"}, 7),
+        ("rexmq_rule_stalled_by", {"rule": "hot", "holder": "b2"}, 1),
+    ):
+        assert [(one.labels, one.value) for one in found[name]] == [(labels, value)]
 
 
 def test_openmetrics_where_it_is_asked_for(busy):

@@ -45,7 +45,7 @@ def test_events_with_text_ids_travel_apart_from_those_without(outbox):
 
 
 def test_values_arrive_as_they_were_given(outbox):
-    outbox.add("Temp", {**GOOD, "surplus": 1}, 5, None)
+    outbox.add("Temp", GOOD, 5, None)
     outbox.add("Temp", {"area": "größer 🔥", "value": 3, "floor": -(2**63), "on": False}, 6, None)
     (batch,) = outbox.take(1)
     assert [dict(event.data) for event in batch.events()] == [
@@ -94,3 +94,16 @@ def test_the_quick_check_agrees_with_the_exact_one(outbox):
     for _ in range(2_000):
         data = {name: choose.choice(values) for name in TEMP.names}
         assert outcome(rows.check, data) == outcome(values_of, TEMP, data)
+
+
+def test_an_attribute_that_the_type_does_not_have_is_named(outbox):
+    reason = "event type Temp has no attribute colour; it has: area, value, floor, on"
+    with pytest.raises(BadEvent, match=reason):
+        outbox.add("Temp", {**GOOD, "colour": 1}, 5, None)
+    with pytest.raises(BadEvent, match="event type Tick has no attribute n; it has: none"):
+        outbox.add("Tick", {"n": 1}, 5, None)
+    outbox.know(EventType.of("Heat", area="string", value="float?"))
+    outbox.add("Heat", {"area": "a"}, 5, None)
+    with pytest.raises(BadEvent, match="event type Heat has no attribute colour"):
+        outbox.add("Heat", {"area": "a", "colour": 1}, 5, None)
+    assert outbox.count == 1

@@ -16,8 +16,9 @@ from broker.monitoring import entry, tap
 from broker.monitoring.changes import checked
 from broker.monitoring.drawing import places
 from broker.monitoring.entry import Entry, NoEntry, is_number, load_token
+from broker.monitoring.gathered import Look
 from broker.monitoring.trial import Request, answer
-from broker.monitoring.view import ROWS_MAX, Look, view
+from broker.monitoring.view import ROWS_MAX, view
 from rules.syntax.words import RESERVED
 
 

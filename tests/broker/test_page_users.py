@@ -86,12 +86,9 @@ def test_keys_act_for_a_user_while_the_access_file_has_it(folder: Path) -> None:
     assert gate.rights(own) == Rights("monitoring")
 
 
-def test_a_broker_with_keys_asks_for_some_token(folder: Path, capsys) -> None:
+def test_a_broker_with_keys_needs_no_token(folder: Path) -> None:
     words = ["broker", "--check", *secured(folder, "b1"), "--http", "127.0.0.1:0"]
-    assert main(words) == 1
-    assert "token_sha256 of a user in the access file" in capsys.readouterr().err
-    (folder / "page.toml").write_text(ALICE)
-    assert main(["broker", "--check", *secured(folder, "b1", "page.toml"), *words[-2:]]) == 0
+    assert main(words) == 0
 
 
 def test_a_user_does_at_the_page_what_the_user_may(folder: Path) -> None:

@@ -1,9 +1,9 @@
 """A broker as a process: whom its addresses are open to."""
 
 import subprocess
-import sys
 
 import pytest
+from forked import started
 
 from broker.service import is_open_to_others
 
@@ -31,9 +31,8 @@ def test_addresses_that_other_machines_may_reach(endpoint, is_open):
 @pytest.mark.parametrize("endpoint", ["tcp://*:*", "tcp://0.0.0.0:*", "tcp://localhost:*"])
 def test_a_broker_warns_of_them_when_it_starts(endpoint):
     flags = ["--engine", "naive", "--insecure", "true", "--listen", endpoint]
-    command = [sys.executable, "-m", "broker", "broker", *flags]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+    with started("broker", *flags, stdout=pipe, stderr=pipe) as process:
         assert process.stdout.readline().startswith("listening")
         process.terminate()
         lines = process.communicate(timeout=60)[1]

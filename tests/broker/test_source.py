@@ -134,3 +134,21 @@ def test_times_of_rows_count_what_is_said():
     assert batch.time.tolist() == [1_541_000_542_290_000]
     (batch,) = source.batches(pa.table({"time": [1_541_000_542_290], "value": [1.0]}), "Temp")
     assert batch.time.tolist() == [1_541_000_542_290_000]
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (
+            [{"time": 1, "id": "a", "value": 1.0}, {"time": 2, "colour": "red", "value": 1.0}],
+            "event type Temp has no attribute colour; it has: value",
+        ),
+        (
+            pa.table({"time": [1], "value": [1.0], "colour": ["red"]}),
+            "its types do not have all attributes of the table: colour",
+        ),
+    ],
+)
+def test_an_attribute_that_a_type_does_not_have_is_refused_in_batches_too(source, events, message):
+    with pytest.raises(BadEvent, match=message):
+        source.batches(events, "Temp")

@@ -2,12 +2,13 @@
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+import command
 import pytest
 from event_batches import batch_of_events
+from forked import started
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.process import BrokerProcess
@@ -114,8 +115,8 @@ def test_cloudevents_bear_their_contexts(tmp_path: Path) -> None:
     assert [one.get("tracelinks") for one in found] == [[TRACE], None, [OTHER]]
     with (
         BrokerProcess("--engine", "naive", "--name", "b1") as broker,
-        subprocess.Popen(
-            [*REXMQ, "sub", "Temp()", "--count", "3", "--broker", broker.endpoint],
+        started(
+            *("sub", "Temp()", "--count", "3", "--broker", broker.endpoint),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         ) as printing,
@@ -129,11 +130,10 @@ def test_cloudevents_bear_their_contexts(tmp_path: Path) -> None:
     assert printed == [TRACE, None, OTHER]
 
 
-REXMQ = (sys.executable, "-m", "broker")
-
-
 def run(*words: str) -> str:
-    return subprocess.run([*REXMQ, *words], check=True, capture_output=True, text=True).stdout
+    done = command.run(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def trace(event: str, broker: str) -> str:

@@ -12,8 +12,9 @@ from dataclasses import replace
 import pytest
 from agreement import row
 from cases import Case, nullable, random_case, run, shrink
-from chain_cases import chain_case, of_chains
+from chain_cases import chain_case, decided_case, of_chains
 from engines import make
+from iteration_cases import iteration_case
 from sequence_cases import sequence_case
 
 from rules.engine.hybrid import Crew, HybridEngine
@@ -88,6 +89,16 @@ def test_rules_of_all_kinds_agree_with_the_oracle():
         for seed in range(FIRST, FIRST + COUNT // 2):
             for case in (random_case(seed), sequence_case(seed), nullable(random_case(seed))):
                 check(of_chains(case), crew(seed))
+
+
+@pytest.mark.timeout(3600)
+def test_runs_negations_and_aggregates_of_chains_agree_with_the_oracle():
+    found = []
+    with crews() as crew:
+        for seed in range(FIRST, FIRST + COUNT):
+            found.append(check(of_chains(decided_case(seed)), crew(seed)))
+            check(of_chains(iteration_case(seed)), crew(seed))
+    assert sum(map(bool, found)) > len(found) * 0.3
 
 
 @pytest.mark.parametrize("roles", ["static", "state"])

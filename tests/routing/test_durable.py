@@ -12,6 +12,7 @@ from routing.config import NodeConfig
 from routing.delivery.durable import WINDOW, DurableSink, Numbered, QueueBounds
 from routing.delivery.durables import Durables
 from routing.delivery.parcel import Parcel
+from routing.delivery.remainder import event_numbers, left_of, marks_of
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import interest
 from routing.errors import Refusal
@@ -362,9 +363,11 @@ def test_what_has_ended_is_left_out_of_what_is_read() -> None:
     billing.interests.remove(2)
     billing.forget(2)
     attach(billing, b"one", credit=10**6)
+    came = []
     while (delivery := billing.take(5_000)) is not None:
-        came = delivery
-    assert (values(came)[-3:], came.number, billing.queued) == ([WINDOW - 1, 1, 2], WINDOW + 4, 0)
+        came += values(delivery)
+        last = delivery.number
+    assert (came[-3:], last, billing.queued) == ([WINDOW - 1, 1, 2], WINDOW + 4, 0)
 
 
 def test_a_queue_has_the_bounds_that_it_was_made_with() -> None:
@@ -394,3 +397,54 @@ def test_a_name_that_another_broker_has_is_refused_with_that_broker() -> None:
     with pytest.raises(Refusal, match="is at broker b1"):
         durables.remove("billing")
     durables.subscribe(b"a", Subscribe(1, 1, "Temp()", durable="other"), {"Temp": TEMP})
+
+
+def test_who_acknowledges_has_said_nothing_of_older_events_that_came_behind() -> None:
+    billing = sink()
+    attach(billing, b"one", credit=2)
+    attach(billing, b"two", credit=2)
+    billing.offer(parcel(1, 2))
+    billing.offer(parcel(3, 4))
+    assert [values(billing.take(2)), billing.to] == [[1, 2], b"one"]
+    assert [values(billing.take(2)), billing.to] == [[3, 4], b"two"]
+    billing.detach(b"one")
+    billing.grant(b"two", 10, MOST)
+    assert values(billing.take(100)) == [1, 2], "to two, which has 3 and 4"
+    assert billing.acknowledge(b"two", 4) == 2
+    billing.detach(b"two")
+    attach(billing, b"three")
+    assert values(billing.take(100)) == [1, 2], "two has not said that it has dealt with these"
+    assert [billing.acknowledge(b"three", number) for number in (1, 2)] == [1, 1]
+
+
+def test_a_delivery_has_numbers_without_a_gap() -> None:
+    billing = sink()
+    attach(billing, b"one", credit=2)
+    attach(billing, b"two", credit=2)
+    for first in (1, 3, 5):
+        billing.offer(parcel(first, first + 1))
+    assert [values(billing.take(2)), billing.to] == [[1, 2], b"one"]
+    assert [values(billing.take(2)), billing.to] == [[3, 4], b"two"]
+    billing.grant(b"one", 2, MOST)
+    assert [values(billing.take(2)), billing.to] == [[5, 6], b"one"]
+    billing.detach(b"one")
+    billing.grant(b"two", 10, MOST)
+    found = []
+    while (delivery := billing.take(100)) is not None:
+        found.append((values(delivery), delivery.number, delivery.again))
+    assert found == [([1, 2], 2, True), ([5, 6], 6, True)]
+
+
+def test_what_is_left_of_a_delivery_keeps_its_numbers() -> None:
+    delivery = structs.replace(parcel(7, 8, 9, 10).delivery, number=10, again=True)
+    left = left_of(delivery, np.array([True, False, True, False]))
+    assert left is not None
+    assert (values(left), left.number, left.again) == ([7, 9], 10, True)
+    assert event_numbers(left).tolist() == [7, 9]
+    assert marks_of(left) == [8, 10]
+    assert marks_of(delivery) == [7, 8, 9, 10]
+    second = left_of(left, np.array([False, True]))
+    assert second is not None
+    assert (values(second), marks_of(second)) == ([9], [10])
+    assert left_of(left, np.array([False, False])) is None
+    assert left_of(left, np.array([True, True])) is left

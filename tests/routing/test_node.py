@@ -21,11 +21,13 @@ from routing.messages import (
     Acks,
     Advertise,
     Code,
+    Confirmed,
     Credit,
     Delivery,
     Deploy,
     Goodbye,
     Hello,
+    Promise,
     Publish,
     Refused,
     Subscribe,
@@ -87,6 +89,29 @@ def test_of_many_rules_the_log_names_the_first_and_counts_the_others(count: int)
     (told,) = [one.fields for one in logs if one.text == "deployed"]
     assert told["rules"] == [f"r{n}" for n in range(NAMED_MAX)]
     assert told.get("more") == (count - NAMED_MAX or None)
+
+
+def test_the_status_says_what_each_rule_takes_and_an_answer_to_deploy_does_not() -> None:
+    temp = schema_of("Temp(value: float)")
+    node = lone(NodeConfig(wall_clock=False), rules.engine.make("cdp"))
+    rule = (
+        "event Temp(value: float) rule rise: define Rise(value: float) from Temp() as t and "
+        "last Temp(value < t.value) as u within 5 min from t where value = u.value"
+    )
+    noted: list[object] = []
+    node.outlet.emit = noted.append
+    for message in (Hello(VERSION, "sensor", 1.0), Advertise(1, (temp,)), Deploy(2, rule)):
+        hear(node, b"sensor", message)
+    answers = [one.message for one in noted if isinstance(one, Send)]
+    details = [one.detail for one in answers if isinstance(one, Confirmed)]
+    (deployed,) = next(one["rules"] for one in details if "rules" in one)
+    assert "memory" not in deployed
+    for number in range(1, 100):
+        hear(node, b"sensor", Publish((Single(temp, Row(number, "sensor", number, None, (1.0,))),)))
+    hear(node, b"sensor", Promise(1_000))
+    (told,) = node.status(0.0)["rules"]
+    assert told["memory"] > 99 * 7 * 8
+    assert node.status(0.0)["clients"][0]["user"] is None
 
 
 @pytest.mark.parametrize("time", [RFC_3339_MIN - 1, RFC_3339_MAX + 1])

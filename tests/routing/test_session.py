@@ -6,6 +6,7 @@ import pytest
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing import wire
 from routing.config import SessionConfig
+from routing.delivery.remainder import marks_of
 from routing.effects import Close, Send
 from routing.errors import SessionError
 from routing.messages import (
@@ -19,8 +20,10 @@ from routing.messages import (
     FromBroker,
     Goodbye,
     Heartbeat,
+    LogPart,
     Message,
     Publish,
+    ReadLog,
     Refused,
     Remove,
     ShowRule,
@@ -363,3 +366,56 @@ def test_a_sessions_messages_survive_the_wire() -> None:
     again = wire.decode(wire.encode(message))
     assert isinstance(again, Publish)
     assert list(again.batches[0].events()) == list(message.batches[0].events())
+
+
+def subscribed(session: Session) -> None:
+    """Say that the session's subscription is in force on its link."""
+    (asked,) = (one for one in sent(session) if isinstance(one, Subscribe))
+    session.receive(Confirmed(asked.request), 1.0)
+    drain(session)
+
+
+def given(session: Session) -> list[tuple[list[int], list[int], int]]:
+    """Values, positions and losses of what the session gives its application."""
+    found = [one for one in session.take_results() if isinstance(one, Delivery)]
+    return [(one.batches[0].columns[0].tolist(), marks_of(one), one.dropped) for one in found]
+
+
+def test_what_comes_again_on_another_link_keeps_its_numbers() -> None:
+    session = ready()
+    session.subscribe("Temp()", durable="billing")
+    subscribed(session)
+    for value in (12, 14):  # another client has 11 and 13
+        delivery = Delivery((batch(value),), ((1,),), number=value - 10)
+        session.receive(delivery, 1.0)
+    assert given(session) == [([12], [2], 0), ([14], [4], 0)]
+    session.acknowledge(2)
+    assert sent(session) == [Acknowledged(2)]
+    session.lose(1.0)
+    session.connect(1.0)
+    session.receive(welcome(), 1.0)
+    subscribed(session)
+    known = Delivery((batch(14),), ((1,),), dropped=5, number=4, again=True)
+    session.receive(known, 1.0)
+    assert (given(session), sent(session)[0]) == ([], Acknowledged(2))
+    again = Delivery((batch(11, 12, 13, 14),), ((1,),), dropped=2, number=4, again=True)
+    session.receive(again, 1.0)
+    assert given(session) == [([11, 13], [2, 4], 7)]
+    session.receive(Delivery((batch(15),), ((1,),), number=5), 1.0)
+    assert given(session) == [([15], [5], 0)]
+
+
+def test_parts_of_logs_are_asked_for_one_after_another() -> None:
+    session = ready()
+    asked = [session.read_log(after=after) for after in (0, 1, 2)]
+    assert sent(session) == [ReadLog(asked[0])]
+    session.receive(LogPart(asked[0], "b", (), 1, 3, (), ()), 1.0)
+    assert sent(session) == [ReadLog(asked[1], after=1, having=asked[0])]
+    session.receive(Refused(asked[1], Code.NO_STORE, "no"), 1.0)
+    assert sent(session) == [ReadLog(asked[2], after=2, having=asked[0])]
+    session.lose(1.0)
+    session.connect(1.0)
+    session.receive(welcome(), 1.0)
+    drain(session)
+    last = session.read_log(after=3)
+    assert sent(session) == [ReadLog(last, after=3)], "a link on which none has come"

@@ -103,7 +103,7 @@ def test_events_cross_unchanged(seed: int) -> None:
     if came is not None:
         with pytest.raises(WireError, match="bytes of times"):
             wire.decode(wire.encode(Forward(sent.batches, came=came[1:])))
-    part = Part("b1", 2, tuple(range(len(sent.batches))))
+    part = Part("b1", tuple(range(len(sent.batches))))
     whole = Shared(sent.batches, (part,), ((0, (), came),))
     shared = wire.decode(wire.encode(Packet(1, 2, 3, whole)))
     assert isinstance(shared, Packet)

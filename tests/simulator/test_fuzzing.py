@@ -9,6 +9,8 @@ import pytest
 from pairs import seeds
 
 from broker.cli import main
+from routing.evaluation import replay
+from routing.network.brokers import resending
 from simulator import clients, scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment
@@ -36,6 +38,17 @@ STRATEGIES = registered()
 def test_a_random_network_is_as_the_oracle_says(seed: int) -> None:
     """Every strategy has its turn; ``make fuzz`` runs more seeds, each with all of them."""
     case = random_case(seed, STRATEGIES[seed % len(STRATEGIES)])
+    assert differences(case) == [], f"seed {seed}, {case.strategy}"
+
+
+@pytest.mark.parametrize("seed", seeds(6, 60))
+def test_so_is_one_whose_brokers_send_again_a_few_events_at_a_time(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And wait until these are acknowledged."""
+    monkeypatch.setattr(replay, "SLICE_EVENTS", 1 + seed % 4)
+    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", 1 + seed % 3)
+    case = random_case(seed, STRATEGIES[(seed + 2) % len(STRATEGIES)])
     assert differences(case) == [], f"seed {seed}, {case.strategy}"
 
 

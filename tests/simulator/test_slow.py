@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from networks import run
-from pairs import some_of
+from pairs import WHOLE, some_of
 
 from routing.config import NodeConfig
 from routing.network.brokers.back_pressure import BackPressure
@@ -17,7 +17,6 @@ WORKLOAD = """
 [workload]
 types = 8
 rates = [2.0, 60.0]
-horizon_s = 8.0
 rules = 6
 window_s = 0.5
 subscriptions = 3
@@ -27,6 +26,7 @@ negations = 0.3
 
 
 SEEDS = some_of((4, 6), 0)
+HORIZON_S = 8.0 if WHOLE else 5.0
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def slow(strategy: str, seed: int) -> str:
     count = random.randint(3, 7)
     links = {tuple(sorted((random.randrange(n), n))) for n in range(1, count)}
     links |= {tuple(sorted(random.sample(range(count), 2))) for _ in range(random.randint(0, 3))}
-    text = f'seed = {seed}\nstrategy = "{strategy}"\n{WORKLOAD}'
+    text = f'seed = {seed}\nstrategy = "{strategy}"\n{WORKLOAD}horizon_s = {HORIZON_S}\n'
     text += "".join(f'[[broker]]\nname = "b{n}"\n' for n in range(count))
     for one, other in sorted(links):
         text += f'[[link]]\nbetween = ["b{one}", "b{other}"]\ndelay_ms = 5.0\n'

@@ -2,10 +2,12 @@
 
 import os
 import random
+import resource
 import shutil
 from contextlib import closing, suppress
 
 import pytest
+from pairs import seeds
 from stored import entry, said
 
 from broker.errors import StoreDamaged, StoreError, StoreHeld
@@ -71,7 +73,7 @@ def test_a_sound_store_is_left_alone(copied):
     assert len(read(copied)[0]) == 389
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(10, 25))
 def test_what_is_sound_is_kept_and_what_is_not_is_named(copied, seed):
     """Of pages anywhere but the first, with whatever in it."""
     chance = random.Random(seed)
@@ -111,6 +113,20 @@ def test_a_file_that_is_cut_off_is_refused_and_repaired(copied, share):
     if share > 0.02:
         with Store.open(copied) as store:
             assert store.last_position == 399
+
+
+def test_a_repair_without_room_loses_nothing(copied):
+    garble(copied, 0)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=r"not repaired: .* make room, and repair again"):
+            repair(copied)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(StoreDamaged):
+        Store.open(copied)
+    assert repair(copied).entries == 389
 
 
 def test_a_damaged_header_costs_nothing_else(copied):

@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from pairs import seeds
 from stored import entry, said
 
 from broker.errors import StoreError
@@ -44,7 +45,7 @@ with Store.open(directory, sync=sync, retain_bytes=100_000, on_stored=say) as st
 """
 
 
-@pytest.mark.parametrize(("seed", "sync"), [*((n, "full") for n in range(5)), (5, "normal")])
+@pytest.mark.parametrize(("seed", "sync"), [*((n, "full") for n in seeds(2, 5)), (5, "normal")])
 def test_what_was_said_to_be_stored_is_there_after_kill_9(tmp_path, seed, sync):
     """Three times in a row, each over what the killed ones before have left."""
     chance = random.Random(seed)

@@ -33,3 +33,12 @@ export function data(values) {
 export function counted(count, word) {
   return `${number(count)} ${word}${count === 1 ? "" : "s"}`;
 }
+
+/** An amount of memory; "–" where it is not known. */
+export function bytes(value) {
+  if (value === null || value === undefined) return "–";
+  const units = ["B", "kB", "MB", "GB"];
+  let size = value, unit = 0;
+  while (size >= 1000 && unit < units.length - 1) { size /= 1000; unit += 1; }
+  return `${number(size)} ${units[unit]}`;
+}

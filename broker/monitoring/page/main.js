@@ -71,7 +71,7 @@ function show() {
   if (page.state) view.take?.("state", page.state);
 }
 
-function signIn(error) {
+function signIn(error, takesKeys) {
   const token = el("input", { type: "password", id: "token", name: "token", autocomplete: "current-password", required: true });
   const wrong = el("p", { class: "bad", role: "alert" }, error ?? "");
   const form = el("form", { class: "sign-in box", onsubmit: async (event) => {
@@ -84,22 +84,39 @@ function signIn(error) {
       token.select();
     }
   } }, el("h1", {}, "Sign in"), el("label", { for: "token" }, "Token"), token, wrong,
-  el("button", { class: "main", type: "submit" }, "Sign in"));
+  el("button", { class: "main", type: "submit" }, "Sign in"),
+  takesKeys ? el("p", { class: "note" }, "Or by your key, with the link that this prints: ",
+    el("code", {}, `rexmq page ${location.origin} --key FILE --server-key FILE`)) : null);
   document.querySelector("nav").hidden = true;
   content.replaceChildren(form);
   token.focus();
 }
 
-async function begin() {
+/** The code of a link that `rexmq page` has printed. It goes from the address, and so from history. */
+function takeCode() {
+  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
+  if (code) history.replaceState(null, "", location.pathname);
+  return code;
+}
+
+async function begin(code) {
   let found;
   try {
     found = await session();
   } catch {
     showTrouble("the process that serves this page does not answer; it is tried again");
-    setTimeout(begin, 2000);
+    setTimeout(begin, 2000, code);
     return;
   }
-  if (!found.signed_in) return found.asks ? signIn("") : showTrouble(found.error);
+  if (code) {
+    try {
+      await ask("sign-in", { code });
+      found = await session();
+    } catch (refusal) {
+      return signIn(refusal.message, found.takes_keys);
+    }
+  }
+  if (!found.signed_in) return found.asks ? signIn("", found.takes_keys) : showTrouble(found.error);
   page.log = found.log;
   const out = document.getElementById("sign-out");
   out.hidden = !found.asks;
@@ -109,4 +126,7 @@ async function begin() {
   show();
 }
 
-begin();
+/** A link that is opened where the page is already. */
+addEventListener("hashchange", () => { if (location.hash.startsWith("#code=")) location.reload(); });
+
+begin(takeCode());

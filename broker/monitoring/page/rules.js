@@ -2,7 +2,7 @@
 
 import { el, renew, say, table } from "./dom.js";
 import { Editor } from "./editor.js";
-import { number, seconds, time } from "./format.js";
+import { bytes, number, seconds, time } from "./format.js";
 import { highlighted } from "./highlight.js";
 import { ask } from "./requests.js";
 
@@ -28,7 +28,9 @@ export class Rules {
       ["at", (row) => row.place ?? "–"],
       ["cost", (row) => (row["cost_%"] === null ? "–" : `${number(state.rated ? row["cost_%"] : null)} %`), true],
       ["behind", (row) => seconds(row.behind_s), true],
+      ["memory", (row) => bytes(row.memory), true],
       ["found/s", (row) => (row["events/s"] === null ? "–" : number(state.rated ? row["events/s"] : null)), true],
+      ["held up by", (row) => row.held_up_by.join(", ")],
       ["makes", (row) => row.type],
     ], rules, (row) => ({ "aria-selected": row.name === this.chosen ? "true" : null }))
       : el("p", { class: "quiet" }, "No rule is deployed."),
@@ -62,7 +64,7 @@ export class Rules {
       ["State", rule.says], ["Evaluated at", rule.place ?? "no broker"],
       ["Watermark", rule.mark === null ? "none" : `${time(rule.mark)} (${seconds(rule.behind_s)} behind)`],
       ["Since", rule.since === null ? `the beginning, version ${rule.version}` : `${time(rule.since)}, version ${rule.version}`],
-      ["Owner", rule.owner],
+      ["Memory", rule.memory === null ? null : bytes(rule.memory)], ["Owner", rule.owner],
       ["Evaluated on", rule.evaluated_on ? `${rule.evaluated_on}${rule.evaluated_why ? `: ${rule.evaluated_why}` : ""}` : null],
       ["Without", rule.without.join(", ") || null],
     ];

@@ -52,9 +52,9 @@ from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
-from routing.serving.changes import Basis
 from routing.serving.deployment import Deployed
 from routing.serving.draining import close_overdue, stand_in_for
+from routing.serving.evaluator import Basis
 from routing.serving.link import Link
 from routing.serving.outlet import Outlet
 from routing.serving.service import Service
@@ -101,7 +101,8 @@ class Broker:
         overview = NetworkOverview(
             overlay.name, self.agreed.division, remote_sources, self._detection, tables
         )
-        self.service = Service(config, tables, self._detection, overview, self.outlet, self)
+        detection, changes = self._detection, self._detection.changes
+        self.service = Service(config, tables, detection, changes, overview, self.outlet, self)
         """Its work for clients."""
         self.node = Node(config, tables, self.service, self.outlet, self, self.status)
         """Its clients' links."""
@@ -117,7 +118,7 @@ class Broker:
         self._catalog_sync = parts.catalog_sync
         self._requests = parts.requests
         self._passing = parts.passing
-        self._openings = parts.openings
+        self._sink_traffic = parts.sink_traffic
         self._trees = parts.trees
         self._surveying = parts.surveying
         self._inputs = parts.inputs
@@ -384,7 +385,7 @@ class Broker:
                 self.back_pressure.note(change)
                 if not isinstance(change, Piling):
                     trees.note_link(change.name)
-        if is_anew or (self._router.has_untold and not self._detection.is_held):
+        if is_anew or (self._router.has_untold and not self._detection.is_paused):
             self._timer.look_again()
             self.service.settle_input()
         elif changes:  # else acknowledgements, mostly
@@ -432,7 +433,7 @@ class Broker:
         timer, subscription_sync = self._timer, self._subscription_sync
         timer.tell_at = None
         self._detection.tell_marks()
-        if not self._detection.is_held:
+        if not self._detection.is_paused:
             subscription_sync.tell()
             subscription_sync.confirm(is_planned=self._trees.is_wanted_planned)
         self._catalog_sync.tell()
@@ -514,7 +515,7 @@ class Broker:
             self.context.send_flows()
         is_at_work = detection.is_at_work
         if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
-            self._openings.ask_below()
+            self._sink_traffic.ask_below()
         if not detection.is_held:
             self._requests.ask_behind_events()
             if detection.publishers.leaving:
@@ -525,7 +526,7 @@ class Broker:
         if is_at_work:
             self._surveying.look_at_replay_buffer()
         if detection.tree_table.trees:
-            self._openings.settle()
+            self._sink_traffic.settle()
 
     def _know(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""

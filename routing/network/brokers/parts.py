@@ -25,9 +25,9 @@ from routing.messages import (
     NameContested,
     Need,
     Needed,
-    Opened,
     Pause,
     Plan,
+    PlanFollowed,
     Report,
     RuleState,
     Shared,
@@ -44,13 +44,14 @@ from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.inputs import Inputs
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
-from routing.network.brokers.openings import Openings
 from routing.network.brokers.passing import Passing
 from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
 from routing.network.brokers.pulled_progress import PulledProgress
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
+from routing.network.brokers.resending import Resending
+from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
@@ -72,21 +73,22 @@ class Parts:
     catalog_sync: CatalogSync
     requests: Requests
     passing: Passing
-    openings: Openings
+    sink_traffic: SinkTreeTraffic
     trees: SinkTrees
     gathering: Gathering
     measuring: Measuring | None
     surveying: Surveying
+    resending: Resending
     inputs: Inputs
     pulled_progress: PulledProgress
     back_pressure: BackPressure
     pausing: Pausing
 
     @property
-    def timed(self) -> Sequence[Surveying | Inputs | Measuring]:
+    def timed(self) -> Sequence[Surveying | Resending | Inputs | Measuring]:
         """Parts that do something at a time of their own."""
         measuring = () if self.measuring is None else (self.measuring,)
-        return (self.surveying, self.inputs, *measuring)
+        return (self.surveying, self.resending, self.inputs, *measuring)
 
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
@@ -97,8 +99,8 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     reading = LogReading(context, agreed)
     requests = Requests(context, timer, registry, reading)
     passing = Passing(context, agreed, registry)
-    openings = Openings(context)
-    trees = SinkTrees(context, agreed, timer, needs, subscription_sync, openings)
+    sink_traffic = SinkTreeTraffic(context)
+    trees = SinkTrees(context, agreed, timer, needs, subscription_sync, sink_traffic)
     measures = bool(chosen_by(agreed.strategy))
     measuring = Measuring(context, agreed, timer, needs, trees) if measures else None
     gathering = Gathering(context)
@@ -140,14 +142,15 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         catalog_sync=catalog_sync,
         requests=requests,
         passing=passing,
-        openings=openings,
+        sink_traffic=sink_traffic,
         trees=trees,
         gathering=gathering,
         measuring=measuring,
         surveying=surveying,
+        resending=Resending(context),
         inputs=inputs,
         pulled_progress=PulledProgress(context),
-        back_pressure=BackPressure(context, timer, openings),
+        back_pressure=BackPressure(context, timer, sink_traffic),
         pausing=pausing,
     )
 
@@ -163,9 +166,9 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         CatalogDelta: parts.catalog_sync.hear_delta,
         Flow: parts.passing.hear_flow,
         Forward: parts.passing.hear_forward,
-        Awakening: parts.openings.hear_awakening,
-        Shared: parts.openings.hear_shared,
-        Opened: parts.openings.hear_opened,
+        Awakening: parts.sink_traffic.hear_awakening,
+        Shared: parts.sink_traffic.hear_shared,
+        PlanFollowed: parts.sink_traffic.hear_followed,
         Pause: parts.pausing.hear_pause,
         Report: parts.gathering.hear_report,
         Plan: parts.pausing.hear_plan,

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
@@ -103,7 +102,7 @@ class Requests:
     def ask(self, link: Link, request: Asking) -> None:
         """A client asks what the root has to answer (Law 1), or the broker that it names."""
         if isinstance(request, ReadLog):
-            self._ask_log(link, request)
+            self._reading.ask(link, request, self._pending)
         elif not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
@@ -118,16 +117,6 @@ class Requests:
                 self._context.advertisements.check(request.types, link.name)
             self._queued.append((link.peer, request))
             self._timer.tell_soon()
-
-    def _ask_log(self, link: Link, request: ReadLog) -> None:
-        if self._reading.is_own(request):
-            answer = partial(self._context.answer, link.peer)
-            self._reading.read(request, link.rights, answer)
-            return
-        self._pending.check_room()
-        way = self._reading.way_to(request.broker)
-        number = self._pending.send(link.peer, request)
-        self._context.send(way, Asked((self._context.name,), number, "", request, link.rights))
 
     def _ask_root(self, link: Link, request: Asking) -> None:
         context, father = self._context, self._router.father
@@ -274,6 +263,9 @@ class Requests:
         (peer, request, name), answer = pending, answered.answer
         if peer and isinstance(request, Advertise):
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
+        if isinstance(request, ReadLog):
+            self._reading.tell(peer, replace(answer, request=request.request))
+            return
         link = context.links.find(peer)
         if isinstance(answer, Confirmed):
             if link is not None:

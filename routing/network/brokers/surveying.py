@@ -98,7 +98,7 @@ class Surveying:
         if epoch is None or not self._router.partners <= self._router.branches.keys():
             return
         context, detection = self._context, self._detection
-        detection.replay_buffer.survey()
+        detection.survey()
         context.tell_all_marks()
         due, promises = detection.due_of(context.wanted_rules), detection.promises
         own = Report(

@@ -38,7 +38,7 @@ from routing.messages import Need, Needed, Plan, Report, SinkTree
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.needs import Needs
-from routing.network.brokers.openings import Openings
+from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import has_sink_trees
@@ -59,7 +59,7 @@ class SinkTrees:
         timer: UpdateTimer,
         needs: Needs,
         subscription_sync: SubscriptionSync,
-        openings: Openings,
+        sink_traffic: SinkTreeTraffic,
     ) -> None:
         self._context = context
         self._router = context.router
@@ -67,7 +67,7 @@ class SinkTrees:
         self._timer = timer
         self._needs = needs
         self._subscription_sync = subscription_sync
-        self._openings = openings
+        self._sink_traffic = sink_traffic
         self._detection = context.detection
         self.has_work = False
         """At the root: whether somebody has asked for a plan because of trees."""
@@ -97,7 +97,7 @@ class SinkTrees:
         """Whether the own tree gives what this broker's sinks want of it, and no plan that may be
         without it is on its way (Law 4).
         """
-        return not self._detection.is_held and self._wanted == self._planned
+        return not self._detection.is_paused and self._wanted == self._planned
 
     @property
     def _planned(self) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ class SinkTrees:
 
     def note_link(self, neighbour: str) -> None:
         """A link is up, or down: nothing goes on over what may have lost something."""
-        self._openings.forget(neighbour)
+        self._sink_traffic.forget(neighbour)
         own = self._context.name
         trees = [one for one in self._detection.trees.values() if one.has_link(own, neighbour)]
         for tree in trees:
@@ -217,7 +217,7 @@ class SinkTrees:
         before = detection.trees
         divisions = [self._agreed.divided_for(tree, plan) for tree in plan.trees]
         again = detection.follow_trees(plan, divisions, self._kinds, division)
-        self._openings.open(before)
+        self._sink_traffic.follow(plan, before)
         self._asked_for = None
         self._timer.look_again()  # what is wanted may be another than this plan has
         return again

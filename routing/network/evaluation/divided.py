@@ -4,8 +4,9 @@ tree for sinks (7.3.2, 7.3.5, 7.3.6).
 Law 1: what comes from local sources is kept in the replay buffer, and goes to each tree whose rules
 use it and to those below that want it. While there is no plan for the tree as it is, it waits; so
 do the sources' promises. A tree that begins is sent all that is kept and may still matter to it,
-one that goes on what was held: both have all that matters, and nothing twice. A Temp comes while
-the tree pauses: the tree of b1 goes on and gets it, that of b2 begins with all.
+one that goes on what was held, slice by slice (evaluation.replay): both have all that matters, and
+nothing twice. A Temp comes while the tree pauses: the tree of b1 goes on and gets it, that of b2
+begins with all.
 
 Law 2: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
 others from the single one. So of rules of own types this broker has what its own tree has given,
@@ -39,19 +40,18 @@ from typing import Protocol
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
-from matcher.single import packed
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.durability.past import check_logs, missing_from
 from routing.durability.state_table import StateTable, put_down
 from routing.errors import Refusal
 from routing.evaluation.arrival import ArrivalEvaluator
-from routing.evaluation.outbox import message_sized
+from routing.evaluation.publishers import Publishers
+from routing.evaluation.replay import HasRoom
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan, RuleState
 from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
-from routing.network.evaluation.publishers import Publishers
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
@@ -63,13 +63,12 @@ from routing.order import in_sequence
 from routing.partition.places import Division
 from routing.partition.replay_starts import horizons, horizons_from, replay_starts
 from routing.partition.rule_states import groups_of
-from routing.serving.changes import Basis
+from routing.serving.changes import RuleChanges
 from routing.serving.deployment import Deployed
-from routing.serving.evaluator import Evaluator
+from routing.serving.evaluator import Basis, Evaluator
 from routing.serving.sources import Source, SourceState
 from routing.storage import KeptLog
 from routing.watermarks.ends import CLOSED
-from routing.wire.extent import fitting
 from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Placement
 from rules.engine.intervals import Intervals
@@ -77,8 +76,6 @@ from rules.pattern import TIMER, RuleSet
 
 OUT_OF_REACH = "is out of reach"
 """Words of a refusal by Law 4 for a broker; nothing has been done then."""
-PACKED_MAX = 8_192
-"""Batches that are packed together when they are sent again, so that sources keep their order."""
 
 
 class Keeper(Protocol):
@@ -96,6 +93,7 @@ class DividedDetection(Evaluator):
 
     def __init__(self, name: str, router: Router, basis: Basis) -> None:
         super().__init__(basis)
+        self.changes = RuleChanges(basis, self)
         self._name = name
         self._by_arrival = self._config.ordering is Ordering.ARRIVAL
         self.out_of_reach: Mapping[str, Collection[str]] = {}
@@ -110,10 +108,12 @@ class DividedDetection(Evaluator):
         """The broker's part in the single tree."""
         self.replay_buffer = ReplayBuffer(self._config.retained_events_max)
         self.publishers = Publishers()
-        self.is_held = True
-        """Whether local sources are held (Law 1)."""
+        self.is_paused = True
+        """Whether local sources wait for the rules to be divided (Law 1)."""
         self._held: list[Sequence[EventBatch]] = []
-        """Batches that wait for the rules to be divided."""
+        """Batches that do."""
+        self.is_sending_again = False
+        """Whether events wait to be sent along some tree (evaluation.replay)."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self.fronts: dict[str, int] = {}
@@ -205,6 +205,11 @@ class DividedDetection(Evaluator):
         """The evaluators that something may have come for with this input."""
         trees = self.tree_table.news
         return (self.evaluator, *[tree.evaluator for tree in trees]) if trees else (self.evaluator,)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether events of local sources wait here, for whatever reason."""
+        return self.is_paused or self.is_sending_again
 
     @property
     def held_types(self) -> Iterable[EventType]:
@@ -334,6 +339,7 @@ class DividedDetection(Evaluator):
     def configure(self, config: NodeConfig) -> None:
         """Take over the limits of what waits and of what is kept."""
         super().configure(config)
+        self.changes.configure(config)
         self.replay_buffer.events_max = config.retained_events_max
         self.skew_limit.configure(config.lead_max_us)
         for evaluator in self.evaluators:
@@ -404,7 +410,7 @@ class DividedDetection(Evaluator):
             self.replay_buffer.add(batches)
             if self.keeper is not None:
                 self.keeper.append(batches)
-        if self.is_held:
+        if self.is_paused:
             self._held.append(batches)
             return
         self._send_along(batches)
@@ -414,10 +420,9 @@ class DividedDetection(Evaluator):
                 tree.push(batches)
 
     def _send_along(self, batches: Sequence[EventBatch]) -> None:
-        """Send events of local sources along the single tree."""
-        if self._router.branches:
+        """Send events of local sources along the single tree, behind those that wait."""
+        if self.evaluator.push_own(batches) and self._router.branches:
             self._router.route_down(batches, in_sequence(batches), None)
-        self.part.evaluator.push(batches)
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
@@ -485,7 +490,7 @@ class DividedDetection(Evaluator):
 
     def hold(self) -> None:
         """Hold local sources."""
-        self.is_held = True
+        self.is_paused = True
 
     def follow_trees(
         self, plan: Plan, divisions: Sequence[Division], kinds: Kinds, division: Division
@@ -540,7 +545,7 @@ class DividedDetection(Evaluator):
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
         self._feed_trees()
         self._follow(division)
-        self._go_on(packed_parts(self._held))
+        self._go_on(self._held)
 
     def _follow(self, division: Division) -> None:
         self._release()
@@ -565,17 +570,16 @@ class DividedDetection(Evaluator):
         self.part.due = {name: time for name, time in due.items() if name in self._single}
         rules = [one.rule.name for one in division.rules]
         again = self._router.begin_anew(rules, self.part.due, front)
+        waiting = self.evaluator.replay.fresh_messages
         said = {name: self.part.due.get(name, TIME_MAX) for name in rules}
         marks = replay_starts(division.rules, said, self.states.marks).marks
         self.evaluator.begin_anew(self.states.resumed(marks))
         self._follow(division)
         self.replay_buffer.begin_anew()
         kept = self._kept_for(division.rules, self.part.due)
-        held = len(self._held)  # the last of what is kept
-        came = 0 if is_lost else max(len(kept) - held, 0)
-        for part in packed_parts(kept[:came]):
-            self.evaluator.push(part, fresh=False)
-        self._go_on(packed_parts(kept[came:]))
+        unsent = waiting + len(self._held)  # the last of what is kept
+        came = 0 if is_lost else max(len(kept) - unsent, 0)
+        self._go_on(kept, came)
         routed = {RULE_SOURCE + name for name in self._routed}
         return {source: time for source, time in again.items() if source in routed}
 
@@ -591,13 +595,11 @@ class DividedDetection(Evaluator):
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
         self.tree_table.touch_all()
         begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
-        held = packed_parts(self._held) if self.trees else ()
         for root, tree in self.trees.items():
             if root in begun:
-                tree.begin(packed_parts(self._kept_for(tree.division.rules, tree.part.due)))
-                continue
-            for batches in held:
-                tree.push(batches)
+                tree.begin(self._kept_for(tree.division.rules, tree.part.due))
+            else:
+                tree.wait(self._held)
         self._begun = frozenset()
 
     def _release(self) -> None:
@@ -608,10 +610,40 @@ class DividedDetection(Evaluator):
             self.publishers.touch()
             self._keep(self.publishers.all)
 
-    def _go_on(self, held: Iterable[Sequence[EventBatch]]) -> None:
-        self._held, self.is_held, self.is_at_work = [], False, True
-        for batches in held:
-            self._send_along(batches)
+    def _go_on(self, messages: Iterable[Sequence[EventBatch]], came: int = 0) -> None:
+        """Send these, the first slices at once; so many that came first are for rules alone."""
+        for place, batches in enumerate(messages):
+            self.evaluator.replay.add(batches, fresh=place >= came)
+        self._held, self.is_paused, self.is_at_work = [], False, True
+        self.send_slices([one for one in self.evaluators if one.replay])
+
+    def send_slices(self, evaluators: Sequence[TreeEvaluator]) -> None:
+        """Send the next slice along the trees of these. A survey that has come by in between did
+        not follow what was yet to be sent: another is asked for once all has been.
+        """
+        was_sending_again = self.is_sending_again
+        for one in evaluators:
+            for batches in one.take_slice():
+                if one is self.evaluator:
+                    self._router.route_down(batches, in_sequence(batches), None)
+        self.tree_table.touch_all()
+        self.is_sending_again = any(one.replay for one in self.evaluators)
+        if was_sending_again and not self.is_sending_again:
+            self.replay_buffer.look_soon()
+
+    def may_send(self, has_room: HasRoom) -> Sequence[TreeEvaluator]:
+        """The evaluators for whose trees something waits that may go, by what links have room."""
+        if self.is_paused or not (self.is_sending_again and self.is_at_work):
+            return ()
+        found = [one.evaluator for one in self.trees.values() if one.takes(has_room)]
+        if all(map(has_room, self._router.branches)):
+            found.append(self.evaluator)
+        return [one for one in found if one.replay]
+
+    def survey(self) -> None:
+        """A survey has come by: it follows what came before it, unless that has yet to be sent."""
+        if not self.is_sending_again:
+            self.replay_buffer.survey()
 
     def take_unpublished(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
@@ -722,7 +754,7 @@ class DividedDetection(Evaluator):
         if not self.is_at_work:
             found = self.part.take_relayed()
         else:
-            if not self.is_held:
+            if not self.is_paused:
                 self._hear_publishers()
             clock = self.time(now) if self._deployments.need_clock else None
             found = self.part.advance(self.publishers.marks, clock, round(now * MICROSECONDS))
@@ -775,17 +807,3 @@ class DividedDetection(Evaluator):
         """Somebody may want marks who has not heard them."""
         if self.is_at_work and not self._by_arrival:
             self.part.tell_marks()
-
-
-def packed_parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
-    """The events kept of several messages, in parts that fit into one; events that came one by one
-    are packed, for a second's worth of them would take as long again as they took then.
-    """
-    parts: list[tuple[EventBatch, ...]] = []
-    some: list[EventBatch] = []
-    for batches in kept:
-        some += batches
-        if len(some) >= PACKED_MAX:
-            parts += message_sized(fitting(packed(some)))
-            some = []
-    return parts + list(message_sized(fitting(packed(some))))

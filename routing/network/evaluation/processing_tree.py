@@ -1,22 +1,21 @@
 """A broker's part in the processing tree of one broker with sinks (thesis 7.3.2, 7.3.6).
 
 It is of one *generation*: of the plan that this tree began with (brokers.trees, Law 1). While that
-lasts its rules, fragments and ways stay as they are; the next generation is another Processing.
+lasts its rules, fragments and ways stay as they are; the next generation is another ProcessingTree.
 
 Law 1: everything goes up. What fragments let pass and what rules below find for rules above is
 forwarded; what the root's sinks want of composite events follows the same way, with marks, and only
 the root offers anything to sinks. In the tree of b1 b3 sends Temps and b2 the Fires that it finds:
 b1 alone delivers.
 
-Law 2: nothing is sent before the father has opened this generation, and nothing is taken that does
-not bear the mark of this one's opening. A father that is behind in its plan so misses nothing, and
-one that is ahead believes nothing of before. b2 follows plan 7 before its father b1: what it has
-for b1's tree waits until b1 has opened 7, under mark 12; what bears 11 is void.
+Law 2: nothing is sent to a neighbour, nor taken of it, before it follows this plan or a later one
+(brokers.sink_tree_traffic). A father that is behind in its plan so misses nothing, and one that is
+ahead believes nothing of before. b2 follows plan 7 before its father b1: what it has for the tree
+of b1 waits until b1 follows 7, and what it sent by plan 6 is void.
 
 Law 3: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
-that keep something have said a word in this generation, since one that is behind in its plan would
-not know what is meant. Who has nothing else to say says that much. b3 keeps Temps for b2 and still
-goes by plan 6: b2 asks once b3 has said a word in 7.
+that keep something follow the plan of this generation, since one that is behind would not know what
+is meant. b3 keeps Temps for b2 and still goes by plan 6: b2 asks once b3 follows 7.
 
 Law 4: composite events and marks pass while the network pauses, too: nobody finds those of a rule
 again that ends with the plan. The network pauses to drop fire: a Fire on its way from b3 still
@@ -30,8 +29,9 @@ from dataclasses import dataclass
 
 from matcher.matching import Matching
 from matcher.model import EventBatch
+from routing.evaluation.replay import HasRoom
 from routing.evaluation.tree_evaluator import TreeEvaluator
-from routing.messages import Flow, Forward, Plan, SinkTree, SubscriptionUpdate
+from routing.messages import Flow, Forward, Plan, PlanFollowed, SinkTree, SubscriptionUpdate
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.recovery.dues import needed
@@ -84,14 +84,12 @@ class ProcessingTree:
         self.children = frozenset(
             child for child, father in division.fathers.items() if father == name
         )
-        self.mark = 0
-        """The mark that messages of children have to bear (Law 2)."""
-        self.opened: int | None = None
-        """The mark that the father wants to see; None before it has opened this generation."""
-        keeping = _keeping(division)
-        self._unheard = self.children & keeping
-        """The children that are not to be asked yet, and have others wait with them (Law 3)."""
-        self._owes_word = name in keeping
+        self.neighbours = {*self.children, *([] if self.father is None else [self.father])}
+        """The father and the children, but for those over whose links it is at its end."""
+        self.met: set[str] = set()
+        """The neighbours that are known to follow the plan of this generation (Law 2)."""
+        self._keeping = _keeping(division)
+        """The brokers that keep something until they are asked for it (Law 3)."""
         self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         """The types that rules of this tree use."""
         self._front = plan.front
@@ -118,10 +116,24 @@ class ProcessingTree:
         """Whether the tree is for this broker's own sinks."""
         return self.father is None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the father follows the plan of this generation."""
+        return self.father in self.met
+
+    def meet(self, neighbour: str, followed: PlanFollowed) -> bool:
+        """Somebody follows a plan; whether it is a neighbour here that is met by that."""
+        begun = self.generation
+        is_same = (followed.root, followed.epoch) == (begun.centre, begun.epoch)
+        is_met = is_same and followed.number >= begun.number and neighbour in self.neighbours
+        if is_met:
+            self.met.add(neighbour)
+        return is_met
+
     def close(self, neighbour: str) -> None:
-        """The link to a neighbour was lost, or is anew: this generation is at its end."""
-        if neighbour == self.father:
-            self.opened = None
+        """The link to a neighbour was lost, or is anew: this generation is at its end there."""
+        self.neighbours.discard(neighbour)
+        self.met.discard(neighbour)
         self.children -= {neighbour}
 
     def has_link(self, one: str, other: str) -> bool:
@@ -143,18 +155,26 @@ class ProcessingTree:
         """Events of local sources."""
         used = [batch for batch in batches if batch.type.name in self.used]
         if used:
-            self.evaluator.push(used)
+            self.evaluator.push_own(used)
 
     def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
         """Events of local sources that are kept: those that anything still due may depend on."""
         since = horizons(self.division.rules, self.part.due)
-        for batches in kept:
-            self.push(tuple(needed(batches, since)))
+        self.wait(tuple(needed(batches, since)) for batches in kept)
+
+    def wait(self, messages: Iterable[Sequence[EventBatch]]) -> None:
+        """Have the events of these messages that are used here sent when there is room."""
+        for batches in messages:
+            used = [batch for batch in batches if batch.type.name in self.used]
+            if used:
+                self.evaluator.replay.add(used)
+
+    def takes(self, has_room: HasRoom) -> bool:
+        """Whether the father takes more of this tree for now (Law 2)."""
+        return self.father is None or (self.opened is not None and has_room(self.father))
 
     def take(self, child: str, message: Forward | Flow, now: float) -> None:
         """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
-        if self._unheard:
-            self._unheard -= {child}
         router = self.part.router
         if isinstance(message, Forward):
             self.evaluator.take(child, message, now)
@@ -178,21 +198,16 @@ class ProcessingTree:
     @property
     def has_messages(self) -> bool:
         """Whether there is anything to be sent to the father."""
-        return self._owes_word or bool(self.evaluator.outbox.waiting) or self.part.router.has_flows
+        return bool(self.evaluator.outbox.waiting) or self.part.router.has_flows
 
     def take_messages(self) -> Iterator[Forward | Flow]:
-        """Give the messages to the father, once it has opened this generation (Law 2)."""
-        forwards = self.evaluator.outbox.take()
-        flows = [flow for _, flow in self.part.router.take_flows()]
-        if self._owes_word and not forwards and not flows:
-            yield Forward()
-        self._owes_word = False
-        yield from forwards
-        yield from flows
+        """Give the messages to the father, once it is met (Law 2)."""
+        yield from self.evaluator.outbox.take()
+        yield from (flow for _, flow in self.part.router.take_flows())
 
     def take_asked(self) -> dict[str, AskedSpans]:
         """Give the questions to children (Law 3)."""
-        if self._unheard:
+        if not self.met >= self.children & self._keeping:
             return {}
         asked = self.evaluator.take_asked()
         return {child: of for child, of in asked.items() if child in self.children}

@@ -21,21 +21,21 @@ from routing.messages import Code, Flow, Forward, Part, Shared
 from routing.partition.asking import Answers
 from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent, extent_of
 
-ForTree = tuple[str, int, Forward | Flow]
-"""A message up a tree: the tree's root, the mark that it has to bear, and the message."""
+ForTree = tuple[str, Forward | Flow]
+"""A message up a tree, behind the root of that."""
 
 
 def share(messages: Iterable[ForTree]) -> Iterator[Shared]:
     """Give what is to go over a link for these messages, in their order."""
     waiting = _Waiting()
-    for root, mark, message in messages:
+    for root, message in messages:
         if not waiting.has_room_for(message.batches):
             yield waiting.shared()
             waiting = _Waiting()
         picks = tuple([waiting.pick(batch) for batch in message.batches])
         if isinstance(message, Forward) and (message.answers or message.came is not None):
             waiting.pulled.append((len(waiting.parts), message.answers, message.came))
-        waiting.parts.append(_part(root, mark, message, picks))
+        waiting.parts.append(_part(root, message, picks))
     if waiting.parts:
         yield waiting.shared()
 
@@ -80,13 +80,13 @@ def messages_of(shared: Shared) -> list[ForTree]:
     """The messages for the trees; ProtocolError for numbers that make no sense."""
     messages = [_message(part, shared.batches) for part in shared.parts]
     for place, answers, came in shared.pulled:
-        root, mark, message = messages[place] if place < len(messages) else ("", 0, Flow())
+        root, message = messages[place] if place < len(messages) else ("", Flow())
         if not isinstance(message, Forward):
             raise ProtocolError(Code.PROTOCOL, f"answers to no question, at part {place}")
         if came is not None and len(came) != 8 * sum(map(len, message.batches)):
             raise ProtocolError(Code.PROTOCOL, "other events than times at which they came")
         whole = Forward(message.batches, message.marks, 0, answers, came)
-        messages[place] = root, mark, whole
+        messages[place] = root, whole
     return messages
 
 
@@ -95,13 +95,13 @@ def _message(part: Part, batches: Sequence[EventBatch]) -> ForTree:
         raise ProtocolError(Code.PROTOCOL, f"batch {max(part.picks)} of {len(batches)}")
     found = [batches[pick] for pick in part.picks]
     if not part.detected:
-        return part.root, part.mark, Forward(tuple(found), part.marks)
+        return part.root, Forward(tuple(found), part.marks)
     order = None
     if part.order is not None:
         order = np.frombuffer(part.order, "<i4").astype(np.int64)
         if not np.array_equal(np.sort(order), np.arange(sum(map(len, found)))):
             raise ProtocolError(Code.PROTOCOL, "an order that is no permutation")
-    return part.root, part.mark, Flow(tuple(found), order, (), part.marks)
+    return part.root, Flow(tuple(found), order, (), part.marks)
 
 
 def key_of(batch: EventBatch) -> Hashable:
@@ -116,8 +116,8 @@ def key_of(batch: EventBatch) -> Hashable:
     return name, sources, sequences, digest, None if ids.text is None else tuple(ids.text.tolist())
 
 
-def _part(root: str, mark: int, message: Forward | Flow, picks: tuple[int, ...]) -> Part:
+def _part(root: str, message: Forward | Flow, picks: tuple[int, ...]) -> Part:
     if isinstance(message, Forward):
-        return Part(root, mark, picks, message.marks)
+        return Part(root, picks, message.marks)
     order = None if message.order is None else message.order.astype("<i4").tobytes()
-    return Part(root, mark, picks, message.marks, True, order)
+    return Part(root, picks, message.marks, True, order)

@@ -24,6 +24,7 @@ from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, Placement
+from rules.engine.footprints import in_bytes, split
 from rules.engine.gpu.batches import RuleMatches
 from rules.engine.gpu.eligible import TIED, reason_against
 from rules.engine.gpu.evaluation import DeviceFailed, Evaluation, Matches, Workspace
@@ -106,6 +107,26 @@ class GpuEngine:
     def costs(self) -> Mapping[str, int]:
         """Nothing: rules are evaluated together on the device."""
         return {}
+
+    def footprints(self) -> Mapping[str, int]:
+        """The bytes that each rule takes on the device, and in the stores beside it
+        (:mod:`rules.engine.footprints`).
+        """
+        kept: dict[int | str, int] = {
+            one.number: one.words + self._memory.words_of(one) for one in self._stores.columns
+        }
+        kept.update((name, one.words) for name, one in self._stores.of_type.items())
+        places = {key: place for place, key in enumerate(kept)}
+        uses = [
+            (places[key], rule, reach)
+            for rule, linked in enumerate(self._linked.values())
+            for column, reach in linked.looks
+            for key in (column.number, column.plan.type.name)
+        ]
+        things, rules, reaches = np.array(uses, np.int64).reshape(-1, 3).T
+        words = np.array([*kept.values()], np.int64)
+        found = split(words, things, rules, reaches, len(self._linked))
+        return dict(zip(self._linked, in_bytes(found), strict=True))
 
     def follow(self, others: Catalogue) -> None:
         """Know the marks of types that another was told. No rule is deployed here yet."""

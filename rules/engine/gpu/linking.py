@@ -95,6 +95,12 @@ class Search:
     key_is_float: bool
     ordered: Range | None
 
+    @property
+    def reach(self) -> int:
+        """How far back it looks, in microseconds."""
+        assert self.step.access is not None
+        return self.step.access.reach
+
 
 @dataclass(frozen=True, slots=True)
 class Linked:
@@ -114,9 +120,15 @@ class Linked:
         return 1 + sum(map(is_multiple, self.plan.steps))
 
     @property
+    def looks(self) -> list[tuple[Column, int]]:
+        """Every column that it uses, once a use, and how far back it looks there."""
+        searches = (one for one in self.searches if one is not None)
+        return [(self.columns[0], 0), *((one.column, one.reach) for one in searches)]
+
+    @property
     def all_columns(self) -> list[Column]:
         """Every column that it uses, once a use."""
-        return [*self.columns[:1], *(one.column for one in self.searches if one is not None)]
+        return [column for column, _ in self.looks]
 
     def texts(self, stores: Stores) -> set[int]:
         """The codes of its constants."""

@@ -38,6 +38,8 @@ from rules.engine.kernels.layout import HEADER, KIND_FLOAT, KIND_INT, ROW_TIME, 
 
 CAPACITY_MIN = 1_024
 """Entries that a column has room for at least."""
+INDEX_SEGMENTS = 3
+"""Segments of an index, each as large as one of its column: keys, order, sorted."""
 INDEX_MIN = 2_048
 """Columns with room for fewer entries have no index: to look at all is as fast."""
 TAIL_MIN, TAIL_SHARE = 4_096, 8
@@ -117,6 +119,14 @@ class Memory:
     def bytes(self) -> int:
         """Bytes of its buffers on the device."""
         return self.heap.bytes + self._staged.bytes + self._few_staged.bytes
+
+    def words_of(self, column: Column) -> int:
+        """The words of the heap that a column and its indexes take."""
+        place = self._places.get(column.number)
+        if place is None:
+            return 0
+        indexes = len(place.indexes) + len(place.by_value)
+        return place.capacity * (len(place.segments) + INDEX_SEGMENTS * indexes)
 
     def forget_layout(self) -> None:
         """Lay all out anew when it is next synchronised: other rules are there."""

@@ -149,6 +149,11 @@ class PlacedEngine:
         """How long the rules on the processor were evaluated."""
         return self._cpu.costs()
 
+    def footprints(self) -> Mapping[str, int]:
+        """How many bytes each rule takes, where it is evaluated."""
+        gpu = {} if self._gpu is None else self._gpu.footprints()
+        return {**self._cpu.footprints(), **gpu}
+
     def fresh(self) -> PlacedEngine:
         """A new engine of the same kind."""
         placer = None if self._placer is None else self._placer.fresh()

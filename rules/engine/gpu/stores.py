@@ -67,6 +67,11 @@ class Column:
         return self.entries.size
 
     @property
+    def words(self) -> int:
+        """Words of its arrays here."""
+        return self.entries.rows.size + self.instants.rows.size
+
+    @property
     def rows(self) -> Int64s:
         """int64[n]."""
         return self.entries.rows[: self.entries.size]
@@ -107,6 +112,11 @@ class Store:
         self.waiting: list[EventBatch] = []
         self._rows = Growing(np.int64, HEADER + len(type_.attributes))
         self._times = Growing(np.int64)
+
+    @property
+    def words(self) -> int:
+        """Words of its rows and their times, with the room that there is for more."""
+        return self._rows.rows.size + self._times.rows.size
 
     @property
     def rows(self) -> Int64s:

@@ -3,6 +3,7 @@
 A *chain* is the terminator and events before it, each anchored on the one after it: for ``A() and
 each B() within 5 s from A and each C() within 5 s from B`` it is ``C B A``. Windows beyond those of
 anchors (``and C within 8 s from A``) are windows of the chain too: the paper has one for the whole.
+Negations, aggregates and iterations may come with it: the last event of a run is one of the chain.
 
 Law: a rule is refused by its text alone, and by what other rules make of it.
 """
@@ -60,17 +61,18 @@ def reason_against(rule: Rule, defined: Collection[str]) -> str | None:
 
 
 _SPANNED = (StepKind.SELECT, StepKind.TIMED)
-_OTHERWISE = {
-    StepKind.NEGATE: "it has a negation",
-    StepKind.AGGREGATE: "it has an aggregate",
-    StepKind.LET: "it names values",
-}
+_DECIDING = (StepKind.NEGATE, StepKind.AGGREGATE, StepKind.LET)
+
+
+def is_decided(plan: RulePlan) -> bool:
+    """Whether more than the conditions between its events decides on a chain: other events, or
+    values that are made of many (:mod:`rules.engine.hybrid.matches`).
+    """
+    return plan.slots > 0 or any(step.kind in _DECIDING for step in plan.steps)
 
 
 def _against_plan(plan: RulePlan) -> str | None:
     for step in plan.steps:
-        if step.kind in _OTHERWISE:
-            return _OTHERWISE[step.kind]
         if step.kind in _SPANNED and step.span.earlier >= 0:
             return "it selects between two events"
         if step.kind is StepKind.SELECT:
@@ -80,6 +82,4 @@ def _against_plan(plan: RulePlan) -> str | None:
                 return "its events form no single chain"
         if step.kind is StepKind.TIMED and not TERMINATOR <= step.span.later < step.event:
             return "it has a window that does not end at a later event"
-    if plan.slots:
-        return "it has an aggregate or an iteration"
     return "it is about one event" if len(plan.event_types) == 1 else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from matcher.compiling import Function, compiled, stamp_of
 from rules.engine.published.compiled import STAMP as OF_SEQUENCES
 
-_SOURCES = ("atomics", "layout", "chunks", "pairing", "working", "emitting", "kernels")
+_SOURCES = ("atomics", "layout", "chunks", "matches", "pairing", "working", "emitting", "kernels")
 STAMP = (*OF_SEQUENCES, *stamp_of([Path(__file__).parent / f"{one}.py" for one in _SOURCES]))
 """Changes whenever any source of the kernels does."""
 

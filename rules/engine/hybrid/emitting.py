@@ -6,10 +6,10 @@ whose words say which rule and which pipeline it is of, and where its sequences 
 
 from __future__ import annotations
 
-from rules.engine.hybrid.chunks import SIZE, place_at
+from rules.engine.hybrid.chunks import SIZE
 from rules.engine.hybrid.compiled import kernel
-from rules.engine.hybrid.layout import EVENT, PLACES
-from rules.engine.hybrid.pairing import offset_of
+from rules.engine.hybrid.layout import IS_DECIDED, PLACES
+from rules.engine.hybrid.matches import bind, is_match
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arrays import words_at
 from rules.engine.kernels.emission import emit, may_yield, note_run
@@ -51,29 +51,23 @@ def emit_group(state: int, group: int) -> int:
     if counters[RUNS] == len(arrays.runs(state)):
         return GROW_RUNS
     number, block = words[GROUP_RULE], words[GROUP_BLOCK]
-    size = 8 * words_at(block, SIZE)[PLACES]
+    places = words_at(block, SIZE)[PLACES]
     rule = arrays.rules(state)[number]
     outlet = arrays.outlets(state)[rule.type]
-    bind(state, block, words[GROUP_NEXT])
+    bind(state, block, words[GROUP_NEXT], places)
     time = arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME]
     count = outlet.count
     limit = count + may_yield(state, rule.source, time)
     status = DONE
     while words[GROUP_NEXT] < words[GROUP_END]:
-        bind(state, block, words[GROUP_NEXT])
+        bind(state, block, words[GROUP_NEXT], places)
+        if words_at(block, SIZE)[IS_DECIDED] != 0:
+            is_match(state, block)  # it is: for its slots, which values are made of
         status = emit(state, number, limit)
         if status != DONE:
             break
-        words[GROUP_NEXT] += size
+        words[GROUP_NEXT] += 8 * places
     if status == TOO_MANY:
         counters[INSTANT], counters[ENDED_RULE] = time, number
     note_run(state, rule.type, rule.source, time, count)
     return status
-
-
-@kernel
-def bind(state: int, block: int, sequence: int) -> None:
-    """Let programs see the events of a complete sequence."""
-    words, events, frame = words_at(block, SIZE), words_at(sequence, SIZE), arrays.frame(state)
-    for place in range(words[PLACES]):
-        frame[words[place_at(place) + EVENT] + 1] = offset_of(block, place, events[place])

@@ -32,6 +32,7 @@ import numpy as np
 from matcher.model import TIME_MAX, TIME_MIN, Int64s
 from rules.engine import growth
 from rules.engine.cdp import CdpEngine
+from rules.engine.footprints import WORD
 from rules.engine.hybrid import kernels
 from rules.engine.hybrid.chains import reason_against
 from rules.engine.hybrid.emitting import (
@@ -88,6 +89,14 @@ class HybridEngine(AipPublished):
         kept = [one.memory() for one in self._pipelines.values()]
         sums = {name: sum(one[name] for one in kept) for name in ("sequences", "chunks", "repeats")}
         return {**super().memory(), **sums}
+
+    def footprints(self) -> Mapping[str, int]:
+        """As the other engines'; and the chunks that sequences wait in."""
+        found = dict(super().footprints())
+        for number, one in self._pipelines.items():
+            name = self._linker.by_number[number].deployed.rule.name
+            found[name] += WORD * one.memory()["chunks"]
+        return found
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""

@@ -28,7 +28,11 @@ TICKET, LEFT, FAILED, IDLE = 1 * LINE, 2 * LINE, 3 * LINE, 4 * LINE
 many look for work."""
 MEMORY_LOCK, MEMORY_NEXT, MEMORY_END, MORE = 5 * LINE, 5 * LINE + 1, 5 * LINE + 2, 5 * LINE + 3
 """Where chunks come from: memory between two addresses, and the host's function that has more."""
-HEADER = 6 * LINE
+RULE, IS_DECIDED = 6 * LINE, 6 * LINE + 1
+"""The rule's number, and whether its steps decide which complete sequences are matches
+(:mod:`rules.engine.hybrid.matches`).
+"""
+HEADER = 7 * LINE
 
 WINDOW_LATER, WINDOW_EARLIER, WINDOW_DURATION, WINDOW = 0, 1, 2, 3
 """A window: two places, and how long before the later event the earlier one may be."""

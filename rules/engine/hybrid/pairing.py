@@ -40,6 +40,7 @@ from rules.engine.hybrid.layout import (
     EVENT,
     FIRST_WINDOW,
     FOLLOWING,
+    IS_DECIDED,
     IS_REPEATED,
     LATEST,
     MASK,
@@ -69,6 +70,7 @@ from rules.engine.hybrid.layout import (
     WINDOWS_AT,
     WORKERS,
 )
+from rules.engine.hybrid.matches import bind, bind_event, is_match
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arrays import words_at
 from rules.engine.kernels.expressions import run
@@ -196,7 +198,10 @@ def extend(
         return True
     frame, test = arrays.frame(state), words[base + TEST]
     rows = words_at(words[base + ROWS], SIZE)
-    if test >= 0:
+    is_decided = words[IS_DECIDED] != 0 and place + 1 == words[PLACES]
+    if is_decided:
+        bind(state, block, sequence, place)
+    elif test >= 0:
         for one in range(place):
             frame[words[place_at(one) + EVENT] + 1] = offset_of(block, one, events[one])
     own = words[base + EVENT] + 1
@@ -205,7 +210,11 @@ def extend(
         if words[base + IS_REPEATED] == 0 or not holds(block, place, sequence, row):
             frame[own] = words[base + RING] + (row & words[base + MASK]) * words[base + WIDTH]
             words[share + EVALUATIONS] += 1
-            if test < 0 or run(state, test):
+            is_fit = test < 0 or run(state, test)
+            if is_fit and is_decided:
+                bind_event(state, block, place, row)
+                is_fit = is_match(state, block)
+            if is_fit:
                 words[share + SUCCESSES] += 1
                 if not put(block, worker, place + 1, sequence, number):
                     return False

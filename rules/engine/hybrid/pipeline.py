@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from matcher.model import TIME_MIN, Int64s
 from rules.engine.hybrid import kernels, layout
-from rules.engine.hybrid.chains import Window, windows_of
+from rules.engine.hybrid.chains import Window, is_decided, windows_of
 from rules.engine.hybrid.chunks import settle
 from rules.engine.hybrid.costs import AgentWork, loads_of, shares_of, units_of
 from rules.engine.hybrid.memory import ChunkMemory
@@ -37,6 +37,19 @@ that have expired, and few are tried in vain; or more where they are of one inst
 """
 FEW = 64
 """A slice of fewer events is worked off by one thread, if it has all inputs."""
+
+OWN = (
+    "frame",
+    "stack",
+    "stack_defined",
+    "chosen",
+    "chosen_types",
+    "slots",
+    "slots_defined",
+    "gathered",
+    "digits",
+)
+"""The arrays of the engine that each worker has for itself: the memory of steps and programs."""
 
 AtOnce = Callable[[Callable[[int], None], Sequence[int]], Iterable[None]]
 """A way to run a function for each of several arguments, at once, that ends when all have ended."""
@@ -193,6 +206,8 @@ class Pipeline:
             block[base] = block[base] or at - layout.WINDOW
         block[layout.SEED], block[layout.TICKETLESS] = crew.seed, not crew.tickets
         block[layout.MORE] = self._memory.address
+        block[layout.RULE] = self.linked.number
+        block[layout.IS_DECIDED] = is_decided(self.linked.plan)
         types = [one.type for one in self._places]
         for number, place in enumerate(self._places):
             base = layout.place_at(number)
@@ -289,8 +304,7 @@ class Pipeline:
         return times
 
     def _own(self, arrays: Arrays) -> dict[str, Any]:
-        names = ("frame", "stack", "stack_defined")
-        return {name: np.zeros_like(arrays[name]) for name in names}
+        return {name: np.zeros_like(arrays[name]) for name in OWN}
 
     def _work_off(self, counts: Sequence[int]) -> None:
         """Let the workers have so many more events of each place, and wait until all is done."""

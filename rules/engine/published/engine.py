@@ -31,6 +31,7 @@ from functools import cache
 from rules.engine import growth
 from rules.engine.catalogue import Deployed
 from rules.engine.cdp import CdpEngine
+from rules.engine.footprints import WORD, segments
 from rules.engine.kernels import layout
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.loading import pointer_to
@@ -86,6 +87,15 @@ class AipPublished(CdpEngine):
         self._forget_sequences(self._linker.linked.get(name, ()))
         super().remove(name)
 
+    def footprints(self) -> Mapping[str, int]:
+        """As the other engines'; and the pools that sequences wait in."""
+        found = dict(super().footprints())
+        pools = self._arrays["pools"]
+        words = segments(pools["capacity"] * pools["width"])
+        for name, variants in self._linker.linked.items():
+            found[name] += WORD * sum(int(words[self._linker.pools(one)].sum()) for one in variants)
+        return found
+
     def switch(self, changes: Mapping[str, bool]) -> None:
         """Nothing: every rule has an automaton."""
 
@@ -135,6 +145,11 @@ class PublishedLinker(Linker):
     def _decide_strict(self, linked: LinkedRule, plan: RulePlan) -> None:
         super()._decide_strict(linked, plan)
         self._turned.append(linked)
+
+    def pools(self, linked: LinkedRule) -> slice:
+        """The places of a rule's pools."""
+        assert linked.automaton is not None
+        return self._automata.pools(linked.automaton)
 
     def take_turned(self) -> list[LinkedRule]:
         """The rules that have become part of a cycle, or are none any more, since the last call:

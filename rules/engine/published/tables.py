@@ -49,6 +49,11 @@ class PublishedTables:
         first, _, _, _ = self._blocks[linked.number]
         self._words.array[first + layout.RULE] = rule
 
+    def pools(self, linked: LinkedAutomaton) -> slice:
+        """The places of an automaton's pools."""
+        _, _, first, count = self._blocks[linked.number]
+        return slice(first, first + count)
+
     def remove(self, linked: LinkedAutomaton) -> None:
         """Take an automaton out, whose sequences have been forgotten."""
         first, length, first_pool, pools = self._blocks.pop(linked.number)

@@ -27,8 +27,8 @@ from routing.messages import (
     ListRules,
     Need,
     Needed,
-    Opened,
     Part,
+    PlanFollowed,
     RuleFacts,
     Shared,
     SubscriptionUpdate,
@@ -781,8 +781,8 @@ def amiss() -> list[object]:
         CatalogDelta(((99,), ()), *[((), ())] * 4),
         Awaited((("Temp", 2**62), ("nothing", 0))),
         # of trees for sinks that there are not
-        Opened("b1", 1, (("b2", 1),), 1),
-        Shared((), (Part("b2", 1, ()),)),
+        PlanFollowed("b1", 1, 1),
+        Shared((), (Part("b2", ()),)),
         Need(Needed.TREES, ("b1", "b2")),
     ]
 

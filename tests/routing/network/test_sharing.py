@@ -86,12 +86,12 @@ def test_each_tree_gets_what_was_sent_to_it(seed: int) -> None:
             answers = (("r", random.randint(1, 9), 5),) if random.random() < 0.5 else ()
             came = random.randbytes(8 * sum(map(len, parts))) if random.random() < 0.3 else None
             own = tuple(one for one in parts if len(one))
-            messages.append((root, 7, Forward(own, marks, 0, answers, came)))
+            messages.append((root, Forward(own, marks, 0, answers, came)))
         found, events = over(messages)
-        sent = {key_of(batch): len(batch) for _, _, one in messages for batch in one.batches}
+        sent = {key_of(batch): len(batch) for _, one in messages for batch in one.batches}
         assert events == sum(sent.values()), f"seed {seed}: a batch went over twice in one message"
-        assert [(root, mark, facts(one)) for root, mark, one in found] == [
-            (root, mark, facts(one)) for root, mark, one in messages
+        assert [(root, facts(one)) for root, one in found] == [
+            (root, facts(one)) for root, one in messages
         ], f"seed {seed}"
 
 
@@ -99,17 +99,17 @@ def test_what_was_detected_is_shared_with_its_order() -> None:
     found = composites()
     order = np.array([2, 0, 1])
     flow = Flow(found, order, (), (("x", 9),))
-    messages: list[ForTree] = [("b1", 1, flow), ("b2", 2, flow)]
+    messages: list[ForTree] = [("b1", flow), ("b2", flow)]
     got, events = over(messages)
     assert events == 3
-    assert [facts(one) for _, _, one in got] == [facts(flow)] * 2
+    assert [facts(one) for _, one in got] == [facts(flow)] * 2
 
 
 @pytest.mark.parametrize(
     ("part", "reason"),
     [
-        (Part("b1", 1, (1,)), "batch 1 of 1"),
-        (Part("b1", 1, (0,), (), True, np.array([1], "<i4").tobytes()), "no permutation"),
+        (Part("b1", (1,)), "batch 1 of 1"),
+        (Part("b1", (0,), (), True, np.array([1], "<i4").tobytes()), "no permutation"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -131,6 +131,6 @@ def test_what_is_said_of_no_forward_is_refused(
     pulled: tuple[int, tuple[()], bytes | None], reason: str
 ) -> None:
     (batch,) = batches_of("A@1(1)", SCHEMAS)
-    parts = Part("b1", 1, (0,)), Part("b2", 1, (), (), True)
+    parts = Part("b1", (0,)), Part("b2", (), (), True)
     with pytest.raises(ProtocolError, match=reason):
         messages_of(Shared((batch,), parts, (pulled,)))

@@ -30,7 +30,7 @@ def test_a_tree_without_news_has_nothing_to_do(
                 looked_at[0] += 1
                 continue
             passed_over[0] += 1
-            assert not (tree.opened and tree.has_messages), (seed, root)
+            assert not (tree.is_open and tree.has_messages), (seed, root)
             if detection.is_at_work:  # else it has news again when that changes
                 assert not tree.evaluator.has_news, (seed, root)
                 assert not tree.take_asked(), (seed, root)

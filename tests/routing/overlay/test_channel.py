@@ -25,7 +25,7 @@ from routing.messages import (
     Packet,
     Survey,
 )
-from routing.overlay.channel import PILED_EVENTS, Channel
+from routing.overlay.channel import PILED_EVENTS, UNACKNOWLEDGED_EVENTS, Channel
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import ChannelState, DelayKnown, Down, Piling, Up, tag_of
 from routing.overlay.greeting import Greeting
@@ -431,6 +431,21 @@ def test_messages_of_many_events_pile_up_by_these() -> None:
     pair.mesh.run(pair.mesh.now + 5)
     assert end.buffered == 0
     assert not end.piles_up
+
+
+def test_many_events_are_acknowledged_at_once() -> None:
+    """By the quarter of a window, or some time, they would be long after."""
+    pair = Pair(Random(1), delay_s=0.001)
+    pair.start("a", B, 2)
+    pair.mesh.run(1.0)
+    end = pair.ends["a"]
+    for flow in [flow_of(UNACKNOWLEDGED_EVENTS // 2)] * 3:
+        end.send(flow, pair.mesh.now)
+    assert end.events == 3 * UNACKNOWLEDGED_EVENTS // 2
+    pair.mesh.run(pair.mesh.now + 0.05)
+    assert end.events == UNACKNOWLEDGED_EVENTS // 2, "the third waits for its time"
+    pair.mesh.run(pair.mesh.now + 0.5)
+    assert end.events == 0
 
 
 def flow_of(events: int) -> Flow:

@@ -133,3 +133,7 @@ def test_a_column_that_outgrows_its_room_moves_alone() -> None:
     ask(2_000, 9_000)  # the heap has no room for that
     assert memory.generation == generation + 1
     assert device.done["graphs"] > 0
+    taken = engine.footprints()
+    assert taken.keys() == {"r0", "r1", "r2", "r3"}
+    assert taken["r0"] > 5 * taken["r1"] > 5 * 1_024 * 8
+    assert taken["r1"] == taken["r2"] == taken["r3"]

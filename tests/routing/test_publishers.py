@@ -1,7 +1,7 @@
 """What the local sources of a broker say of their types, and whether anybody waits for them."""
 
 from matcher.model import TIME_MIN
-from routing.network.evaluation.publishers import Publishers
+from routing.evaluation.publishers import Publishers
 from routing.serving.sources import FAR, Source, SourceState
 from routing.watermarks.ends import CLOSED
 

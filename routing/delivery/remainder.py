@@ -1,0 +1,67 @@
+"""Remainders of deliveries: the events of a durable sink that a client was not given before.
+
+Law: an event keeps its number, and whoever has dealt with it has dealt with all before the next
+that is still to be given. Of Fires 7 to 10 a client had 8 and 10 before: 7 and 9 are left. With 7
+it has dealt with all up to 8, with 9 with all up to 10.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matcher.model import Bools, Int64s
+from routing.delivery.parcel import select
+from routing.messages import Delivery
+from routing.traced import traces_left
+
+
+class Remainder(Delivery, frozen=True, eq=False, gc=False, kw_only=True):
+    """A Delivery without some of its events. ``numbers``: those of the events, in the order of
+    delivery.
+    """
+
+    numbers: Int64s
+
+
+def event_numbers(delivery: Delivery) -> Int64s:
+    """The numbers of the events, in the order of delivery."""
+    if isinstance(delivery, Remainder):
+        return delivery.numbers
+    return np.arange(delivery.number - len(delivery) + 1, delivery.number + 1)
+
+
+def marks_of(delivery: Delivery) -> list[int]:
+    """The numbers up to which all is dealt with once each event is, in the order of delivery; 0
+    where the events have none.
+    """
+    if not delivery.number:
+        return [0] * len(delivery)
+    return [*(event_numbers(delivery)[1:] - 1).tolist(), delivery.number]
+
+
+def places_of(delivery: Delivery) -> Int64s:
+    """``delivery.order``, spelled out where it is None."""
+    return np.arange(len(delivery)) if delivery.order is None else delivery.order
+
+
+def left_of(delivery: Delivery, is_left: Bools) -> Delivery | None:
+    """Some events of a delivery; ``is_left``: whether each is among them, in the order of delivery.
+    None for none of them.
+    """
+    if is_left.all():
+        return delivery
+    if not is_left.any():
+        return None
+    places = places_of(delivery)[is_left]
+    chosen = select(delivery.batches, delivery.subscriptions, places, delivery.late).delivery
+    return Remainder(
+        chosen.batches,
+        chosen.subscriptions,
+        chosen.order,
+        delivery.dropped,
+        delivery.late,
+        delivery.number,
+        delivery.again,
+        traces_left(delivery, chosen.batches),
+        numbers=event_numbers(delivery)[is_left],
+    )

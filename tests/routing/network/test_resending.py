@@ -1,0 +1,204 @@
+"""What is sent again is handed over slice by slice (routing.evaluation.replay)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+from brokers import SCHEMAS, Network
+from conversation import batches_of
+
+from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
+from routing.evaluation import replay
+from routing.evaluation.replay import Replay
+from routing.evaluation.tree_evaluator import TreeEvaluator
+from routing.messages import Forward
+from routing.network.brokers import resending
+from routing.watermarks.ends import CLOSED
+from rules.engine.engine import Detections
+
+FIRE = """
+rule fire: define Fire(room: string, value: float)
+from Smoke(room = $r) and last Temp(room = $r) within 5 s from Smoke
+where room = Smoke.room, value = Temp.value
+"""
+SECONDS = 120
+SLICE, UNDER_WAY = 8, 16
+
+
+@pytest.fixture(autouse=True)
+def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "SLICE_EVENTS", SLICE)
+    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", UNDER_WAY)
+
+
+def temps(first: int, last: int) -> list[EventBatch]:
+    return batches_of(" ".join(f'Temp@{n}("a", {n})' for n in range(first, last + 1)), SCHEMAS)
+
+
+def numbers(parts: Iterable[Iterable[EventBatch]]) -> list[int]:
+    times = [time for part in parts for batch in part for time in batch.time.tolist()]
+    return [time // MICROSECONDS for time in times]
+
+
+def test_what_waits_goes_in_its_order_a_slice_at_a_time() -> None:
+    waiting = Replay()
+    for n in range(1, 21):
+        waiting.add(temps(n, n))
+    found = []
+    while waiting:
+        parts, is_fresh = waiting.take()
+        assert is_fresh
+        found.append(numbers(parts))
+    assert found == [list(range(1, 9)), list(range(9, 17)), list(range(17, 21))]
+
+
+def test_a_message_that_is_longer_is_a_slice() -> None:
+    waiting = Replay()
+    waiting.add(temps(1, 30))
+    waiting.add(temps(31, 31))
+    assert [len(numbers(waiting.take()[0])) for _ in range(2)] == [30, 1]
+    assert not waiting
+
+
+def test_no_mark_is_beyond_what_waits_of_its_type() -> None:
+    waiting = Replay()
+    marks = {"Temp": 50 * MICROSECONDS, "Smoke": CLOSED, "Other": 7}
+    assert waiting.bounded(marks) is marks
+    for n in (9, 3, 10, 11, 12, 13, 14, 15, 16, 17):
+        waiting.add(temps(n, n))
+    waiting.add(batches_of('Smoke@40("a")', SCHEMAS))
+
+    def bounds() -> list[int]:
+        found = waiting.bounded(marks)
+        assert found["Other"] == 7
+        return [found["Temp"] // MICROSECONDS, found["Smoke"] // MICROSECONDS]
+
+    assert bounds() == [3, 40]
+    waiting.take()
+    assert bounds() == [16, 40]
+    waiting.add(temps(60, 60))
+    assert bounds() == [16, 40], "it stands behind"
+    waiting.take()
+    assert waiting.bounded(marks) == marks
+
+
+def test_what_everybody_has_got_who_wanted_it_is_not_fresh() -> None:
+    waiting = Replay()
+    for n in range(1, 6):
+        waiting.add(temps(n, n), fresh=n > 3)
+    assert waiting.fresh_messages == 2
+    assert [(numbers(parts), is_fresh) for parts, is_fresh in (waiting.take(), waiting.take())] == [
+        ([1, 2, 3], False),
+        ([4, 5], True),
+    ]
+
+
+class Held:
+    """Events that others sent to evaluators, and that are beyond the mark of the rule: the most."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = 0
+        self._times: dict[TreeEvaluator, list[int]] = {}
+        take, advance, anew = TreeEvaluator.take, TreeEvaluator.advance, TreeEvaluator.begin_anew
+
+        def noted_take(one: TreeEvaluator, child: str, message: Forward, now: float) -> None:
+            if one.rules:
+                times = [time for batch in message.batches for time in batch.time.tolist()]
+                self._times.setdefault(one, []).extend(times)
+                self._look(one)
+            take(one, child, message, now)
+
+        def noted_advance(
+            one: TreeEvaluator, own: Mapping[str, int], clock: int | None, now: int
+        ) -> Detections | None:
+            found = advance(one, own, clock, now)
+            self._look(one)
+            return found
+
+        def noted_anew(one: TreeEvaluator) -> None:
+            self._times.pop(one, None)
+            anew(one)
+
+        monkeypatch.setattr(TreeEvaluator, "take", noted_take)
+        monkeypatch.setattr(TreeEvaluator, "advance", noted_advance)
+        monkeypatch.setattr(TreeEvaluator, "begin_anew", noted_anew)
+
+    def _look(self, one: TreeEvaluator) -> None:
+        mark = min((one.mark(rule) for rule in one.rules), default=TIME_MIN)
+        left = [time for time in self._times.get(one, ()) if time >= mark]
+        self._times[one] = left
+        self.most = max(self.most, len(left))
+
+
+def furnished(strategy: str, monkeypatch: pytest.MonkeyPatch) -> Network:
+    """Temps at b1 and Smokes at b3, SECONDS of each, a sink at each broker."""
+    monkeypatch.setattr(Network, "strategy", strategy)
+    network = Network(3)
+    for name, broker in (("Temp", "b1"), ("Smoke", "b3")):
+        network.connect(name, broker).advertise([SCHEMAS[name]])
+    network.connect("m", "b2").deploy(FIRE)
+    for broker in network.brokers:
+        network.connect(f"at {broker}", broker).subscribe("Fire()")
+    network.run(1)
+    for n in range(1, SECONDS + 1):
+        network.publish("Temp", f'Temp@{n}("a", {n})', n + 0.7)
+        network.publish("Smoke", f'Smoke@{n}.5("a")', n + 0.7)
+    network.run(1)
+    return network
+
+
+def cut(network: Network, one: str, other: str, *, is_cut: bool) -> None:
+    for wire in network.both_ways(one, other):
+        wire.cut = is_cut
+    network.run(60)
+
+
+def fires(lines: Iterable[str], broker: str) -> list[str]:
+    start = f"at {broker}: "
+    found = [line.removeprefix(start) for line in lines if line.startswith(f"{start}Fire")]
+    return [one.partition(" <")[0] for one in found]
+
+
+EXPECTED = [f'Fire@{n}.5("a", {float(n)})' for n in range(1, SECONDS + 2)]
+
+
+@pytest.mark.parametrize(
+    "strategy", ["centralized", "distributed-st", "distributed-mt", "push-pull-mt"]
+)
+def test_a_replay_is_never_held_as_a_whole(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The link to a source's broker is cut and back: both brokers send again all that they keep."""
+    network = furnished(strategy, monkeypatch)
+    cut(network, "b1", "b2", is_cut=True)
+    held = Held(monkeypatch)
+    cut(network, "b1", "b2", is_cut=False)
+    assert held.most <= 2 * (SLICE + UNDER_WAY) < SECONDS
+    network.publish("Temp", f'Temp@{SECONDS + 1}("a", {SECONDS + 1})', SECONDS + 2)
+    network.publish("Smoke", f'Smoke@{SECONDS + 1}.5("a")', SECONDS + 2)
+    network.run(2)
+    lines = network.take_lines()
+    assert all(fires(lines, broker) == EXPECTED for broker in network.brokers)
+
+
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-mt"])
+def test_what_comes_meanwhile_stands_behind_it(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources get no credit while they wait, and what they send on their credit is not passed by
+    its own marks; a pause in the middle of it leaves the rest where it is.
+    """
+    network = furnished(strategy, monkeypatch)
+    cut(network, "b1", "b2", is_cut=True)
+    for wire in network.both_ways("b1", "b2"):
+        wire.cut = False
+        wire.delay_s = 0.05
+    for n in range(SECONDS + 1, SECONDS + 41):
+        network.publish("Temp", f'Temp@{n}("a", {n})', n + 0.7)
+        network.publish("Smoke", f'Smoke@{n}.5("a")', n + 0.7)
+        if n % 4 == 0:
+            text = FIRE.replace("fire", f"r{n}").replace("Fire", f"F{n}")
+            network.connect(f"m{n}", "b3").deploy(text)
+    network.run(60)
+    expected = [f'Fire@{n}.5("a", {float(n)})' for n in range(1, SECONDS + 41)]
+    lines = network.take_lines()
+    assert all(fires(lines, broker) == expected for broker in network.brokers)
