@@ -171,7 +171,7 @@ class ProcessingTree:
 
     def takes(self, has_room: HasRoom) -> bool:
         """Whether the father takes more of this tree for now (Law 2)."""
-        return self.father is None or (self.opened is not None and has_room(self.father))
+        return self.father is None or (self.is_open and has_room(self.father))
 
     def take(self, child: str, message: Forward | Flow, now: float) -> None:
         """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""
