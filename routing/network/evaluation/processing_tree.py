@@ -34,11 +34,12 @@ from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, PlanFollowed, SinkTree, SubscriptionUpdate
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
-from routing.network.recovery.dues import horizons, needed
+from routing.network.recovery.dues import needed
 from routing.network.tables.filters import type_named
 from routing.overlay.trees import LocalTree
 from routing.partition.asking import AskedSpans
 from routing.partition.places import Division
+from routing.partition.replay_starts import horizons
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
 
