@@ -32,7 +32,8 @@ class Stream:
     """A rule, and its events in chunks, each a batch of every type, in order of time.
 
     ``window`` is that of a whole match, in microseconds; ``key`` the attribute that all events of a
-    match have in common, if they do.
+    match have in common, if they do. ``places`` are the types of a sequence, the earliest first,
+    and ``conditions`` what relates each to the ``later`` one, where that is arithmetic alone.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Stream:
     chunks: Sequence[Sequence[EventBatch]]
     window: int
     key: str = ""
+    places: Sequence[str] = ()
+    conditions: Sequence[str] = ()
 
     @property
     def events(self) -> int:
@@ -91,12 +94,13 @@ def walks(
     minutes: int,
     window: int,
     length: int = 6,
+    seed: int = SEED,
     runs: Collection[int] = (),
 ) -> Stream:
     """Stocks that are correlated random walks, one tick a minute, and a sequence of them all, some
     of which may be ``runs``.
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     common = rng.normal(size=(minutes + HISTORY, 1))
     steps = 0.7 * common + rng.normal(size=(minutes + HISTORY, length))
     prices = 100 + 0.05 * np.cumsum(steps, axis=0)
@@ -117,7 +121,10 @@ def walks(
             chunk.append(batch_of(type_, times, chosen * length + number, (change, *history)))
         chunks.append(chunk)
     rule = sequence(names[::-1], conditions, f"{window} min", runs)
-    return Stream(name, f"{schemas}\n{rule}", chunks, window * MINUTE)
+    text = f"{schemas}\n{rule}"
+    if runs:  # of which more is asked than conditions between neighbours
+        return Stream(name, text, chunks, window * MINUTE)
+    return Stream(name, text, chunks, window * MINUTE, places=names, conditions=conditions)
 
 
 def keyed(events: int, keys: int, window: int) -> Stream:
@@ -142,12 +149,20 @@ def keyed(events: int, keys: int, window: int) -> Stream:
     return Stream("keyed", f"{schemas}\n{rule}", chunks, window * MICROSECONDS, "key")
 
 
-def sensors(events: int, window: int, length: int = 6) -> Stream:
-    """A house's activities, each with the levels of 33 sensors: one lasts for some ten events, a
-    second apart, so that matches lie where activities follow one another quickly.
+def sensors(
+    events: int,
+    window: int,
+    length: int = 6,
+    seed: int = SEED,
+    mean: int = 10,
+    signs: str = "<>",
+) -> Stream:
+    """A house's activities, each with the levels of 33 sensors: one lasts for some ten events
+    (``mean``), a second apart, so that matches lie where activities follow one another quickly.
+    ``signs``: how the first levels are related to those of the next activity.
     """
-    rng = np.random.default_rng(SEED)
-    lasting = np.maximum(1, rng.geometric(1 / 10, events))
+    rng = np.random.default_rng(seed)
+    lasting = np.maximum(1, rng.geometric(1 / mean, events))
     kind = np.repeat(rng.integers(0, length, events), lasting)[:events]
     at = np.arange(events, dtype=np.int64) * MICROSECONDS
     levels = np.cumsum(rng.normal(size=(events, 33)), axis=0)
@@ -165,9 +180,16 @@ def sensors(events: int, window: int, length: int = 6) -> Stream:
                 columns = tuple(levels[chosen, one].copy() for one in range(33))
                 chunk.append(batch_of(EventType.of(name, **kinds), at[chosen], chosen, columns))
         chunks.append(chunk)
-    changes = [f"s{one} {sign} later.s{one}" for one, sign in ((0, "<"), (1, ">"))]
+    changes = [f"s{one} {sign} later.s{one}" for one, sign in enumerate(signs)]
     rule = sequence(names[::-1], changes, f"{window} s")
-    return Stream("sensors, 6 states", f"{schemas}\n{rule}", chunks, window * MICROSECONDS)
+    return Stream(
+        f"sensors, {length} states",
+        f"{schemas}\n{rule}",
+        chunks,
+        window * MICROSECONDS,
+        places=names,
+        conditions=changes,
+    )
 
 
 def opencep(window: int) -> Stream:
@@ -198,8 +220,8 @@ def streams(*, quick: bool) -> Iterator[Stream]:
     scale = 10 if quick else 1
     yield walks("changes, 6 states", ["change < later.change"], 3_000 // scale, 20)
     yield walks("correlation, 6 states", [correlated(0.8)], 3_000 // scale, 14)
-    yield walks("a run, 6 states", ["change < later.change"], 3_000 // scale, 20, 6, (2,))
-    yield walks("runs, 4 states", ["change < later.change"], 3_000 // scale, 20, 4, (1, 2))
+    yield walks("a run, 6 states", ["change < later.change"], 3_000 // scale, 20, 6, runs=(2,))
+    yield walks("runs, 4 states", ["change < later.change"], 3_000 // scale, 20, 4, runs=(1, 2))
     yield sensors(40_000 // scale, 120)
     yield keyed(60_000 // scale, 8, 600)
     if TICKS.exists():

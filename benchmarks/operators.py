@@ -4,7 +4,8 @@ The workload is made like the dissertation's: a football match, whose ball and p
 they are, one event each 86 us; of ten events one is of the ball. Positions are metres of the field,
 and times picoseconds, as ints. The queries are those of its evaluation: the filter of the ball's
 sensors; the join of ball and players at one place, the ball later by less than a second (there a
-millisecond: here that would find next to nothing); and averages, here of ints, by sensor.
+millisecond: here that would find next to nothing); averages, here of ints, by sensor; and a mix of
+the three.
 
 For each: events a second end to end on the processor and on the device, with a batch under way
 while the next is copied; for one batch the copy in, the kernels and the copy out apart, waiting
@@ -32,7 +33,7 @@ from matcher.gpu.device import Device, NoDevice, device
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make
-from rules.operators import Aggregate, DevicePlace, Filter, Join, Length, Stream
+from rules.operators import Aggregate, Chain, DevicePlace, Filter, Join, Length, Stream
 from rules.operators.operator import Operator
 from rules.operators.places import HOST, DeviceTurn, Place, Turn, Words
 
@@ -47,6 +48,7 @@ GAP_US = 86
 BATCHES = (64, 2_048, 65_536)
 WINDOWS = (200, 10_000, 100_000)
 QUERIES = (1, 10, 50)
+PLANS = (1, 2, 5)
 IS_BALL = " or ".join(f'sid = "{one}"' for one in BALLS)
 JOINED = "a.x = b.x and a.y = b.y and a.ts > b.ts and a.ts - b.ts < 1000000000000"
 NEAR = (
@@ -63,6 +65,13 @@ SELECTED = {
     "x": "b.x",
     "y": "b.y",
 }
+MINUTE = 60 * 10**12
+HALVES = ((0, 45), (60, 105))
+IN_HALF = " or ".join(f"ts >= {a * MINUTE} and ts < {b * MINUTE}" for a, b in HALVES)
+IN_PLAY = f"({IS_BALL}) and ({IN_HALF})"
+"""Events of the ball in either half."""
+MEANS = 10_000
+"""Events of the window of the mix's averages."""
 AGGREGATED = {"mean": "Avg(Position().v)", "most": "Max(Position().v)"}
 AGAIN = {"flag", "append", "append_values", "oldest", "arrange", "span", "pair", "select"}
 """Kernels that may be launched again, to the same effect."""
@@ -78,7 +87,7 @@ def run(quick: bool) -> Iterator[Row]:
         return
     sizes = Sizes()
     if on.simulated:
-        sizes = Sizes((4,), (8,), (2,), pairs=64, repeats=1, events=8)
+        sizes = Sizes((4,), (8,), (2,), (1,), pairs=64, repeats=1, events=8)
     elif quick:
         sizes = Sizes((2_048,), (200, 10_000), (1, 10), pairs=10**8, repeats=2, events=2**16)
     place = DevicePlace(on)
@@ -96,6 +105,7 @@ def run(quick: bool) -> Iterator[Row]:
     name = f"join by distance, windows of {near:,}, batches of {middle:,}"
     parts[name] = partial(joins, place, sizes, near, middle, NEAR, "join by distance")
     parts["join, many queries"] = partial(many_joins, place, sizes)
+    parts["mix of queries"] = partial(mixes, place, sizes)
     for window in sizes.windows[-2:]:
         name = f"aggregate, window of {window:,}"
         parts[name] = partial(aggregates, place, sizes, window)
@@ -110,6 +120,7 @@ class Sizes:
     batches: Sequence[int] = BATCHES
     windows: Sequence[int] = WINDOWS
     queries: Sequence[int] = QUERIES
+    plans: Sequence[int] = PLANS
     pairs: int = 3 * 10**8
     """Pairs of a join that the processor looks at for a figure, at most."""
     repeats: int = 3
@@ -285,6 +296,51 @@ def aggregates(place: DevicePlace, sizes: Sizes, window: int) -> Iterator[Row]:
 
     name = f"operators/aggregate, window of {window:,}, batches of {batch:,}"
     yield from compared(name, of, place, batches, batches, batch, sizes)
+
+
+def mixes(place: DevicePlace, sizes: Sizes) -> Iterator[Row]:
+    """The dissertation's mix: plans of a filter, a join, and an average over a filtered window. The
+    device takes the joins; the processor does the others meanwhile, on one thread.
+    """
+    batch, window = sizes.batches[len(sizes.batches) // 2], sizes.windows[0]
+    begins = [2 * window + number * batch for number in range(4)]
+    both = [both_streams(batch, begin) for begin in begins]
+    whole = [whole_stream(batch, begin) for begin in begins]
+    for plans in sizes.plans:
+        on_cpu, on_gpu = (
+            min(mixed(on, plans, window, both, whole) for _ in range(sizes.repeats + 1))
+            for on in (HOST, place)
+        )
+        rates = [len(whole) * batch / spent for spent, _ in (on_cpu, on_gpu)]
+        name = f"operators/mix, {plans} plans"
+        yield Row(f"{name}, gpu end to end", rates[1], "events/s", "cpu", rates[0])
+        yield Row(f"{name}, joins on the processor", 100 * on_cpu[1] / on_cpu[0], "%")
+
+
+def mixed(
+    on: Place, plans: int, window: int, both: Sequence[Any], whole: Sequence[Any]
+) -> tuple[float, float]:
+    """Seconds of some plans of the mix over all batches, and how many of those joins took."""
+    joins = [join_of(on, window) for _ in range(plans)]
+    others: list[Filter | Chain] = []
+    for _ in range(plans):
+        mean = Aggregate(POSITION, Length(MEANS), {"mean": "Avg(Position().v)"}, device=HOST)
+        others.append(Filter(POSITION, IN_PLAY, device=HOST))
+        others.append(Chain(Filter(POSITION, IN_PLAY, device=HOST), mean))
+    clock, joined = time.perf_counter, 0.0
+    begun = clock()
+    for pair, batch in zip(both, whole, strict=True):
+        started = clock()
+        for join in joins:
+            join._begin(pair)
+        joined += clock() - started
+        for other in others:
+            other.push(batch)
+        started = clock()
+        for join in joins:
+            join._end(lambda work: work.result())
+        joined += clock() - started
+    return clock() - begun, joined
 
 
 # --- measuring -----------------------------------------------------------------------------------

@@ -321,7 +321,7 @@ def written(fit: Fit, today: datetime.date) -> str:
         f"# Timers, which are not in it, take {fit.timers:.0%} more. Of all the time that",
         "# networks took it says so much:",
         *(f"#   {share:.2f}: {name}" for name, share in fit.totals.items()),
-        f"machine = {json.dumps(_machine())}",
+        f"machine = {json.dumps(machine_name())}",
         f"date = {today.isoformat()}",
     ]
     for row in Received.__struct_fields__:
@@ -333,7 +333,7 @@ def written(fit: Fit, today: datetime.date) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _machine() -> str:
+def machine_name() -> str:
     """Such as ``Some processor, 2 cores, CPython 3.12.3``."""
     try:
         text = Path("/proc/cpuinfo").read_text("utf-8")

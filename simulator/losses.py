@@ -30,7 +30,7 @@ import numpy as np
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventBatch, Int64s
-from routing.network.recovery.dues import horizons
+from routing.partition.replay_starts import horizons
 from routing.serving.deployment import Deployed
 from simulator.changes import Held
 from simulator.clients import Arrival, Gap

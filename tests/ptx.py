@@ -1,8 +1,9 @@
 """Kernels compiled for a GPU where there is none."""
 
 import importlib
+import inspect
 import re
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,11 @@ def ptx_of(kernel: Any, signature: tuple[Any, ...], monkeypatch: pytest.MonkeyPa
     ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=HOPPER)
     assert ".target sm_90" in ptx
     return str(ptx)
+
+
+def kernels_in(module: ModuleType) -> set[str]:
+    """The names of a module's kernels, by its text: no kernel is without a signature here."""
+    return set(re.findall(r"^@cuda\.jit\ndef (\w+)", inspect.getsource(module), re.MULTILINE))
 
 
 def local_bytes(ptx: str) -> int:

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from benchmarks.matching import Scenario
+import numpy as np
+
+from benchmarks.matching import SEED, Scenario, events_of, filters_of
 from benchmarks.report import Row, attempted
 from benchmarks.reproduction.matching import DEFAULT, QUICK_FILTERS, SWEEPS, filters, measure
 from benchmarks.reproduction.methods import (
@@ -24,6 +26,7 @@ from benchmarks.reproduction.methods import (
     ORDERED,
     SFF,
 )
+from benchmarks.reproduction.system import together
 from matcher.gpu.device import device
 
 OCM = "OCM"
@@ -31,7 +34,7 @@ OCM = "OCM"
 SIDE_BY_SIDE = (SFF, ATOMIC, CCM)
 DEFAULT_METHODS = (SFF, OCM_1, ATOMIC, CCM, ORDERED, ONCE, MEMSET)
 ZIPF_METHODS = (SFF, CCM, ORDERED)
-ZIPF = "Zipf names"
+DEFAULT_PLACE, ZIPF = "default", "Zipf names"
 ENDS: Mapping[str, Sequence[int]] = {
     "thesis-4.7": (9, 1),
     "thesis-4.8": (9,),
@@ -41,13 +44,15 @@ ENDS: Mapping[str, Sequence[int]] = {
     "thesis-4.10": (40,),
 }
 """The points of each figure that sentences on CCM are about, beside the default scenario."""
+AT_ONCE, SEVERAL = (1, 10, 100), 1_000
+"""How many events one kernel takes, in figure 4.13, and how many there are."""
 
 
 def run(quick: bool) -> Iterator[Row]:
     """The rows, those of the default scenario first."""
     is_tiny = quick or device().simulated
     scenarios: dict[str, tuple[Scenario, Sequence[str]]] = {
-        "default": (DEFAULT, DEFAULT_METHODS),
+        DEFAULT_PLACE: (DEFAULT, DEFAULT_METHODS),
         ZIPF: (replace(DEFAULT, zipf=1.0), ZIPF_METHODS),
     }
     sweeps = {one.name: one for one in SWEEPS}
@@ -59,6 +64,8 @@ def run(quick: bool) -> Iterator[Row]:
         asked = filters(scenario, QUICK_FILTERS) if is_tiny else scenario
         label = f"chapter 4/{place}"
         yield from attempted(label, partial(_beside_one_another, label, asked, methods, is_tiny))
+        if place == DEFAULT_PLACE and CCM in MAKERS:
+            yield from attempted(f"{label}, several at once", partial(_together, asked))
 
 
 def _beside_one_another(
@@ -72,3 +79,11 @@ def _beside_one_another(
         beside = None if method == SFF else found[SFF].event
         yield Row(f"{label}/{name}", found[method].event, "ms", SFF, beside)
         yield Row(f"{label}/{name}, deployment", found[method].deployment, "ms")
+
+
+def _together(scenario: Scenario) -> Iterator[Row]:
+    """CCM that takes several events by one kernel (figure 4.13)."""
+    rng = np.random.default_rng(SEED)
+    wanted, mixed = filters_of(scenario, rng), events_of(scenario, SEVERAL, rng)
+    for size in AT_ONCE:
+        yield Row(f"chapter 4/{size} at once/{CCM}", together(wanted, mixed, size) / 1e3, "ms")

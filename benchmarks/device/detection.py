@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from benchmarks.device.apart import kernels
 from benchmarks.device.bandwidth import bytes_a_second, share
 from benchmarks.device.streams import (
     AIP,
@@ -40,7 +41,7 @@ class Sweep:
 
     ``few``: from a value on AIP and what was published are left out, which would take minutes.
     ``small``: up to a value they are measured with the memory of the thesis's GPU, too.
-    ``with_launches``: ours is measured without graphs, too.
+    ``with_launches``: ours is measured without graphs, too, and its kernels by themselves.
     """
 
     figure: str
@@ -139,21 +140,28 @@ def point(sweep: Sweep, value: float, policy: str, is_tiny: bool) -> Iterator[Ro
     stream = Stream.joined(scenario)
     for name in sweep.engines(value):
         line = f"detection/{sweep.figure}/{value:.10g}/{policy} {name}"
-        yield from attempted(line, partial(measured, line, name, stream, scenario.rules == 1))
+        place = f"R10, {policy}" if sweep.with_launches and name == GRAPHS else ""
+        yield from attempted(line, partial(measured, line, name, stream, place))
 
 
-def measured(line: str, name: str, stream: Stream, with_alone: bool) -> Iterator[Row]:
-    """The time that one engine takes, in each way, and the device's part of it."""
-    for at_once, timing in timings(filled(name, stream), stream):
+def measured(line: str, name: str, stream: Stream, place: str) -> Iterator[Row]:
+    """The time that one engine takes, in each way, and the device's part of it; with a ``place``
+    in the table of kernels, that of each of these, too.
+    """
+    engine = filled(name, stream)
+    for at_once, timing in timings(engine, stream):
         way = f", {at_once} at once" if at_once > 1 else ""
         note = f"{timing.terminator_us:.3g} us and {timing.composites:.3g} found a terminator"
         yield Row(line + way, timing.event_us, "us", note=note)
-        if with_alone and timing.alone is not None:
+        if timing.alone is not None:
             events = timing.terminator_us / timing.event_us * at_once
             for what, seconds in alone_of(timing.alone):
                 told = share(timing.alone.moved, seconds, bytes_a_second(device()))
                 note = f"{seconds * 1e6 / at_once:.3g} us a terminator; {told}"
                 yield Row(f"{line}{way}, {what}", seconds * 1e6 / events, "us", note=note)
+        if place and engine.recordings is not None:
+            each = partial(kernels, place + way, engine.recordings)
+            yield from attempted(f"kernels/{place}{way}", each)
 
 
 def alone_of(alone: Alone) -> tuple[tuple[str, float], ...]:

@@ -45,8 +45,9 @@ SECONDS_MAX = 0.25
 """So much elapsed time ends the counting too, but not before TURNS_MIN turns."""
 TURNS_MIN = 2
 
-ALONE = 20
-"""The number of times that the device's own part of a turn is repeated, to be timed."""
+ALONE, ALONE_S = 20, 0.05
+"""How often the device's own part of a turn is repeated at most, to be timed, and the seconds that
+end this."""
 
 AIP, CDP = "CPU AIP", "CPU CDP"
 PUBLISHED, LAUNCHED, GRAPHS = "GPU CDP, published", "GPU CDP, launched", "GPU CDP, graphs"
@@ -67,51 +68,91 @@ class Alone:
     moved: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """The launches of one evaluation: how they are repeated, and how they are made anew."""
+
+    again: Callable[[], None]
+    work: Callable[[], None]
+    lane: Lane
+
+
 class Recordings:
-    """A device that notes what is recorded on it, so that the last of it can be repeated by itself;
-    without ``graphs`` it records nothing, and all is launched anew each time.
+    """A device that notes what a turn launches of what is recorded on it, an evaluation for each
+    rule that is asked, so that the turn can be repeated by itself; without ``graphs`` it records
+    nothing, and all is launched anew each time.
+
+    Example: of 1,000 rules a terminator concerns 100, so its turn is 100 graphs.
     """
 
     def __init__(self, *, graphs: bool) -> None:
         self.device: Device = copy(device())
         self._graphs = graphs
-        self._last: tuple[Callable[[], None], Callable[[], None], Lane] | None = None
-        """Its repetition, by a graph maybe, its launches, and their lane."""
+        self._launched: list[_Launched] = []
+        self._recorded_anew = False
+        """Whether something was recorded in this turn: a graph that was launched before then may
+        work in memory that is given back."""
         self.device.recorded = self._record  # type: ignore[method-assign]
 
+    def begin_turn(self) -> None:
+        """Forget what was launched before."""
+        self._launched, self._recorded_anew = [], False
+
     def _record(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
-        again = device().recorded(work, lane) if self._graphs else work
-        self._last = again, work, lane
+        one = _Launched(self.repeatable(work, lane), work, lane)
+        self._recorded_anew = True
+
+        def again() -> None:
+            self._launched.append(one)
+            one.again()
+
         return again
 
-    def alone(self) -> Alone | None:
-        """A repetition of what was recorded last, by itself; None where nothing was."""
-        if self._last is None:
-            return None
-        again, _, lane = self._last
-        times = 1 if self.device.simulated else ALONE
+    @property
+    def last(self) -> tuple[Callable[[], None], Lane]:
+        """The last evaluation of the turn, and its lane."""
+        return self._launched[-1].work, self._launched[-1].lane
 
-        def several(waits: int) -> None:
+    def repeatable(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
+        """Launches in the form in which they are repeated here."""
+        return device().recorded(work, lane) if self._graphs else work
+
+    def alone(self) -> Alone | None:
+        """A repetition of the turn by itself; None where it launched nothing."""
+        if not self._launched:
+            return None
+        turn = [one.again for one in self._launched]
+        if self._recorded_anew:
+            turn = [self.repeatable(one.work, one.lane) for one in self._launched]
+        _, lane = self.last
+        behind, waited = (self.repeated(turn, lane, waits=waits) for waits in (False, True))
+        return Alone(behind, waited, self.moved().total())
+
+    def repeated(self, turn: Sequence[Callable[[], None]], lane: Lane, *, waits: bool) -> float:
+        """Seconds of launches that are repeated, one behind the other or each time waited for."""
+
+        def several(times: int) -> None:
             for _ in range(times):
-                again()
-                if waits > 1:
+                for again in turn:
+                    again()
+                if waits:
                     lane.wait()
             lane.wait()
 
-        behind, waited = (
-            seconds_of(partial(several, waits), repeats=3) / times for waits in (1, ALONE)
-        )
-        return Alone(behind, waited, self.moved().total())
+        once = seconds_of(partial(several, 1), repeats=1)
+        if self.device.simulated:
+            return once
+        times = max(1, min(ALONE, int(ALONE_S / once)))
+        return seconds_of(partial(several, times), repeats=3) / times
 
     def moved(self) -> Counter[Any]:
-        """Bytes that the kernels of what was recorded last move, by kernel."""
+        """Bytes that the kernels of the turn move, by kernel."""
         from benchmarks.device.moved import counting  # numba may have no CUDA without a device
 
         with counting(self.device) as moved:
-            if self._last is not None:
-                _, work, lane = self._last
-                work()
-                lane.wait()
+            for one in self._launched:
+                one.work()
+                one.lane.wait()
         return moved
 
 
@@ -263,7 +304,7 @@ def timings(
             continue
         turns = stream.turns(at_once, first, uncounted(at_once, len(stream.asking)) + count)
         taken = _begin(engine.detector, turns[:-count], stream.asking_names)
-        timing = timed(engine.detector, turns[taken : taken + count], at_once)
+        timing = timed(engine, turns[taken : taken + count], at_once)
         first = turns[taken + timing.turns - 1][1]  # no event is left out
         alone = None if engine.recordings is None else engine.recordings.alone()
         yield at_once, replace(timing, alone=alone)
@@ -281,14 +322,16 @@ def _begin(detector: Detector, turns: Sequence[Turn], types: frozenset[str]) -> 
     return len(turns)
 
 
-def timed(detector: Detector, turns: Sequence[Turn], at_once: int) -> Timing:
+def timed(engine: Engine, turns: Sequence[Turn], at_once: int) -> Timing:
     """The mean over some turns (Law 2)."""
     spent, events, found, done = 0.0, 0, 0, 0
     gc.collect()
     gc.disable()
     begun = time.perf_counter()
     for turn in turns:
-        found += take(detector, turn)
+        if engine.recordings is not None:
+            engine.recordings.begin_turn()
+        found += take(engine.detector, turn)
         events += sum(map(len, turn[0]))
         done += 1
         spent = time.perf_counter() - begun

@@ -3,7 +3,8 @@ in a thousand values, and R10's join by a value, which the processor's indexes a
 
 Elapsed microseconds for a terminator, by our engines, and by two loops that numba compiled for the
 one predicate and run over its columns and do nothing else, on one thread: no engine that takes
-rules as data can be faster on the processor. Targets stand in the notes.
+rules as data can be faster on the processor. Targets stand in the notes. Of the rule that has one
+each kernel is timed by itself, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
+from benchmarks.device.apart import kernels
 from benchmarks.device.bandwidth import bytes_a_second, share
 from benchmarks.device.detection import alone_of
 from benchmarks.device.streams import (
@@ -201,6 +203,10 @@ class Asked:
                 for what, seconds in alone_of(timing.alone):
                     note = share(timing.alone.moved, seconds, bytes_a_second(device()))
                     yield self._row(f"{name}{way}, {what}", seconds * 1e6 / at_once, note)
+            if self.has_target and name == GRAPHS and engine.recordings is not None:
+                place = self.label.partition("/")[2] + way
+                each = partial(kernels, place, engine.recordings)
+                yield from attempted(f"kernels/{place}", each)
 
     def _target_us(self, at_once: int) -> float:
         if at_once > 1:

@@ -16,6 +16,7 @@ from benchmarks.reproduction import (
     engine_threads,
     gpu,
     growth,
+    hybrid,
     matching,
 )
 from benchmarks.reproduction.experiment import Experiment
@@ -27,6 +28,7 @@ MODULES = (
     engine_joins,
     engine_threads,
     gpu,
+    hybrid,
     growth,
     distribution,
     distribution_long,

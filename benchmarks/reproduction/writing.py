@@ -132,7 +132,8 @@ def tally(sections: Iterable[str]) -> list[str]:
                 ways = []
             elif ways and cells[2] in set(Verdict):
                 for way, cell in zip(ways, cells[2::2], strict=True):
-                    counted.setdefault(way, Counter())[cell] += 1
+                    if cell:  # not every sentence is judged in every way
+                        counted.setdefault(way, Counter())[cell] += 1
     return [
         f"**The count** of what {says}, {way}: "
         + ", ".join(f"{one[verdict]} *{verdict}*" for verdict in Verdict if one[verdict])

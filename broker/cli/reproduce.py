@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,9 +49,9 @@ def command(
 ) -> None:
     """Run experiments of the papers again.
 
-    They go by the names of figures and tables. Writes, for each, its figures as CSV, a picture, and
-    a section of a page that sets what the paper says beside what was measured. Prints the files
-    written.
+    They go by the names of figures and tables; hybrid-6 stands for all its parts. Writes, for
+    each, its figures as CSV, a picture, and a section of a page that sets what the paper says
+    beside what was measured. Prints the files written.
 
     With --size the runs of the simulation study (thesis-7.9 to 7.18, adaptive) are kept, each as it
     ends, and what is there already is not run again. What is written is made of the runs that are
@@ -65,11 +65,7 @@ def command(
         sys.path.insert(0, str(FOLDER.parent))
     experiments = importlib.import_module("benchmarks.reproduction.registry").EXPERIMENTS
     writing = importlib.import_module("benchmarks.reproduction.writing")
-    unknown = [name for name in names or () if name not in experiments]
-    if unknown:
-        raise UsageError(
-            f"reproduce: there is no {unknown[0]!r}; there are {', '.join(experiments)}"
-        )
+    names = names and [part for name in names for part in _parts(name, experiments)]
     machine: str = writing.machine_of_now() if size is None else writing.machine()
     written: list[str] = []
     if size is not None:
@@ -88,6 +84,19 @@ def command(
     if not any(file.endswith(".png") for file in written):
         print("rexmq: no pictures: they need matplotlib (the extra 'plots')", file=sys.stderr)
     print("\n".join(dict.fromkeys(written)))
+
+
+def _parts(name: str, experiments: Mapping[str, Any]) -> list[str]:
+    """The experiment of a name, or those of a figure's parts: the name and a letter."""
+    from broker.cli.outcome import UsageError
+
+    if name in experiments:
+        return [name]
+    found = [one for one in experiments if one[:-1] == name and one[-1].isalpha()]
+    if not found:
+        there = ", ".join(experiments)
+        raise UsageError(f"reproduce: there is no {name!r}; there are {there}")
+    return found
 
 
 def _check_gathered(experiments: Sequence[Any], size: str, strategies: Sequence[str]) -> None:

@@ -21,8 +21,9 @@ from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.messages import Delivery, Subscribe
-from routing.network.recovery.dues import from_due_on, horizons
+from routing.network.recovery.dues import from_due_on
 from routing.order import greatest_time
+from routing.partition.replay_starts import horizons
 from routing.permission import EVERY_TYPE
 from routing.serving.deployment import Deployed, Deployments, install
 from routing.traced import with_traces

@@ -88,6 +88,12 @@ class Device:
         """Copy the first rows of a buffer into an array, which is filled when the lane is done."""
         target[:] = source.array[: len(target)]
 
+    def copy(
+        self, target: Buffer, start: int, source: Buffer, first: int, rows: int, lane: Lane
+    ) -> None:
+        """Copy rows of a buffer, from ``first`` on, into one, from ``start`` on."""
+        target.array[start : start + rows] = source.array[first : first + rows]
+
     def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
         """Set every byte of the first rows to 0, or to another one."""
         target.array[:rows].view(np.uint8).fill(byte)
@@ -171,6 +177,15 @@ class CudaDevice(Device):
             place = source.array.data.ptr
             kind = self._runtime.memcpyDeviceToHost
             self._copy(target.ctypes.data, place, target.nbytes, kind, lane)
+
+    def copy(
+        self, target: Buffer, start: int, source: Buffer, first: int, rows: int, lane: Lane
+    ) -> None:
+        """Copy rows within the device's memory."""
+        if rows:
+            part, to = source.array[first : first + rows], target.array[start : start + rows]
+            kind = self._runtime.memcpyDeviceToDevice
+            self._copy(to.data.ptr, part.data.ptr, part.nbytes, kind, lane)
 
     def _copy(self, target: int, source: int, size: int, kind: int, lane: Lane) -> None:
         """Copy bytes between addresses. Arrays of CuPy refuse to be copied while a lane is

@@ -12,7 +12,7 @@ A disk that takes nothing more is a store that falls behind; new sources are tol
 100 KB are 100 MB, and do.
 
 Law 3: the log is needed from the first event on that the replay buffer has; what lies before is
-trimmed, when a survey has let go of it.
+trimmed, when a survey has let go of it, and together with the states of rules that stand for it.
 
 Law 4: what is queued for durable sinks is kept with what it was made from, and so is which events
 of other brokers have come for them: what is sent again after a restart is known. b1 has queued Temp
@@ -36,6 +36,7 @@ from routing.delivery.parcel import join
 from routing.durability.records import (
     DURABLE,
     IDS,
+    STATE,
     CatalogRecords,
     broker_record,
     came_record,
@@ -47,6 +48,8 @@ from routing.durability.records import (
     queue_record,
     queued_in,
     source_record,
+    state_key,
+    state_record,
     times_record,
 )
 from routing.effects import Store
@@ -221,6 +224,7 @@ class Journal:
         if self._agreed.catalog is not self._told_catalog:
             self._told_catalog = self._agreed.catalog
             yield from self._catalog.follow(self._told_catalog)
+        yield from self._states()
         if self._detection.committed is not self._told_committed:
             yield from self._committed()
         yield from self._gone
@@ -241,6 +245,12 @@ class Journal:
                 traces = self._traces.of(batches) if self._traces.has_any else ()
                 yield Append(self._position, batches, traces)
         self._ends.append((self._position, self._detection.replay_buffer.place))
+
+    def _states(self) -> Iterator[StoreChange]:
+        """The states of rules, which are kept before what they stand for is let go (Law 3)."""
+        added, gone = self._detection.states.take_changes()
+        yield from map(state_record, added)
+        yield from (Delete(STATE, state_key(number)) for number in gone)
 
     def _committed(self) -> Iterator[StoreChange]:
         self._told_committed = self._detection.committed

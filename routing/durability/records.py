@@ -18,6 +18,7 @@ kind           key                value
 ``queue/NAME`` a number           events from that number on, as the frames of a Delivery
 ``came``       a source's name    the number of its last event that came for durable sinks
 ``ids``        a number           sources with ids of events that came for durable sinks
+``state``      a number           a part of the state of a rule, as the frames of a RuleState
 =============  =================  ==========================================================
 """
 
@@ -31,7 +32,8 @@ from msgspec import Struct
 
 from matcher.model import EventType
 from routing.delivery.durable import DurableSink, Numbered, QueueBounds
-from routing.messages import Catalog, Delivery, Rights, RuleFacts
+from routing.durability.state_table import StatePiece
+from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
 from routing.wire import decode, encode
@@ -39,8 +41,8 @@ from routing.wire.schemas import event_type_of, flat_schema
 
 BROKER, SOURCE, TYPE, RULE = "broker", "source", "type", "rule"
 CATALOG, COMMITTED = "catalog", "committed"
-DURABLE, CAME, IDS = "durable", "came", "ids"
-KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED, DURABLE, CAME, IDS)
+DURABLE, CAME, IDS, STATE = "durable", "came", "ids", "state"
+KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED, DURABLE, CAME, IDS, STATE)
 """Kinds that are read at a start; queues are read as they are needed."""
 
 Flat = tuple[str, ...]
@@ -159,6 +161,16 @@ def ids_key(number: int) -> str:
     return f"{number:020d}"
 
 
+def state_record(piece: StatePiece) -> Put:
+    """The record of a part of a rule's state."""
+    return Put(STATE, state_key(piece.number), _pack(encode(piece.state)))
+
+
+def state_key(number: int) -> str:
+    """The key of the part of a state of that number."""
+    return f"{number:020d}"
+
+
 class CatalogRecords:
     """The catalog as the store has it, and the changes that make it another one."""
 
@@ -268,6 +280,15 @@ def ids_in(records: Records) -> Sequence[tuple[int, Sequence[tuple[str, Sequence
     """The ids that came, each with the number of its record, in order."""
     found = _decoded(records, IDS, list[tuple[str, list[str]]])
     return [(int(key), found[key]) for key in sorted(found)]
+
+
+def states_in(records: Records) -> Iterator[tuple[int, RuleState]]:
+    """The parts of rules' states, each with its number, in order."""
+    found = _decoded(records, STATE, list[bytes])
+    for key in sorted(found):
+        state = decode(found[key])
+        assert isinstance(state, RuleState)
+        yield int(key), state
 
 
 def owner_of(records: Records) -> str | None:

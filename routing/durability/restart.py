@@ -3,9 +3,10 @@
 Law: a broker that comes back with its memory is one that was out of reach and whose sources have
 lost their links. Its sources' names, numbers and promises are as they were, its log fills the
 replay buffer, and what it knew it tells as any other that joins a tree; the plan that follows has
-the log sent and evaluated again from where that is needed (brokers.planning, Law 2). Smoke and Temp
-were promised up to 45 s and 40 s when b1 was killed: whoever subscribes now gets fire from 40 s on,
-found in all the Smokes and Temps of the five minutes before.
+the log sent and evaluated again from where that is needed (brokers.planning, Law 2), and rules
+whose memory no window bounds go on from their states. Smoke and Temp were promised up to 45 s and
+40 s when b1 was killed: whoever subscribes now gets fire from 40 s on, found in all the Smokes and
+Temps of the five minutes before.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from routing.durability.records import (
     ids_in,
     owner_of,
     sources_in,
+    states_in,
     times_in,
 )
 from routing.network.brokers.catalog_sync import CatalogSync
@@ -49,6 +51,8 @@ def take_over(
     own = dict(catalog.homes).get(context.name, ())
     context.detection.publishers.follow(own, ())
     context.detection.committed = dict(times_in(records, "rules"))
+    for number, state in states_in(records):
+        context.detection.states.recall(number, state)
     _recall_log(stored, context, catalog_sync, journal)
     for name, front in times_in(records, "types").items():
         known = context.advertisements.find(name)

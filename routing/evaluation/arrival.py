@@ -33,11 +33,12 @@ import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch, Int64s
 from routing.evaluation.skew import SkewLimit
-from routing.evaluation.tree_evaluator import TreeEvaluator
+from routing.evaluation.tree_evaluator import NOTHING_RESUMED, TreeEvaluator
 from routing.messages import Forward
 from routing.order import at_times, in_sequence
 from routing.partition.composites import numbered
 from routing.partition.places import Division
+from routing.partition.rule_states import ResumedRule
 from routing.serving.deployment import Deployed
 from routing.serving.sources import FAR
 from rules.engine.conflict import Conflict
@@ -65,7 +66,7 @@ class ArrivalEvaluator(TreeEvaluator):
         """None: times are those of arrival, so that the same event again seems to be another."""
         return None
 
-    def begin_anew(self) -> None:
+    def begin_anew(self, resumed: Mapping[str, ResumedRule] = NOTHING_RESUMED) -> None:
         """Nothing begins anew (Law 2)."""
 
     def push(self, batches: Iterable[EventBatch], *, fresh: bool = True) -> None:

@@ -3,8 +3,9 @@
 How far types and rules are here follows from what sources and children say (routing.watermarks),
 and from the rules here (progress). That a type has ended is told to the father once all that is
 needed of it has gone up. Where rules begin anew, engine and forwarder are new: everything that is
-needed comes again. A type that nobody publishes or has published is given nothing, and rules that
-need it wait.
+needed comes again, and rules whose memory no window bounds go on from their states
+(routing.partition.rule_states). A type that nobody publishes or has published is given nothing,
+and rules that need it wait.
 
 Law 1: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered, and says no more than that all has
@@ -21,9 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN, EventBatch
 from matcher.single import packed
-from routing.evaluation.duties import NO_DUTIES, duties_of
+from routing.evaluation.duties import NO_DUTIES, Duties, duties_of
 from routing.evaluation.outbox import Outbox
 from routing.evaluation.progress import Progress
 from routing.evaluation.replay import Replay
@@ -40,6 +42,7 @@ from routing.partition.composites import numbered
 from routing.partition.forwarder import Demanded, Forwarder
 from routing.partition.places import Division as Division
 from routing.partition.pulls import Pulls, roles_at
+from routing.partition.rule_states import ResumedRule, StateNotes, resume
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed, install
 from routing.watermarks.ends import CLOSED
@@ -54,6 +57,8 @@ from rules.pattern import TIMER
 
 PACKED_MIN = 8
 """Batches that have come from which on those of one event are packed into columns."""
+NOTHING_RESUMED: Mapping[str, ResumedRule] = {}
+"""No rule that goes on from a state."""
 
 
 class TreeEvaluator:
@@ -100,6 +105,10 @@ class TreeEvaluator:
         """By source, so by rule: bytes of composite events found here since the last plan, and in
         how many batches, where that is measured."""
         self.is_measured = False
+        self.notes = StateNotes()
+        """Composite events of rules here whose memory no window bounds."""
+        self._resumed: Mapping[str, ResumedRule] = {}
+        """Rules that ``follow`` does not let begin at the beginning."""
 
     def take_conflict(self) -> Conflict | None:
         """The first event, since the last call, that it dropped since its id is another's."""
@@ -164,12 +173,14 @@ class TreeEvaluator:
 
     # --- deployment ---
 
-    def begin_anew(self) -> None:
+    def begin_anew(self, resumed: Mapping[str, ResumedRule] = NOTHING_RESUMED) -> None:
         """Forget rules, events and what children have said; ``follow`` must come next.
 
         What was evaluated stays evaluated: the marks that were given are remembered.
+        ``resumed``: the rules that go on from the mark of a state.
         """
         self._take_come()
+        self._resumed, self.notes = resumed, StateNotes()
         demands = self._forwarder.demands
         self.engine, self._forwarder = self.engine.fresh(), Forwarder()
         self.progress.forget(self.engine, self._forwarder)
@@ -198,7 +209,10 @@ class TreeEvaluator:
         here = duties.rules
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
             self.engine.remove(gone)
-        self._install([one for rule, one in here.items() if before.get(rule) != one], division)
+        new = [one for rule, one in here.items() if before.get(rule) != one]
+        self._install(new, division)
+        self._resume(duties)
+        self.notes.follow(here, {one.rule.name for one in new}, self.engine)
         for rule, one in here.items():
             if one.until is not None:
                 self.engine.end(rule, one.until)
@@ -219,6 +233,15 @@ class TreeEvaluator:
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
         install(self.engine, rules, division.schemas)
+
+    def _resume(self, duties: Duties) -> None:
+        """Let rules go on from their states (routing.partition.rule_states)."""
+        for name, resumed in self._resumed.items():
+            if name in duties.rules:
+                rule, rank = duties.rules[name].rule, duties.ranks[RULE_SOURCE + name]
+                is_used = rule.defines.name in duties.used
+                resume(self.engine, rule, resumed, rank if is_used else None)
+        self._resumed = {}
 
     def _follow_pulls(self, division: Division) -> None:
         """Law 1; what has been evaluated does not depend any more on what is asked for."""
@@ -398,6 +421,7 @@ class TreeEvaluator:
     def _take_found(self, detections: Detections) -> None:
         """Give what was found to whom it concerns here."""
         for batch in detections.batches:
+            self.notes.take(batch)
             for source in batch.ids.source.values if self.is_measured else ():
                 size, batches = self.found.get(source, (0, 0))
                 self.found[source] = size + batch_bytes(batch), batches + 1

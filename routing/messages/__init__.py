@@ -40,7 +40,7 @@ from routing.messages.clients import (
     Unsubscribe,
     Welcome,
 )
-from routing.messages.events import Awakening, Flow, Forward, Part, PlanFollowed, Shared
+from routing.messages.events import Awakening, Flow, Forward, Part, PlanFollowed, RuleState, Shared
 from routing.messages.links import (
     LinkAck,
     LinkHello,
@@ -174,6 +174,7 @@ __all__ = [
     "Rights",
     "Routed",
     "RuleFacts",
+    "RuleState",
     "Seconds",
     "Sequence",
     "Shared",

@@ -46,6 +46,20 @@ class Forward(Struct, frozen=True, eq=False, gc=False):
     traces: Traces = ()
 
 
+class RuleState(Struct, frozen=True, eq=False, gc=False):
+    """Composite events that a rule has found whose memory no window bounds, by which another broker
+    can go on with it (routing.partition.rule_states).
+
+    ``since``: they are all from there on, as far back as anybody needs them where it is TIME_MIN;
+    ``mark``: and up to there, TIME_MIN where more follow.
+    """
+
+    rule: Name
+    since: Time
+    mark: Time
+    batches: tuple[EventBatch, ...] = ()
+
+
 OfRules: TypeAlias = tuple[
     tuple[Name, tuple[tuple[Time, Time, tuple[bool | int | float | Text, ...]], ...], Time], ...
 ]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from routing.messages.clients import Goodbye
-from routing.messages.events import Awakening, Flow, Forward, PlanFollowed, Shared
+from routing.messages.events import Awakening, Flow, Forward, PlanFollowed, RuleState, Shared
 from routing.messages.links import LinkAck, LinkHello, LinkStates
 from routing.messages.plans import Committed, Need, Pause, Plan, Report, Survey
 from routing.messages.telling import (
@@ -44,6 +44,7 @@ Carried: TypeAlias = (
     | Need
     | Survey
     | Committed
+    | RuleState
     | PlanFollowed
     | Shared
     | TraceQuery

@@ -41,6 +41,7 @@ class Pause:
 
     ``root`` and ``epoch`` are those of the tree, ``number`` counts the plans of a root. ``known``
     is the digest of what the root knows; ``introduce``: it has to be told who publishes.
+    ``states``: the rules whose states it has, and up to where.
     """
 
     root: Name
@@ -48,6 +49,7 @@ class Pause:
     number: Sequence
     known: Name
     introduce: bool
+    states: tuple[tuple[Name, Time], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class RuleChanges:
         if found != sinces:
             needs = self._deployments.needs_of_new(rules, self._advertisements.published)
             every = frozenset[str]().union(*needs.values())
-            self._evaluator.check_past(every - {TIMER.name}, since)
+            self._evaluator.check_past(rules, every - {TIMER.name}, since)
         return found
 
     def remove(self, name: str, now: float) -> Deployed:

@@ -196,8 +196,10 @@ class Evaluator(ABC):
         """Raise Refusal where it cannot be known how far what these need has come."""
 
     @abstractmethod
-    def check_past(self, needs: Collection[str], since: int) -> None:
-        """Raise Refusal where not all events of these types since then are kept."""
+    def check_past(self, rules: RuleSet, needs: Collection[str], since: int) -> None:
+        """Raise Refusal where not all events of these types are kept that new rules since then
+        need.
+        """
 
     @abstractmethod
     def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:

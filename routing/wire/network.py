@@ -33,6 +33,7 @@ from routing.messages import (
     PlanFollowed,
     Report,
     RuleFacts,
+    RuleState,
     Shared,
     SubscriptionAck,
     SubscriptionUpdate,
@@ -117,13 +118,21 @@ class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
     traces: Traces = ()
 
 
-_CATALOG, _FLOW, _REPORT, _FORWARD, _SHARED = 55, 57, 61, 63, 70
+class _RuleState(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    rule: Name
+    since: Time
+    mark: Time
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+
+
+_CATALOG, _FLOW, _REPORT, _FORWARD, _SHARED, _STATE = 55, 57, 61, 63, 70, 78
 _FLOW_PREFIX, _FORWARD_PREFIX, _SHARED_PREFIX = prefix(_FLOW), prefix(_FORWARD), prefix(_SHARED)
 _unpack_catalog = msgspec.msgpack.Decoder(_Catalog).decode
 _unpack_report = msgspec.msgpack.Decoder(_Report).decode
 _unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
 _unpack_forwarded = msgspec.msgpack.Decoder(_Forwarded).decode
 _unpack_shared = msgspec.msgpack.Decoder(_Shared).decode
+_unpack_state = msgspec.msgpack.Decoder(_RuleState).decode
 
 
 def _encode_catalog(message: Catalog) -> Frames:
@@ -240,6 +249,21 @@ def _decode_shared(data: Buffer, body: Buffer | None) -> Shared:
     return Shared(batches, plain.parts, plain.pulled, plain.traces)
 
 
+def _encode_state(message: RuleState) -> Frames:
+    headers, body = encode_batches(message.batches)
+    first = prefix(_STATE) + pack((message.rule, message.since, message.mark, headers))
+    return [first, body] if headers else [first]
+
+
+def _decode_state(data: Buffer, body: Buffer | None) -> RuleState:
+    plain = _unpack_state(data)
+    if not plain.batches:
+        no_body(body)
+        return RuleState(plain.rule, plain.since, plain.mark)
+    batches, _ = decode_batches(plain.batches, body)
+    return RuleState(plain.rule, plain.since, plain.mark, batches)
+
+
 NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(48, LinkHello),
     plain_codec(50, LinkAck),
@@ -262,6 +286,7 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(64, Need),
     plain_codec(65, Survey),
     plain_codec(67, Committed),
+    Codec(_STATE, RuleState, _encode_state, _decode_state),
     plain_codec(69, PlanFollowed),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),
 )

@@ -191,6 +191,11 @@ class Catalogue:
         self._next_position += len(added)
         return tuple(self._rules[one.rule.name] for one in added)
 
+    def go_on_from(self, name: str, mark: int) -> None:
+        """Have a rule evaluated at no instant before a mark."""
+        one = self._rules[name]
+        self._rules[name] = self._changed[name] = replace(one, floor=max(mark, one.floor))
+
     def remove(self, name: str) -> Deployed:
         """Remove a rule, and give it back; KeyError when no rule has that name."""
         removed = self._rules[name]

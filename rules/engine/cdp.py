@@ -26,7 +26,7 @@ import numpy as np
 
 from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s, UInt64s
 from matcher.single import Row, Single
 from rules.collector import collector_paused
 from rules.engine import growth, loading, snapshots
@@ -47,6 +47,7 @@ from rules.engine.moving import Holding, Move
 from rules.engine.outlets import Outlets
 from rules.engine.overrun import Overrun
 from rules.engine.pending import Pending, times_of
+from rules.engine.resuming import have_consumed
 from rules.engine.retention import Retention
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.snapshots import Snapshot
@@ -310,6 +311,20 @@ class CdpEngine:
         self._forget(self._linker.unlink(name))
         self._forget_types([type_.name for type_ in removed.types])
         self._rearrange()
+
+    def go_on_from(self, name: str, mark: int) -> None:
+        """Evaluate a rule, just deployed, at no instant before a mark."""
+        self._catalogue.go_on_from(name, mark)
+        self._rearrange()
+
+    def consume(self, name: str, keys: UInt64s) -> None:
+        """Let a rule see none of these events any more."""
+        if self.begin({}):  # what waits enters columns; nothing is evaluated by that
+            self.evaluate()
+            self.finish()
+        linked = self._linker.linked[name][0]
+        have_consumed(self._arrays, self._linker.tables, linked, keys)
+        self.evaluate()
 
     def _forget_types(self, names: Sequence[str]) -> None:
         """Give back the events of these types if no rule uses them any more; all memory with the

@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from matcher.model import Event, EventBatch, Int64s
+from matcher.model import Event, EventBatch, Int64s, UInt64s
 from rules.engine.conflict import Conflict
 from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
@@ -94,6 +94,21 @@ class Selective(Protocol):
 
     def refuse(self, rules: RuleSet) -> None:
         """Raise RuleErrors, as ``deploy`` would, where it has no way to evaluate some of them."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """An engine whose rules go on from where another has evaluated them (intervals, Law 5)."""
+
+    def go_on_from(self, name: str, mark: int) -> None:
+        """Evaluate a rule, just deployed, at no instant before a mark; it sees what came before."""
+        ...
+
+    def consume(self, name: str, keys: UInt64s) -> None:
+        """Let a rule see none of these events any more, uint64[n, 2], of those that have come and
+        whose types' marks have passed them (S11).
+        """
         ...
 
 

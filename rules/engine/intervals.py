@@ -14,19 +14,39 @@ they bear their plain name, as clients know it; as sources, only when they are t
 
 Law 4: which rules have ended by themselves (:mod:`rules.engine.overrun`) every engine of a host
 says, of itself and of those that were made of it by ``fresh``, and of those that it was made of.
+
+Law 5: a rule whose memory no window bounds goes on from a *mark* up to which another engine has
+evaluated it: it is evaluated at the instants from there on, and sees what came before, but for what
+it has consumed. Everything is evaluated up to the mark first; then what it has consumed is there,
+and is taken out, as it is where it comes later still. ``fire`` has consumed Temp 7 before 40 s:
+from 40 s on it sees the Temps of the five minutes before, but for Temp 7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from matcher.identity import RULE_SOURCE, VERSION, plain_name
-from matcher.model import EventBatch, EventIds, StringColumn
+from matcher.model import EventBatch, EventIds, StringColumn, UInt64s
 from rules.engine.conflict import Conflict
-from rules.engine.engine import Detections, Detector, Placement, one_by_one
+from rules.engine.engine import Detections, Detector, Placement, Resumable, one_by_one
 from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
+
+
+@dataclass(slots=True)
+class _Resumed:
+    """A rule that goes on from a mark (Law 5).
+
+    ``consumed``: the keys, uint64[n, 2], of the events that it has consumed before, which it does
+    not see any more from ``over`` on. ``is_settled``: all of them that have come are taken out.
+    """
+
+    mark: int
+    consumed: UInt64s
+    over: int
+    is_settled: bool = False
 
 
 class Intervals:
@@ -40,6 +60,8 @@ class Intervals:
         """The ends of rules that are evaluated."""
         self._over: dict[str, int] = {}
         """The ends of rules that the engine has dropped (Law 2)."""
+        self._resumed: dict[str, _Resumed] = {}
+        """The rules that may still come to see what they have consumed before they were here."""
         self._has_versions = False
         """Whether events of a rule may be among causes whose id is not its name (Law 3)."""
 
@@ -49,6 +71,14 @@ class Intervals:
         """Let a rule hold at no instant from ``until`` on; it has been evaluated at none."""
         if name not in self._over:
             self._until[name] = until
+
+    def resume(self, name: str, mark: int, consumed: UInt64s, over: int) -> None:
+        """Let a rule, just deployed, go on from a mark. ``consumed``: the keys of what it consumed
+        before, uint64[n, 2], all of it earlier than what it sees from ``over`` on.
+        """
+        assert isinstance(self._engine, Resumable)
+        self._engine.go_on_from(name, mark)
+        self._resumed[name] = _Resumed(mark, consumed, over)
 
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules."""
@@ -60,13 +90,18 @@ class Intervals:
         if self._over.pop(name, None) is None:
             self._engine.remove(name)
             self._until.pop(name, None)
+            self._resumed.pop(name, None)
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, and before its end (Law 1)."""
-        if self._until:
-            ends = sorted(set(self._until.values()))
-            found = [self._advance_to(until, marks) for until in ends]
+        if self._until or self._resumed:
+            found = [self._advance_to(cut, marks) for cut in sorted(self._cuts)]
+            for name, one in self._resumed.items():
+                if not one.is_settled and self._engine.mark(name) > one.mark:
+                    self._consume(name, one)
+                    one.is_settled = True
             detections = one_by_one([*found, self._engine.advance(marks)])
+            self._settle()
         else:
             detections = self._engine.advance(marks)
         if len(detections):
@@ -76,17 +111,44 @@ class Intervals:
             return Detections(batches, detections.order)
         return detections
 
-    def _advance_to(self, until: int, marks: int | Mapping[str, int]) -> Detections:
-        """Evaluate everything up to where some rules end, and drop those that have come there."""
+    def _advance_to(self, cut: int, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate everything up to where some rules end, or go on from. Those that have come to
+        their end are dropped; what the others have consumed before is taken out.
+        """
         if isinstance(marks, int):
-            found = self._engine.advance(min(marks, until))
+            found = self._engine.advance(min(marks, cut))
         else:
-            found = self._engine.advance({name: min(mark, until) for name, mark in marks.items()})
-        for name in [name for name, end in self._until.items() if end == until]:
-            if self._engine.mark(name) >= until:
+            found = self._engine.advance({name: min(mark, cut) for name, mark in marks.items()})
+        for name in [name for name, end in self._until.items() if end == cut]:
+            if self._engine.mark(name) >= cut:
                 self._engine.remove(name)
                 self._over[name] = self._until.pop(name)
+                self._resumed.pop(name, None)
+        for name, one in self._resumed.items():
+            if one.mark == cut:
+                self._consume(name, one)
         return found
+
+    @property
+    def _cuts(self) -> set[int]:
+        """The instants at which something is to be done once all is evaluated up to there."""
+        marks = {
+            one.mark for name, one in self._resumed.items() if self._engine.mark(name) <= one.mark
+        }
+        return marks.union(self._until.values())
+
+    def _consume(self, name: str, one: _Resumed) -> None:
+        if len(one.consumed):
+            assert isinstance(self._engine, Resumable)
+            self._engine.consume(name, one.consumed)
+
+    def _settle(self) -> None:
+        """Look which rules have gone beyond where they go on from, and which are as all others."""
+        for name, one in list(self._resumed.items()):
+            mark = self._engine.mark(name)
+            one.is_settled |= mark > one.mark
+            if mark >= one.over:
+                del self._resumed[name]
 
     @property
     def over(self) -> frozenset[str]:
@@ -152,6 +214,10 @@ class Intervals:
 
     def push(self, batch: EventBatch) -> None:
         """Add events."""
+        if self._resumed and len(batch):
+            least = int(batch.time.min())
+            for one in self._resumed.values():
+                one.is_settled &= least >= one.mark
         self._engine.push(batch)
 
     def forget_marks(self) -> None:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE, composite_key
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Value
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, UInt64s, Value
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.conflict import Conflict
@@ -136,6 +136,16 @@ class NaiveEngine:
         """Remove a rule; KeyError when no rule has that name."""
         self._catalogue.remove(name)
         del self._consumed[name]
+
+    def go_on_from(self, name: str, mark: int) -> None:
+        """Evaluate a rule, just deployed, at no instant before a mark."""
+        self._catalogue.go_on_from(name, mark)
+
+    def consume(self, name: str, keys: UInt64s) -> None:
+        """Let a rule see none of these events any more."""
+        gone = set(map(tuple, keys.tolist()))
+        events = (event for some in self._history.values() for event in some)
+        self._consumed[name].update(event for event in events if event.key in gone)
 
     def push(self, batch: EventBatch) -> None:
         """Add events, in any order; SchemaError when rules know another schema of their type."""

@@ -25,7 +25,7 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS
 from rules.engine.pool import Pool
 from rules.engine.rows import RowWriter
-from rules.engine.taken import Columns, Dictionary, Names, Part, Taken
+from rules.engine.taken import Columns, Dictionary, Names, Part, SourceNames, Taken
 
 ROOM_MIN = 16
 """Composite events that the first columns of an outlet have room for."""
@@ -167,7 +167,7 @@ class Outlets:
 
 def _names_of(writer: RowWriter) -> Names:
     return Names(
-        Dictionary(writer.sources.names),
+        SourceNames(writer.sources.names),
         writer.texts.texts,
         Dictionary(writer.strings.texts),
     )

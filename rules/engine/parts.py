@@ -29,7 +29,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from matcher.errors import SchemaError
-from matcher.model import EventBatch, Int64s
+from matcher.model import EventBatch, Int64s, UInt64s
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import Conflict
@@ -193,6 +193,15 @@ class PartedEngine:
             if type_ in self._catalogue.used
         }
         self._place_rules()
+
+    def go_on_from(self, name: str, mark: int) -> None:
+        """Evaluate a rule, just deployed, at no instant before a mark."""
+        self._catalogue.go_on_from(name, mark)
+        self._part_of[name].engine.go_on_from(name, mark)
+
+    def consume(self, name: str, keys: UInt64s) -> None:
+        """Let a rule see none of these events any more."""
+        self._part_of[name].engine.consume(name, keys)
 
     def _give_pending(self, part: Part, types: Collection[str]) -> None:
         """Events that a part had no use for until now, as far as its rules may still see them."""

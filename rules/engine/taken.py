@@ -156,6 +156,21 @@ def _read(strings: Sequence[str | None], codes: Iterable[int]) -> tuple[str, ...
     return cast(tuple[str, ...], values)
 
 
+class SourceNames(Dictionary):
+    """Names of sources, for one of which two numbers may stand: that of a rule here, and that of
+    the composite events of the rule from elsewhere.
+    """
+
+    def column(self, codes: Int32s) -> StringColumn:
+        """The names that n codes stand for; ``codes`` is written to, and kept."""
+        column = super().column(codes)
+        places = {name: place for place, name in enumerate(dict.fromkeys(column.values))}
+        if len(places) == len(column.values):
+            return column
+        numbers = np.array([places[name] for name in column.values], np.int32)
+        return StringColumn(numbers[column.codes], tuple(places))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Names:
     """The names that codes stand for: names of sources, texts of ids, attributes."""

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from cases import Push, nullable, random_case, run
 from eligible_cases import eligible_case, mixed_case
+from iteration_cases import iteration_case
 from pairs import WHOLE, seeds
 from pretended import Restless
+from sequence_cases import sequence_case
 
 import rules
-from matcher.gpu.device import Device, Lane, device
+from matcher.gpu.device import Buffer, Device, Lane, device
 from matcher.model import TIME_MAX
 from matcher.rows import batch_of
 from rules.engine.cdp import CdpEngine
@@ -25,7 +27,7 @@ from rules.errors import RuleErrors
 SIMULATED = device().simulated
 SEEDS = seeds(4, 8) if SIMULATED else range(80)
 OVERRUN_SEEDS = [3, 5] if SIMULATED and not WHOLE else SEEDS
-PLACED_SEEDS = seeds(4, 9) if SIMULATED else range(30)
+PLACED_SEEDS = seeds(5, 10) if SIMULATED else range(30)
 NARROW_SEEDS = [3, 81, 97] if SIMULATED and not WHOLE else [*range(3, 8), 81, 89, 97]
 
 
@@ -93,6 +95,52 @@ def test_what_finds_no_room_is_done_again(seed: int, monkeypatch: pytest.MonkeyP
     in_little_room(monkeypatch)
     case = eligible_case(seed)
     assert run(case, GpuEngine()) == run(case, NaiveEngine()), case
+
+
+CHANGING = """
+event A(x: int, f: float)
+event B(x: int, f: float)
+rule r{n}: define R{n}(n: float)
+from A() as a and {clause}
+where n = b.f
+"""
+
+
+def test_rules_come_and_go_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their columns get other indexes so, and other places, and a heap that is full is tidied."""
+    in_little_room(monkeypatch)
+    random, engines, generations = Random(39), (GpuEngine(), CdpEngine()), set[int]()
+    clauses = [
+        "last B(x = a.x) as b within 30 s from a",
+        "first B(f < a.f) as b within 30 s from a",
+        "each B(x = a.x, f > 0.0) as b within 9 s from a",
+        "last B(x < a.x) as b within 30 s from a",
+    ]
+    found = 0
+    for turn in range(16 if WHOLE or not SIMULATED else 9):
+        ruleset = rules.load(CHANGING.format(n=turn, clause=clauses[turn % len(clauses)]))
+        for engine in engines:
+            engine.deploy(ruleset, since=10 * turn * 10**6)
+            if turn > 1:
+                engine.remove(f"r{turn - 2}")
+        for name, count in (("A", 2), ("B", 5)):
+            rows = [
+                {
+                    "x": random.randint(0, 3),
+                    "f": random.choice((-1.5, -0.0, 0.0, 2.5)),
+                    "time": float(10 * turn + random.randint(0, 9)),
+                }
+                for _ in range(count)
+            ]
+            batch = batch_of(ruleset.schemas[name], rows, source=name, first_sequence=20 * turn)
+            for engine in engines:
+                engine.push(batch)
+        told = [list(one.advance((10 * turn + 10) * 10**6).events()) for one in engines]
+        assert told[0] == told[1], turn
+        found += len(told[0])
+        generations.add(engines[0]._memory.generation)
+    assert found > 9
+    assert len(generations) > 2
 
 
 RANKED = """
@@ -248,6 +296,9 @@ class Failing(GpuEngine):
         return super().finish()
 
 
+KINDS = (random_case, eligible_case, mixed_case, sequence_case, iteration_case)
+
+
 def failing() -> PlacedEngine:
     return PlacedEngine(CdpEngine(), Failing)
 
@@ -259,7 +310,7 @@ def restless() -> PlacedEngine:
 @pytest.mark.parametrize("make", [restless, failing])
 def test_where_rules_are_evaluated_changes_no_result(make) -> None:  # type: ignore[no-untyped-def]
     for seed in PLACED_SEEDS:
-        case = (random_case, eligible_case, mixed_case)[seed % 3](seed)
+        case = KINDS[seed % len(KINDS)](seed)
         case = nullable(case) if seed % 8 == 1 else case
         assert run(case, make()) == run(case, NaiveEngine()), case
 
@@ -283,6 +334,32 @@ def test_a_device_that_fails_is_told_of_once() -> None:
     failed = "DeviceFailed: it is out of order"
     assert engine.placement("Fire") == Placement("cpu", f"the device failed: {failed}")
     assert told == [(FAILED, failed)]
+
+
+def test_a_device_whose_memory_runs_out_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_little_room(monkeypatch)
+    zeros, told = device().zeros, []
+
+    def few(shape: int, dtype: object) -> Buffer:
+        if shape > 200:
+            raise MemoryError(f"out of memory allocating {8 * shape} bytes")
+        return zeros(shape, dtype)
+
+    engine = PlacedEngine(CdpEngine(), tell=lambda *words: told.append(words))
+    engine.deploy(ruleset := rules.load(FIRE))
+    monkeypatch.setattr(device(), "zeros", few)
+    found = []
+    for first in range(40, 90, 10):
+        temps = [
+            {"area": "hall", "value": float(n), "time": float(n)} for n in range(first, first + 10)
+        ]
+        smoke = [{"area": "hall", "time": first + 9.0}]
+        for name, rows in (("Temp", temps), ("Smoke", smoke)):
+            engine.push(batch_of(ruleset.schemas[name], rows, source=name, first_sequence=first))
+        found += [event.data["value"] for event in engine.advance((first + 10) * 10**6).events()]
+    assert found == [49.0, 59.0, 69.0, 79.0, 89.0]
+    assert [what for what, _ in told] == [FAILED]
+    assert told[0][1].startswith("MemoryError: out of memory allocating ")
 
 
 def test_a_rule_that_a_device_does_not_take_is_refused_by_name_and_reason() -> None:

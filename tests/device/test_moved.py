@@ -9,13 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.device import targets
+from benchmarks.device import apart, targets
 from benchmarks.device.moved import WORD
-from benchmarks.device.streams import GRAPHS, Engine, Recordings, Stream, filled, take
+from benchmarks.device.streams import (
+    GRAPHS,
+    Engine,
+    Recordings,
+    Stream,
+    filled,
+    take,
+    timings,
+)
 from benchmarks.reproduction.engine_workloads import Events, Joined, Workload
 from matcher.gpu.device import Device, device
 from matcher.model import EventType
-from rules.engine.gpu import kernels, memory
+from rules.engine.gpu import kernels, memory, records
 
 WINDOW = 12
 BODIES = {
@@ -105,6 +113,36 @@ def test_a_count_is_the_same_again_and_what_is_found_stays_the_same() -> None:
     engine, recordings = asked(stream, 1)
     other, _ = asked(stream, 1)
     assert recordings.moved() == recordings.moved()
+    turns = stream.turns(1, stream.turns(1, stream.filling, 1)[0][1], 2)
+    assert [take(engine.detector, turn) for turn in turns] == [
+        take(other.detector, turn) for turn in turns
+    ]
+
+
+def test_a_turn_is_the_evaluations_of_all_rules_that_it_asks() -> None:
+    """Of four rules over two groups of types a terminator asks two."""
+    stream = Stream.joined(Joined("each", window=6, values=3, rules=4, groups=2))
+    _, recordings = asked(stream, 1)
+    of_a_rule = WORD * (2 + records.SIZES - records.LEVELS)
+    assert recordings.moved()[kernels.begin] == 2 * of_a_rule
+    timing = dict(timings(filled(GRAPHS, stream), stream))[1]
+    assert timing.alone is not None
+    assert timing.alone.moved > 2 * of_a_rule
+
+
+def test_kernels_are_told_each_by_itself() -> None:
+    stream = Stream.joined(Joined("each", window=6, values=3))
+    engine, recordings = asked(stream, 1)
+    other, _ = asked(stream, 1)
+    rows = {row.name: row for row in apart.kernels("R10", recordings)}
+    moved = recordings.moved()
+    assert set(apart.seconds_of_kernels(recordings)) == {
+        apart.COPIES,
+        *(kernel.__name__ for kernel in moved),
+    }
+    told = [row.value or 0.0 for row in rows.values() if row.unit == "MB"]
+    assert sum(told) == pytest.approx(moved.total() / 1e6)
+    assert rows["kernels/R10/begin"].unit == "us"
     turns = stream.turns(1, stream.turns(1, stream.filling, 1)[0][1], 2)
     assert [take(engine.detector, turn) for turn in turns] == [
         take(other.detector, turn) for turn in turns

@@ -115,7 +115,7 @@ def test_the_benchmark_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = list(benchmark.run(quick=True))
     assert all(row.value for row in rows), rows
     parts = {row.name.split("/")[1].split(",")[0] for row in rows}
-    assert parts == {"filter", "join", "join by distance", "aggregate"}
+    assert parts == {"filter", "join", "join by distance", "mix", "aggregate"}
 
 
 @pytest.mark.parametrize("launches", some_of([3, 6, 9, 12, 15, 18, 21, 30, 40], 0, 2, 5, 8))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numba import types
 from pairs import WHOLE
-from ptx import ptx_of
+from ptx import kernels_in, ptx_of
 
 from matcher.filters.constraint import Filter
 from matcher.filters.encoded import EncodedEvents
@@ -27,15 +27,20 @@ from matcher.gpu.ccm import Variant
 from matcher.gpu.choice import Cost, PlacedMatcher, crossover
 from matcher.gpu.device import Device
 from matcher.methods.choose import AutoMatcher
+from matcher.methods.counting import CountingMatcher
+from matcher.methods.guarded import FAILED, guarded
 
 ROOT = Path(__file__).parents[2]
 DEVICE = ROOT / "tests" / "device"
+ENGINES = ROOT / "tests" / "conformance" / "test_engines.py"
 COUNTS = re.compile(r"(\d+) passed")
 
 
 @pytest.mark.timeout(1200)
 def test_everything_holds_under_the_simulator() -> None:
+    """With all combinations the engines' random cases run on a device, too (tests/engines.py)."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(DEVICE)]
+    command += [str(ENGINES)] if WHOLE else []
     variables = {"NUMBA_ENABLE_CUDASIM": "1", **({"REXMQ_COMBINATIONS": "1"} if WHOLE else {})}
     done = subprocess.run(
         command,
@@ -74,6 +79,12 @@ def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.Mon
     assert ".local" not in ptx  # everything fits into registers
     assert (".shared" in ptx) == (name == "ccm")
     assert ".f64" in ptx or name == "spread"
+
+
+def test_no_kernel_is_left_out() -> None:
+    from matcher.gpu import kernels
+
+    assert kernels_in(kernels) == SIGNATURES.keys()
 
 
 def test_constraints_are_arranged_by_type_operator_and_value_or_stand_once() -> None:
@@ -122,6 +133,38 @@ def test_the_device_is_used_from_where_it_costs_less(
     for count in range(1, 200):
         wanted = events is not None and count >= events
         assert (device.seconds(count) < processor.seconds(count)) == wanted
+
+
+def test_a_device_without_memory_for_a_matcher_is_done_without() -> None:
+    told: list[tuple[str, str]] = []
+
+    def none() -> CountingMatcher:
+        raise MemoryError("out of memory allocating 8,388,608 bytes")
+
+    matcher = guarded(none, lambda *words: told.append(words))
+    matcher.add(1, 10, Filter.of(("a", "=", 1)))
+    assert matcher.match(MixedEvents.of([{"a": 1}, {"a": 2}])).interface_lists() == [[10], []]
+    assert told == [(FAILED, "MemoryError: out of memory allocating 8,388,608 bytes")]
+
+
+@pytest.mark.parametrize("call", ["_insert", "_delete", "_run"])
+def test_a_device_whose_memory_runs_out_costs_no_answer(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, str]] = []
+    matcher = guarded(CountingMatcher, lambda *words: told.append(words))
+    matcher.add(1, 10, Filter.of(("a", "=", 1)))
+    matcher.add(2, 20, Filter.of(("a", ">", 0)))
+
+    def none(*_: object) -> None:
+        raise MemoryError("out of memory")
+
+    monkeypatch.setattr(CountingMatcher, call, none)
+    matcher.add(3, 30, Filter.of(("a", "=", 2)))
+    matcher.remove(2)
+    found = matcher.match(MixedEvents.of([{"a": 1}, {"a": 2}]), filters=True)
+    assert found.filter_lists() == [[1], [3]]
+    assert told == [(FAILED, "MemoryError: out of memory")]
 
 
 class Clock:

@@ -30,6 +30,7 @@ from routing.messages import (
     Packet,
     Part,
     Publish,
+    RuleState,
     Shared,
 )
 from routing.order import greatest_time, least_time
@@ -56,6 +57,8 @@ def facts(message: Message) -> object:
         return (message.batches, message.parts)
     if isinstance(message, Forward):
         return (message.batches, message.marks, message.answers)
+    if isinstance(message, RuleState):
+        return (message.batches, message.rule, message.since, message.mark)
     return message
 
 

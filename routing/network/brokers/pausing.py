@@ -163,7 +163,8 @@ class Pausing:
             self._needs_plan = self._is_asked = False
             self._trees.begin_round()
             number, digest = self._agreed.next_number(), digest_of(self._agreed.catalog)
-            self._pause(Pause(*epoch, number, digest, introduce))
+            states = tuple(self._detection.states.marks.items()) if introduce else ()
+            self._pause(Pause(*epoch, number, digest, introduce, states))
             self._context.callbacks.settle()
 
     def _pause(self, pause: Pause) -> None:
@@ -193,6 +194,9 @@ class Pausing:
         elif father is not None:
             self._subscription_sync.index()
             self._subscription_sync.tell((father,))
+            if pause.introduce:  # what the root may not have, which rules go on by
+                for state in self._detection.states.beyond(dict(pause.states)):
+                    context.send(father, state)
             context.send(father, report)
             self._detection.is_at_work = False
 

@@ -298,7 +298,7 @@ class Planning:
         said = self._agreed.dues(detection, found, apart, self._context.moment.now)
         for one in self._context.deployments.rules:
             name = one.rule.name
-            tables = said, detection.committed, committed
+            tables = said, detection.committed, committed, detection.states.marks
             bounds = [table[name] for table in tables if name in table]
             if bounds:
                 due[name] = max(bounds)

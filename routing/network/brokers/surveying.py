@@ -12,11 +12,19 @@ ends at 26 s: all have come there in the survey after 3 s, and a plan drops it.
 Law 3: while brokers are out of reach there is no survey, for they may need everything. So nobody
 whose link to a child was just lost answers one, until there is another plan. b3 is out of reach: b1
 and b2 keep all Temps, and count those beyond their bounds.
+
+Law 4: before the root tells what was committed it tells the states of rules whose memory no window
+bounds, as of then (routing.durability.state_table): with the first survey of a plan all of
+them, and then what is new. So whoever lets go of events has the state that stands for them. fire
+consumes its Temps: all are told its Fires up to 40 s, and that 40 s is committed, and let go of the
+Temps before 35 s.
 """
 
 from __future__ import annotations
 
-from routing.messages import Committed, Need, Needed, Report, Survey
+from collections.abc import Iterable, Mapping
+
+from routing.messages import Committed, Need, Needed, Report, RuleState, Survey
 from routing.network.agreement.rounds import combined
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
@@ -52,6 +60,8 @@ class Surveying:
         self._measuring = measuring
         self._has_asked = False
         """Whether this broker has asked for a survey, and has not heard of one since."""
+        self._has_told_states = False
+        """At the root: whether all have been told all states since the plan."""
         self.due_at: float | None = None
         """When the root looks next at rules that end (Law 2); None elsewhere, and without any."""
         self._after_s = ENDING_S
@@ -60,7 +70,7 @@ class Surveying:
 
     def begin_anew(self) -> None:
         """There is another plan."""
-        self._has_asked = False
+        self._has_asked = self._has_told_states = False
         self.has_work, self._after_s, self.due_at = False, ENDING_S, None
         if self._router.is_root and self._context.deployments.ending:
             self.due_at = self._context.moment.now + self._after_s
@@ -112,6 +122,7 @@ class Surveying:
         """All below have answered."""
         if self._router.is_root:
             due = self._agreed.dues(self._detection, report, (), self._context.moment.now)
+            self._tell_states(due)
             self._commit(Committed(report.number, tuple(sorted(due.items()))))
             if over(self._context.deployments.rules, self._detection.committed):
                 self.has_work = True
@@ -121,6 +132,27 @@ class Surveying:
         elif self._router.father is not None:
             self._context.send(self._router.father, report)
 
+    def _tell_states(self, due: Mapping[str, int]) -> None:
+        """At the root: tell all what others need to go on with rules whose memory no window bounds
+        (Law 4).
+        """
+        news: Iterable[RuleState] = self._detection.put_down(due)
+        if not self._has_told_states:
+            news = self._detection.states.beyond({})
+        self._has_told_states = True
+        for one in news:
+            self._pass_on(one)
+
+    def hear_state(self, neighbour: str, state: RuleState) -> None:
+        """The root tells all how far a rule has come, or a child tells the root."""
+        self._detection.states.take(state)
+        if neighbour == self._router.father:
+            self._pass_on(state)
+
+    def _pass_on(self, message: Committed | RuleState) -> None:
+        for branch in self._router.children:
+            self._context.send(branch.neighbour, message)
+
     def hear_committed(self, neighbour: str, message: Committed) -> None:
         """The root tells what was found."""
         if neighbour == self._router.father and self._detection.is_at_work:
@@ -129,8 +161,7 @@ class Surveying:
     def _commit(self, message: Committed) -> None:
         self._has_asked = False
         self._detection.commit(dict(message.due))
-        for branch in self._router.children:
-            self._context.send(branch.neighbour, message)
+        self._pass_on(message)
 
     def look_at_replay_buffer(self) -> None:
         """Ask the root for what the evaluator and the buffer need, while there is a plan."""

@@ -43,23 +43,26 @@ from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventTyp
 from routing.config import NodeConfig, Ordering
 from routing.delivery.joining import joined
 from routing.durability.past import check_logs, missing_from
+from routing.durability.state_table import StateTable, put_down
 from routing.errors import Refusal
 from routing.evaluation.arrival import ArrivalEvaluator
 from routing.evaluation.publishers import Publishers
 from routing.evaluation.replay import HasRoom
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import TreeEvaluator
-from routing.messages import Code, Plan
+from routing.messages import Code, Plan, RuleState
 from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
-from routing.network.recovery.dues import chosen, horizons, over
+from routing.network.recovery.dues import chosen, over
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.tables.branch import Branch
-from routing.network.ways.sink_trees import Kinds
+from routing.network.ways.sink_trees import Kinds, below
 from routing.order import in_sequence
 from routing.partition.places import Division
+from routing.partition.replay_starts import horizons, horizons_from, replay_starts
+from routing.partition.rule_states import groups_of
 from routing.serving.changes import RuleChanges
 from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Basis, Evaluator
@@ -125,6 +128,8 @@ class DividedDetection(Evaluator):
         begun anew since, and the root may be another."""
         self.committed: dict[str, int] = {}
         """By rule, up to where composite events have arrived everywhere (surveying)."""
+        self.states = StateTable()
+        """States of rules whose memory no window bounds."""
         self.tree_table = TreeTable()
         """The trees for sinks, and which of them have news."""
         self._clock: int | None = None
@@ -323,12 +328,13 @@ class DividedDetection(Evaluator):
         """Count on these rules' composite events, from where they have come to."""
         self._router.count_on(names, self.committed)
 
-    def forget(self, names: Iterable[str]) -> None:
+    def forget(self, names: Collection[str]) -> None:
         """Forget rules that are gone: nothing that was said or found of them counts."""
         for name in names:
             self.part.forget(name)
             for known in (self.rule_marks, self.evaluated, self.committed, self.ended):
                 known.pop(name, None)
+        self.states.forget(names)
 
     def configure(self, config: NodeConfig) -> None:
         """Take over the limits of what waits and of what is kept."""
@@ -565,7 +571,9 @@ class DividedDetection(Evaluator):
         rules = [one.rule.name for one in division.rules]
         again = self._router.begin_anew(rules, self.part.due, front)
         waiting = self.evaluator.replay.fresh_messages
-        self.evaluator.begin_anew()
+        said = {name: self.part.due.get(name, TIME_MAX) for name in rules}
+        marks = replay_starts(division.rules, said, self.states.marks).marks
+        self.evaluator.begin_anew(self.states.resumed(marks))
         self._follow(division)
         self.replay_buffer.begin_anew()
         kept = self._kept_for(division.rules, self.part.due)
@@ -580,7 +588,7 @@ class DividedDetection(Evaluator):
     ) -> list[Sequence[EventBatch]]:
         buffer, schemas = self.replay_buffer, self._advertisements.schemas
         said = {one.rule.name: due.get(one.rule.name, TIME_MAX) for one in rules}
-        past = missing_from(buffer, self.log, horizons(rules, said), schemas)
+        past = missing_from(buffer, self.log, horizons(rules, said, self.states.marks), schemas)
         return [*past, *buffer.fitting(schemas)]
 
     def _feed_trees(self) -> None:
@@ -645,10 +653,23 @@ class DividedDetection(Evaluator):
                 found.update(evaluator.missing.take_unpublished())
         return tuple(sorted(found)) if found else ()
 
+    def put_down(self, due: Mapping[str, int]) -> list[RuleState]:
+        """At the root: raise the states of rules, by composite events that have arrived up to these
+        times; gives what is new of them, which all have to be told before they let go of anything.
+        """
+        if self._by_arrival or self.evaluator.notes.are_idle:
+            return []
+        return put_down(self.states, self.evaluator, self._deployments.rules, due)
+
     def commit(self, due: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""
+        rules, states = self._deployments.rules, self.states
         self.committed = dict(due)
-        self.replay_buffer.commit(horizons(self._deployments.rules, due))
+        starts = replay_starts(rules, due, states.marks).starts
+        self.replay_buffer.commit(horizons_from(rules, starts))
+        states.let_go(starts)
+        if self.keeper is None:
+            states.take_changes()
 
     def front_of(self, name: str) -> int | None:
         """At the root: the greatest time of a type's events, as was last found everywhere."""
@@ -707,11 +728,17 @@ class DividedDetection(Evaluator):
                 reason = f"broker {broker} {OUT_OF_REACH}, where the rule goes by the clock, too"
                 raise Refusal(Code.SILENT, reason)
 
-    def check_past(self, needs: Collection[str], since: int) -> None:
-        """Raise Refusal where events of these types since then are kept nowhere."""
+    def check_past(self, rules: RuleSet, needs: Collection[str], since: int) -> None:
+        """Raise Refusal where events of these types since then are kept nowhere; or from the
+        beginning, where rules below are to find once more what their states begin beyond.
+        """
         if self._by_arrival:
             raise Refusal(Code.BAD_RULES, "by arrival rules hold from when they are deployed")
-        check_logs(needs, since, self.homes, self.logs)
+        used = {type_.name for rule in rules.rules for type_ in rule.used_types}
+        under = below(used, self._deployments.rules)
+        groups = groups_of(one.rule for one in under)
+        begins = [one.begin for one in under if one.rule.name in groups]
+        check_logs(needs, min([since, *begins]), self.homes, self.logs)
 
     def _needs_with_reach(self, rules: RuleSet) -> frozenset[str]:
         """The types that new rules need, and those above them, by all that is published."""

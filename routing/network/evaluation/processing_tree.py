@@ -34,11 +34,12 @@ from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, PlanFollowed, SinkTree, SubscriptionUpdate
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
-from routing.network.recovery.dues import horizons, needed
+from routing.network.recovery.dues import needed
 from routing.network.tables.filters import type_named
 from routing.overlay.trees import LocalTree
 from routing.partition.asking import AskedSpans
 from routing.partition.places import Division
+from routing.partition.replay_starts import horizons
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
 
@@ -170,7 +171,7 @@ class ProcessingTree:
 
     def takes(self, has_room: HasRoom) -> bool:
         """Whether the father takes more of this tree for now (Law 2)."""
-        return self.father is None or (self.opened is not None and has_room(self.father))
+        return self.father is None or (self.is_open and has_room(self.father))
 
     def take(self, child: str, message: Forward | Flow, now: float) -> None:
         """Take in what a child has sent; ``advance`` evaluates it, and gives what is for sinks."""

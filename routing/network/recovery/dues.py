@@ -3,24 +3,14 @@
 The *due* of a rule is the least time up to which those who want its composite events have them:
 what comes from there on has to be found once more when the tree is rebuilt.
 
-Law 1: a rule has to be right from its due on, and as far back as the rules above it reach from
-where they have to be right. From there it sees as far as it reaches itself; earlier events cannot
-matter. So every type that rules use has a *horizon*. fire is due from 40 s and reaches 5 min: Temps
-and Smokes before -260 s do not matter.
-
-Law 2: what no window bounds (consumption, cycles, and all that such rules use) has to be right from
-the beginning, and has no horizon but that. A rule consumes its Temps: which are left at 40 s
-follows from all before.
-
-Law 3: nothing before the instant from which a rule holds matters to it; and nothing at all to one
-that ends before it has to be right. Such a rule can be dropped: fire ends at 26 s, all sinks have
-it up to there, and no rule above it reaches back before 26 s from what it is due.
+Law: what rules need from their dues on says routing.partition.replay_starts. One that ends before
+it has to be right can be dropped: fire ends at 26 s, all sinks have it up to there, and no rule
+above it reaches back before 26 s from what it is due.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 import numpy as np
 
@@ -28,82 +18,22 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.delivery.joining import MergedDetections
 from routing.order import greatest_time, least_time
-from routing.partition.derivation import reach_of
-from routing.partition.placement import is_unbounded
+from routing.partition.replay_starts import starts
 from routing.serving.deployment import Deployed
 from routing.wire.composites import Encoded
-from rules.checking.dependencies import arrange
 from rules.engine.engine import Detections
-from rules.pattern import TIMER, Rule
 
 Times = tuple[tuple[str, int], ...]
 """Rules or types with times, as messages have them."""
 
 
-@lru_cache(maxsize=65_536)
-def _reach(rule: Rule) -> int:
-    return reach_of(rule)
-
-
-@lru_cache(maxsize=8)
-def _arranged(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    return arrange(rules).rules
-
-
-def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
-    """For each rule, how far back it sees when it is evaluated once more (Laws 1 to 3); nothing for
-    those of which nothing is needed any more.
-    """
-    right = {one.rule.name: due.get(one.rule.name, TIME_MIN) for one in rules}
-    defining: dict[str, list[str]] = {}
-    for one in rules:
-        defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
-    found: dict[str, int] = {}
-    # Arranged together, since a cycle may lead over rules that were deployed apart.
-    waiting = list(_arranged(tuple(one.rule for one in rules)))
-    by_name = {rule.name: rule for rule in waiting}
-    since = {one.rule.name: one.since for one in rules if one.since is not None}
-    until = {one.rule.name: one.until for one in rules if one.until is not None}
-    while waiting:
-        rule = waiting.pop()
-        if rule.name in until and right[rule.name] >= until[rule.name]:
-            continue
-        start = TIME_MIN
-        if not is_unbounded(rule) and right[rule.name] > TIME_MIN:
-            start = right[rule.name] - _reach(rule)
-        start = max(start, since.get(rule.name, TIME_MIN))
-        if found.get(rule.name, TIME_MAX) <= start:
-            continue
-        found[rule.name] = start
-        for used in rule.used_types:
-            for below in defining.get(used.name, ()):
-                if start < right[below]:
-                    right[below] = start
-                    waiting.append(by_name[below])
-    return found
-
-
 def over(rules: Sequence[Deployed], due: Mapping[str, int]) -> list[Deployed]:
-    """Rules that can be dropped (Law 3). One of which nobody speaks, nobody has or wants."""
+    """Rules that can be dropped. One of which nobody speaks, nobody has or wants."""
     ends = {one.rule.name: one.until for one in rules if one.until is not None}
     if not ends:
         return []
     needed = starts(rules, {**ends, **due})
     return [one for one in rules if one.until is not None and one.rule.name not in needed]
-
-
-def horizons(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
-    """For each type that rules use, the time before which no event is needed any more."""
-    found: dict[str, int] = {}
-    from_when = starts(rules, due)
-    for one in rules:
-        start = from_when.get(one.rule.name)
-        if start is None:
-            continue
-        for used in one.rule.used_types:
-            if used != TIMER:
-                found[used.name] = min(found.get(used.name, TIME_MAX), start)
-    return found
 
 
 def needed(batches: Iterable[EventBatch], horizons: Mapping[str, int]) -> Iterator[EventBatch]:

@@ -180,13 +180,14 @@ class GpuEngine:
         self._catalogue.remove(name)
         for column in self._linked.pop(name).all_columns:
             self._stores.drop(column)
+        self._memory.forget(name)
         del self._evaluations[name]
         self._link_anew()
 
     def _link_anew(self) -> None:
         """Follow the catalogue: places and ranks may be others."""
         self._catalogue.take_changed()
-        self._memory.forget_layout()
+        self._memory.follow_rules()
         for name, linked in self._linked.items():
             if name not in self._evaluations:
                 self._workspace.fit(linked)

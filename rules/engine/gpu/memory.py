@@ -1,11 +1,16 @@
 """Columns and rules in the memory of a device: one array of words, the heap.
 
 Law 1: after :meth:`Memory.synchronise`, and :meth:`Memory.bring_few` behind it, the heap holds what
-the stores hold. New entries are brought over by one copy and spread by one kernel; all is laid out
-anew, with room for as much again, when a column has outgrown its room or other rules are there.
+the stores hold. New entries are brought over by one copy and spread by one kernel.
 
-Law 2: where things stand changes only then (``generation`` tells it), so that launches may be
-recorded.
+Law 2: what stands in the heap stays where it is, so that launches may be recorded. A column that
+has outgrown its room, or is to have other indexes, gets another place behind all others, to which
+the device copies what it has; the rules that use it are written anew there, and so is a rule that
+comes. Where the heap has no room left, there is a larger one (``generation`` tells it), which
+begins as a copy. Only where more than half of it is of no use any more is all laid out anew.
+
+Example: of 1,000 rules over 100 types ten look at type T. When T's columns double, the words of ten
+rules move, and their graphs are recorded anew; 990 go on as they are.
 
 Few entries wait in page-locked memory of a fixed size, and an evaluation's recorded launches begin
 with bringing them: so for one terminator the host copies nothing and launches nothing but a graph.
@@ -18,13 +23,14 @@ others have come between. So few events cost a sort; a terminator looks at the r
 Example: of 1,000,000 entries sorted by ``price``, and 9 that came since, ``price < $p`` looks at
 those of the former that the range has, and at the 9.
 
-The heap begins with the number of entries of each column, and with how many of them each index by
-value knows; then come the columns' segments, and the words of rules.
+A column's place begins with the number of its entries, and with how many of them each index by
+value knows; then come its segments, and those of its indexes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,14 +88,29 @@ class _ByValue:
 
 
 @dataclass(frozen=True, slots=True)
+class _Served:
+    """The offsets in the row by which a column has indexes, or is to have some: of keys, each with
+    whether it is a float, and of ranges, each with its kind.
+    """
+
+    keys: frozenset[tuple[int, bool]] = frozenset()
+    ranges: frozenset[tuple[int, int]] = frozenset()
+
+
+NONE = _Served()
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
-    """The addresses of a column: of its number of entries, and of how many its indexes by value
-    know; its segment for each offset in the row, and its indexes.
+    """The addresses of a column: of its number of entries, behind which stand how many its indexes
+    by value know; its segment for each offset in the row, and its indexes, of what is ``served``.
+    ``words`` is its length.
     """
 
     size: int
-    first_index: int
+    words: int
     capacity: int
+    served: _Served
     segments: Mapping[int | str, int]
     indexes: tuple[_Index, ...]
     by_value: tuple[_ByValue, ...]
@@ -105,15 +126,18 @@ class Memory:
         self.generation = 0
         self.addresses: dict[str, Addresses] = {}
         self._places: dict[int, _Place] = {}
-        self._keys: dict[int, list[tuple[int, bool]]] = {}
-        self._ranges: dict[int, list[tuple[int, int]]] = {}
+        self._written: dict[str, int] = {}
+        """How many words a rule has."""
+        self._wanted: dict[int, _Served] = {}
+        """The indexes that rules ask columns for."""
         self._top = 0
-        """Words of the heap that are taken."""
+        """Words of the heap that are taken, or were."""
         self._staged = device.zeros(1, np.int64)
         self._pinned: AnyArray = device.pinned(1, np.int64)
         self._few: AnyArray = device.pinned(3 * FEW_RUNS + FEW_WORDS, np.int64)
         self._few_staged = device.zeros(len(self._few), np.int64)
-        self._is_stale = True
+        self._has_followed = False
+        """Whether it knows of all rules that are there."""
 
     @property
     def bytes(self) -> int:
@@ -123,29 +147,33 @@ class Memory:
     def words_of(self, column: Column) -> int:
         """The words of the heap that a column and its indexes take."""
         place = self._places.get(column.number)
-        if place is None:
-            return 0
-        indexes = len(place.indexes) + len(place.by_value)
-        return place.capacity * (len(place.segments) + INDEX_SEGMENTS * indexes)
+        return 0 if place is None else place.words
 
-    def forget_layout(self) -> None:
-        """Lay all out anew when it is next synchronised: other rules are there."""
-        self._is_stale = True
+    def forget(self, name: str) -> None:
+        """Forget the words of a rule that is there no more."""
+        self.addresses.pop(name, None)
+        self._written.pop(name, None)
+
+    def follow_rules(self) -> None:
+        """Look at the rules when it is next synchronised: others may be there."""
+        self._has_followed = False
 
     def synchronise(self, stores: Stores, rules: Sequence[Linked]) -> None:
         """Bring the heap to what the stores hold (Law 1)."""
         self.lane.wait()  # for the last copy out of page-locked memory
         columns = list(stores.columns)
-        if self._is_stale:
-            self._lay_out(columns, stores, rules)
-        outgrown = [one for one in columns if len(one) > self._places[one.number].capacity]
-        if outgrown and not self._widen(outgrown, stores, rules):
-            self._lay_out(columns, stores, rules)
-        changed = [one for one in columns if one.fresh < len(one) or one.fresh < one.known]
+        is_moving = not self._has_followed or [
+            one for one in columns if len(one) > self._places[one.number].capacity
+        ]
+        moved = self._arrange(columns, stores, rules) if is_moving else ()
+        changed = [
+            one
+            for one in columns
+            if one.fresh < len(one) or one.fresh < one.known or one.number in moved
+        ]
         self._few[: 3 * FEW_RUNS] = 0
         if not changed:
             return
-        places = [self._places[one.number] for one in columns]
         due = [
             (column, index)
             for column in changed
@@ -154,32 +182,32 @@ class Memory:
         ]
         for column, index in due:
             index.known = len(column)
-        sizes = list(map(len, columns))
-        sizes += [index.known for place in places for index in place.by_value]
         has_indexes = due or any(self._places[one.number].indexes for one in changed)
-        if has_indexes or not self._leave_few(sizes, changed, stores):
-            parts: list[tuple[int, Int64s]] = [(0, np.array(sizes, np.int64))]
-            for column in changed:
-                parts += self._fresh(column, stores)
-            self._bring(parts)
+        if has_indexes or not self._leave_few(changed, stores):
+            self._bring([part for column in changed for part in self._fresh(column, stores)])
         for column in changed:
             column.fresh = column.known = len(column)
             self._index(self._places[column.number], len(column))
         for column, index in due:
             self._sort(self._places[column.number], index)
 
-    def _leave_few(self, sizes: list[int], changed: Sequence[Column], stores: Stores) -> bool:
+    def _leave_few(self, changed: Sequence[Column], stores: Stores) -> bool:
         """Leave what is new for an evaluation to bring; False where it is too much."""
-        entries = sum(len(one) - one.fresh for one in changed)
-        if len(sizes) + entries * max(map(_width, changed)) > FEW_WORDS:
-            return False
-        starts, runs = [0], [sizes]
+        starts: list[int] = []
+        runs: list[list[int]] = []
+        room = FEW_WORDS
         for column in changed:
-            store, numbers = stores.of_type[column.plan.type.name], column.rows[column.fresh :]
+            place, numbers = self._places[column.number], column.rows[column.fresh :]
+            room -= (1 + len(numbers)) * _width(column)
+            if room < 0:
+                return False
+            starts.append(place.size)
+            runs.append(_sizes(column, place))
+            store = stores.of_type[column.plan.type.name]
             if not len(numbers):
                 continue
             words = store.rows[numbers].T.tolist()
-            for offset, start in self._places[column.number].segments.items():
+            for offset, start in place.segments.items():
                 starts.append(start + column.fresh)
                 runs.append(numbers.tolist() if offset == NUMBER else words[int(offset)])
         if len(runs) > FEW_RUNS:
@@ -201,88 +229,121 @@ class Memory:
         self.device.launch(spread, grid, threads, self.lane, *arguments)
 
     def _fresh(self, column: Column, stores: Stores) -> list[tuple[int, Int64s]]:
-        """The entries that are not on the device: addresses, and words."""
+        """The number of entries, and those that are not on the device: addresses, and words."""
+        place = self._places[column.number]
+        parts = [(place.size, np.array(_sizes(column, place), np.int64))]
         if column.fresh == len(column):
-            return []
+            return parts
         numbers = column.rows[column.fresh :]
         rows = stores.of_type[column.plan.type.name].rows[numbers]
-        return [
+        return parts + [
             (start + column.fresh, numbers if offset == NUMBER else rows[:, int(offset)])
-            for offset, start in self._places[column.number].segments.items()
+            for offset, start in place.segments.items()
         ]
 
-    def _lay_out(self, columns: Sequence[Column], stores: Stores, rules: Sequence[Linked]) -> None:
-        """Give all columns and rules another place, in a heap with room for half as much again."""
-        self._places.clear()
-        self.addresses = {}
-        self._keys, self._ranges = _keys_of(rules), _ranges_of(rules)
-        index = len(columns)
-        self._top = index + sum(map(len, self._ranges.values()))
-        for number, column in enumerate(columns):
-            self._places[column.number] = self._place(column, number, index)
-            index += len(self._ranges.get(column.number, ()))
-        start, words = self._top, self._write(stores, rules)
-        self.heap = self.device.zeros(self._top + self._top // 2 + 1, np.int64)
-        self._bring([(start, np.array(words.words, np.int64))])
-        self.generation += 1
-        self._is_stale = False
+    # --- places ----------------------------------------------------------------------------------
 
-    def _widen(self, outgrown: Sequence[Column], stores: Stores, rules: Sequence[Linked]) -> bool:
-        """Give some columns, and the rules that use them, another place behind all others; False
-        where the heap has no room for that.
-        """
-        before = self._top, dict(self._places), self.addresses
-        for column in outgrown:
-            old = self._places[column.number]
-            self._places[column.number] = self._place(column, old.size, old.first_index)
-        users = [rule for rule in rules if not set(outgrown).isdisjoint(rule.all_columns)]
-        start, words = self._top, self._write(stores, users)
-        if self._top > len(self.heap):
-            self._top, self._places, self.addresses = before
-            return False
-        self._bring([(start, np.array(words.words, np.int64))])
-        return True
+    def _arrange(
+        self, columns: Sequence[Column], stores: Stores, rules: Sequence[Linked]
+    ) -> Collection[int]:
+        """Have a place for each column and each rule; the numbers of columns that moved (Law 2)."""
+        if not self._has_followed:
+            numbers = {one.number for one in columns}
+            self._places = {key: one for key, one in self._places.items() if key in numbers}
+            self._wanted, self._has_followed = _wanted_of(rules), True
+        moving = [one for one in columns if not self._has_place(one)]
+        theirs = set(moving)
+        users = [
+            one
+            for one in rules
+            if one.deployed.rule.name not in self.addresses
+            or not theirs.isdisjoint(one.all_columns)
+        ]
+        if not (moving or users):
+            return ()
+        heap, before = self.heap, dict(self._places)
+        words = self._put(moving, users, stores)
+        if self._top > len(heap):
+            if 2 * self._live < self._top:
+                self._top, self._places, self.addresses, self._written = 0, {}, {}, {}
+                moving = list(columns)
+                words = self._put(moving, rules, stores)
+            self.heap = self.device.zeros(self._top + self._top // 2 + 1, np.int64)
+            self.generation += 1
+            if len(moving) < len(columns):
+                self.device.copy(self.heap, 0, heap, 0, len(heap), self.lane)
+        for column in moving:
+            self._move(column, before.get(column.number), heap)
+        self._bring([words])
+        return {one.number for one in moving}
 
-    def _place(self, column: Column, size: int, index: int) -> _Place:
-        """Another place for a column at the top; ``size`` and ``index`` are the addresses of its
-        number of entries, and of how many the first of its indexes by value knows.
-        """
-        capacity = max(CAPACITY_MIN, 2 * len(column))
+    def _has_place(self, column: Column) -> bool:
+        """Whether it has a place, with room, and with the indexes that are asked for."""
+        place = self._places.get(column.number)
+        return (
+            place is not None
+            and len(column) <= place.capacity
+            and place.served == self._served(column, place.capacity)
+        )
+
+    def _served(self, column: Column, capacity: int) -> _Served:
+        """The indexes that a column of such a capacity is to have."""
+        return self._wanted.get(column.number, NONE) if capacity >= INDEX_MIN else NONE
+
+    @property
+    def _live(self) -> int:
+        """Words of the heap that are of use."""
+        return sum(one.words for one in self._places.values()) + sum(self._written.values())
+
+    def _put(
+        self, columns: Sequence[Column], rules: Sequence[Linked], stores: Stores
+    ) -> tuple[int, Int64s]:
+        """Give columns places at the top, and behind them rules: these words, and their address."""
+        for column in columns:
+            self._places[column.number] = self._place(column)
+        start, words = self._top, Words(self._top, self._segment, stores)
+        written = dict(self.addresses)
+        for one in rules:
+            name, begun = one.deployed.rule.name, len(words.words)
+            written[name] = addressed(
+                one, words, self._segment, self._size, self._index_of, self._by_value_of
+            )
+            self._written[name] = len(words.words) - begun
+        self.addresses = written
+        self._take(len(words.words))
+        return start, np.array(words.words, np.int64)
+
+    def _place(self, column: Column) -> _Place:
+        """Another place for a column, at the top."""
+        begin, capacity = self._top, max(CAPACITY_MIN, 2 * len(column))
+        served = self._served(column, capacity)
+        size = self._take(1 + len(served.ranges))
         offsets = [NUMBER, ROW_TIME, *range(HEADER, _width(column))]
         segments = {offset: self._take(capacity) for offset in offsets}
-        is_indexed = capacity >= INDEX_MIN
-        keys = self._keys.get(column.number, ()) if is_indexed else ()
-        ranges = self._ranges.get(column.number, ()) if is_indexed else ()
-        column.fresh = column.known = 0
-        return _Place(
-            size,
-            index,
-            capacity,
-            segments,
-            tuple(_Index(*key, *(self._take(capacity) for _ in range(3))) for key in keys),
-            tuple(
-                _ByValue(*one, index + number, *(self._take(capacity) for _ in range(3)))
-                for number, one in enumerate(ranges)
-            ),
+
+        def taken() -> Iterator[int]:
+            return (self._take(capacity) for _ in range(INDEX_SEGMENTS))
+
+        indexes = tuple(_Index(*key, *taken()) for key in sorted(served.keys))
+        by_value = tuple(
+            _ByValue(*one, size + 1 + number, *taken())
+            for number, one in enumerate(sorted(served.ranges))
         )
+        return _Place(size, self._top - begin, capacity, served, segments, indexes, by_value)
+
+    def _move(self, column: Column, before: _Place | None, heap: Buffer) -> None:
+        """Copy what the device has of a column, in a heap at the place before, to its place."""
+        if before is None:
+            column.fresh = column.known = 0
+            return
+        for offset, start in self._places[column.number].segments.items():
+            source = before.segments[offset]
+            self.device.copy(self.heap, start, heap, source, column.fresh, self.lane)
 
     def _take(self, words: int) -> int:
         """Take words at the top: the address of the first."""
         first, self._top = self._top, self._top + words
         return first
-
-    def _write(self, stores: Stores, rules: Sequence[Linked]) -> Words:
-        """The words of rules at the top, with which they are addressed from now on."""
-        words = Words(self._top, self._segment, stores)
-        written = {
-            one.deployed.rule.name: addressed(
-                one, words, self._segment, self._size, self._index_of, self._by_value_of
-            )
-            for one in rules
-        }
-        self.addresses = {**self.addresses, **written}
-        self._take(len(words.words))
-        return words
 
     def _segment(self, column: Column, offset: int | str) -> int:
         return self._places[column.number].segments[offset]
@@ -345,26 +406,25 @@ def _width(column: Column) -> int:
     return HEADER + len(column.plan.type.attributes)
 
 
-def _keys_of(rules: Sequence[Linked]) -> dict[int, list[tuple[int, bool]]]:
-    """The keys of each column's indexes: offsets in the row, and whether they are floats."""
-    found: dict[int, list[tuple[int, bool]]] = {}
-    for rule in rules:
-        for search in rule.searches:
-            if search is not None and search.key >= 0:
-                keys = found.setdefault(search.column.number, [])
-                if (search.key_offset, search.key_is_float) not in keys:
-                    keys.append((search.key_offset, search.key_is_float))
-    return found
+def _sizes(column: Column, place: _Place) -> list[int]:
+    """The number of a column's entries, and of those that each of its indexes by value knows."""
+    return [len(column), *[index.known for index in place.by_value]]
 
 
-def _ranges_of(rules: Sequence[Linked]) -> dict[int, list[tuple[int, int]]]:
-    """The indexes by value of each column: offsets in the row, and kinds."""
-    found: dict[int, list[tuple[int, int]]] = {}
+def _wanted_of(rules: Sequence[Linked]) -> dict[int, _Served]:
+    """The indexes that rules ask of columns, by the columns' numbers."""
+    keys: dict[int, set[tuple[int, bool]]] = defaultdict(set)
+    ranges: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for rule in rules:
         for search in rule.searches:
-            if search is not None and search.ordered is not None:
+            if search is None:
+                continue
+            if search.key >= 0:
+                keys[search.column.number].add((search.key_offset, search.key_is_float))
+            if search.ordered is not None:
                 kind = KIND_FLOAT if search.ordered.kind is Kind.FLOAT else KIND_INT
-                ranges = found.setdefault(search.column.number, [])
-                if (asked := (offset_of(search.ordered.attribute), kind)) not in ranges:
-                    ranges.append(asked)
-    return found
+                ranges[search.column.number].add((offset_of(search.ordered.attribute), kind))
+    return {
+        number: _Served(frozenset(keys.get(number, ())), frozenset(ranges.get(number, ())))
+        for number in keys.keys() | ranges.keys()
+    }

@@ -27,7 +27,7 @@ from typing import TypeVar
 from matcher.errors import SchemaError
 from matcher.gpu.device import failures
 from matcher.matching import Told, nobody
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, UInt64s
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import Conflict
@@ -179,6 +179,17 @@ class PlacedEngine:
             self._cpu.deploy(replace(rules, rules=others), since=since, version=version)
             self._give(types_of(others) - self._types_on_cpu)
         self._arrange()
+
+    def go_on_from(self, name: str, mark: int) -> None:
+        """Evaluate a rule, just deployed, at no instant before a mark: on the processor, for it
+        consumes events or is part of a cycle.
+        """
+        self._catalogue.go_on_from(name, mark)
+        self._cpu.go_on_from(name, mark)
+
+    def consume(self, name: str, keys: UInt64s) -> None:
+        """Let a rule see none of these events any more."""
+        self._cpu.consume(name, keys)
 
     def _may_go(self, name: str) -> bool:
         """Whether the device may have a rule."""

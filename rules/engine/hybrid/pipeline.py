@@ -33,7 +33,8 @@ from rules.engine.published import layout as words_of_models
 
 SLICE_LEAST, SLICE_MOST = 128, 2048
 """Events of a slice: about as many as a whole match may span, for then few sequences are stored
-that have expired, and few are tried in vain; or more where they are of one instant.
+that have expired, and few are tried in vain; or more where they are of one instant. The least
+is that for every two threads: they wait for one another at the end of each.
 """
 FEW = 64
 """A slice of fewer events is worked off by one thread, if it has all inputs."""
@@ -222,19 +223,8 @@ class Pipeline:
     # --- workers -----------------------------------------------------------------------------
 
     def _assign(self) -> None:
-        """Give the workers their inputs, by what agents had to do so far; all alike before that."""
-        crew, agents = self._crew, self.size - 1
-        loads = loads_of(self.work_done(), crew.threads, crew.batch)
-        if not any(loads) or not crew.weighs:
-            loads = [1.0] * agents
-        least = LEAST[crew.roles]
-        most = agents if not crew.fuses else max(1, crew.threads // max(1, least))
-        units = units_of(loads, most)
-        verify_roles(crew.roles, crew.threads, len(units))
-        shares = shares_of(
-            [sum(loads[one - 1] for one in unit) for unit in units], crew.threads, least
-        )
-        self._inputs = [np.array(one) for one in inputs_of(crew.roles, shares, units)]
+        """Give the workers their inputs, by what agents had to do so far."""
+        self._inputs = [np.array(one) for one in inputs_by_work(self._crew, self.work_done())]
         for worker, inputs in enumerate(self._inputs):
             base = layout.worker_at(self.size, worker)
             self._block[base + layout.INPUTS] = len(inputs)
@@ -275,7 +265,7 @@ class Pipeline:
         for worker, state in enumerate(states):
             self._block[layout.worker_at(self.size, worker) + layout.STATE] = state.ctypes.data
         done = [0] * self.size
-        for limit in _limits(new, until, self._reaches[0], self._crew.slice):
+        for limit in limits(new, until, self._reaches[0], self._crew):
             ends = [int(np.searchsorted(times, limit)) for times in new]
             self._work_off([end - begun for begun, end in zip(done, ends, strict=True)])
             done = ends
@@ -358,6 +348,25 @@ class Pipeline:
             feed.forget(max(mark, TIME_MIN + reach) - reach)
 
 
+def inputs_by_work(
+    crew: Crew, work: Sequence[AgentWork], units_max: int | None = None
+) -> list[list[int]]:
+    """The inputs of each worker, by what agents had to do so far; all alike before that.
+
+    ``units_max``: agents are fused to so many units at most; else to as many as have threads.
+    """
+    loads = loads_of(work, crew.threads, crew.batch)
+    if not any(loads) or not crew.weighs:
+        loads = [1.0] * len(work)
+    least = LEAST[crew.roles]
+    if units_max is None:
+        units_max = max(1, crew.threads // max(1, least)) if crew.fuses else len(work)
+    units = units_of(loads, units_max)
+    verify_roles(crew.roles, crew.threads, len(units))
+    by_unit = [sum(loads[place - 1] for place in unit) for unit in units]
+    return inputs_of(crew.roles, shares_of(by_unit, crew.threads, least), units)
+
+
 def _first_of_equal(found: Int64s) -> npt.NDArray[np.bool_]:
     """Marks of the sequences, sorted, that are not those before them again."""
     return np.append(True, (found[1:] != found[:-1]).any(axis=1))
@@ -395,11 +404,12 @@ def reaches(windows: Iterable[Window], places: int) -> list[int]:
     return found
 
 
-def _limits(new: Sequence[Int64s], until: int, reach: int, most: int) -> Iterator[int]:
+def limits(new: Sequence[Int64s], until: int, reach: int, crew: Crew) -> Iterator[int]:
     """The instants before which each slice ends."""
+    least = SLICE_LEAST * max(1, crew.threads // 2)
     times = np.sort(np.concatenate(new))
     span = max(1, int(times[-1]) - int(times[0]))
-    size = min(most, max(SLICE_LEAST, len(times) * min(reach, span) // span))
+    size = min(crew.slice, max(least, len(times) * min(reach, span) // span))
     last = TIME_MIN
     for time in times[size::size].tolist():
         if time > last:

@@ -51,6 +51,7 @@ def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixtur
         *some_of((name for name in EXPERIMENTS if name.startswith("thesis-7.")), 1),
         *("thesis-5.24", "thesis-6.10"),
         *("growth-window", "growth-rules", "growth-states"),
+        *("hybrid-6a", "hybrid-7d", "hybrid-10b", "hybrid-indexes"),
     ],
 )
 def test_experiments_run(name: str) -> None:
@@ -124,3 +125,9 @@ def test_pictures_need_matplotlib(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     (_, picture, _) = writing.write(experiment("thesis-4.7"), OUTCOME, tmp_path, "a machine")
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figures_name_stands_for_its_parts() -> None:
+    there = dict.fromkeys(("hybrid-6a", "hybrid-6b", "hybrid-10a", "thesis-5.13", "thesis-5.13b"))
+    assert reproduce._parts("hybrid-6", there) == ["hybrid-6a", "hybrid-6b"]
+    assert reproduce._parts("thesis-5.13", there) == ["thesis-5.13"]

@@ -20,8 +20,9 @@ from matcher.model import (
 )
 from routing.delivery.deduplicator import Deduplicator
 from routing.network.recovery import replay_buffer as buffers
-from routing.network.recovery.dues import from_due_on, horizons
+from routing.network.recovery.dues import from_due_on
 from routing.network.recovery.replay_buffer import ReplayBuffer
+from routing.partition.replay_starts import horizons
 from routing.serving.deployment import Deployed
 from rules.engine import make
 

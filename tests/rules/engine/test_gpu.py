@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba import types
-from ptx import local_bytes, ptx_of
+from ptx import kernels_in, local_bytes, ptx_of
 
 import rules
 from matcher.gpu import scan
@@ -75,6 +75,10 @@ def test_sums_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.Monkey
     ptx = ptx_of(getattr(scan, name), SUMS[name], monkeypatch)
     assert ".shared" in ptx
     assert local_bytes(ptx) == 0
+
+
+def test_no_kernel_is_left_out() -> None:
+    assert (kernels_in(kernels), kernels_in(scan)) == (SIGNATURES.keys(), SUMS.keys())
 
 
 def test_ids_are_those_of_the_definition() -> None:

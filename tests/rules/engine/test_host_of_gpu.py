@@ -130,10 +130,61 @@ def test_a_column_that_outgrows_its_room_moves_alone() -> None:
     ask(200, 1_100)
     moved = [name for name, one in memory.addresses.items() if one != before[name]]
     assert (moved, memory.generation) == (["r0"], generation)
-    ask(2_000, 9_000)  # the heap has no room for that
+    others = {name: one for name, one in memory.addresses.items() if name != "r0"}
+    ask(2_000, 9_000)  # the heap has no room for that: there is a larger one
     assert memory.generation == generation + 1
+    assert {name: memory.addresses[name] for name in others} == others
     assert device.done["graphs"] > 0
     taken = engine.footprints()
     assert taken.keys() == {"r0", "r1", "r2", "r3"}
     assert taken["r0"] > 5 * taken["r1"] > 5 * 1_024 * 8
     assert taken["r1"] == taken["r2"] == taken["r3"]
+
+
+def test_rules_that_come_and_go_move_no_other() -> None:
+    """Nor does what they leave behind add up."""
+    ruleset, engine = rules.load(RULE), GpuEngine(Idle())
+    engine.deploy(ruleset)
+    memory, now = engine._memory, 0
+
+    def ask() -> None:
+        nonlocal now
+        now += 2
+        for name in "AB":
+            ids = EventIds(StringColumn.constant(name, 1), np.array([now]))
+            values = np.array([now]), np.array([now])
+            engine.push(EventBatch(ruleset.schemas[name], np.array([now]), ids, values))
+        engine.advance(now + 1)
+
+    def other(number: int) -> rules.RuleSet:
+        text = f"rule r{number}: define R{number}(v: int) from A() as a and last B(v > {number})"
+        return rules.load(f"{text} as b within 1 s from a where v = b.v", known=ruleset.schemas)
+
+    ask()
+    before, generation = memory.addresses["near"], memory.generation
+    engine.deploy(other(0))
+    ask()
+    assert memory.addresses["near"] == before
+    sizes = []
+    for number in range(1, 40):
+        engine.deploy(other(number))
+        engine.remove(f"r{number - 1}")
+        ask()
+        assert list(memory.addresses) == ["near", f"r{number}"]
+        sizes.append(memory.heap.bytes)
+    assert generation < memory.generation < generation + 20
+    assert max(sizes[20:]) == max(sizes[:20])
+
+
+def test_a_rule_of_the_name_of_another_one_is_written_anew() -> None:
+    engine, written = GpuEngine(Idle()), []
+    for time, text in enumerate((RULE, RULE.replace("< 25", "< 36"))):
+        engine.deploy(ruleset := rules.load(text))
+        for name in "AB":
+            ids = EventIds(StringColumn.constant(name, 1), np.array([time]))
+            values = np.array([time]), np.array([time])
+            engine.push(EventBatch(ruleset.schemas[name], np.array([time]), ids, values))
+        assert len(engine.advance(time + 1)) == 1
+        written.append(engine._memory.addresses["near"])
+        engine.remove("near")
+    assert written[0] != written[1]

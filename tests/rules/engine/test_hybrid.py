@@ -18,7 +18,7 @@ from rules.engine.hybrid import Crew, HybridEngine
 from rules.engine.hybrid.chains import Window
 from rules.engine.hybrid.costs import AgentWork, expected, loads_of, shares_of, units_of
 from rules.engine.hybrid.memory import ChunkMemory
-from rules.engine.hybrid.pipeline import reaches
+from rules.engine.hybrid.pipeline import limits, reaches
 from rules.engine.hybrid.roles import inputs_of, verify_roles
 from rules.errors import RuleErrors
 
@@ -276,3 +276,9 @@ def test_every_input_has_a_worker_or_the_roles_are_refused():
         verify_roles("static", 9, 5)
     with pytest.raises(ValueError, match="expected one of static, state, full"):
         verify_roles("other", 9, 5)
+
+
+def test_slices_have_more_events_for_more_threads() -> None:
+    times = np.arange(2_000) * SECOND
+    slices = [len(list(limits([times], TIME_MAX, SECOND, Crew(one)))) for one in (1, 2, 8, 64)]
+    assert slices == [16, 16, 4, 1]

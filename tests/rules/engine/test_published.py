@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import types
-from ptx import local_bytes, ptx_of
+from ptx import kernels_in, local_bytes, ptx_of
 
 import rules
 from matcher.identity import composite_key
@@ -47,6 +47,10 @@ def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.Mon
     assert (".shared" in ptx) == name.startswith("aggregate")
     has_atomics = re.search(r"\s(atom|red)\.", ptx) is not None
     assert has_atomics == (not name.startswith("aggregate"))
+
+
+def test_no_kernel_is_left_out() -> None:
+    assert kernels_in(kernels) == SIGNATURES.keys()
 
 
 def test_ids_of_composite_events_are_those_of_the_definition() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from numba import types
-from ptx import ptx_of
+from ptx import kernels_in, ptx_of
 
 NAMES = (
     *("flag", "gather", "append", "move", "oldest", "arrange", "span", "common", "pair", "total"),
@@ -34,3 +34,9 @@ def test_kernels_compile_to_ptx_without_a_gpu(name: str, monkeypatch: pytest.Mon
     signature = tuple(map(kind_of, inspect.signature(kernel.py_func).parameters))
     ptx = ptx_of(kernel, signature, monkeypatch)
     assert (".local" in ptx) == (name in WITH_STACK)  # the stack, and nothing else
+
+
+def test_no_kernel_is_left_out() -> None:
+    from rules.operators.gpu import kernels
+
+    assert kernels_in(kernels) == set(NAMES)

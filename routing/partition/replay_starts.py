@@ -1,0 +1,170 @@
+"""Replay starts: from when on rules are evaluated once more, and how far back they see from there.
+
+Law 1: a rule has to be right from its due on, and as far back as the rules above it reach from
+where they have to be right. From there it sees as far as it reaches itself; earlier events cannot
+matter. So every type that rules use has a *horizon*. fire is due from 40 s and reaches 5 min: Temps
+and Smokes before -260 s do not matter.
+
+Law 2: what no window bounds (consumption, cycles) goes on from the mark of its state (rule_states),
+if all that is needed of it lies behind that; else it has to be right from the beginning, as have
+all that such rules use. A rule consumes its Temps, and its state is known up to 30 s: due from
+40 s, it is evaluated from there on, and sees Temps from -270 s on. Without a state which Temps are
+left at 40 s follows from all before.
+
+Law 3: nothing before the instant from which a rule holds matters to it; and nothing at all to one
+that ends before it has to be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from matcher.model import TIME_MAX, TIME_MIN
+from routing.partition.derivation import reach_of
+from routing.partition.placement import is_unbounded
+from routing.partition.rule_states import groups_of
+from routing.serving.deployment import Deployed
+from rules.checking.dependencies import arrange
+from rules.pattern import TIMER, Rule
+
+WITHOUT_STATES: Mapping[str, int] = {}
+"""The marks of no states."""
+
+
+@lru_cache(maxsize=65_536)
+def _reach(rule: Rule) -> int:
+    return reach_of(rule)
+
+
+@lru_cache(maxsize=8)
+def _arranged(
+    rules: tuple[Rule, ...],
+) -> tuple[Mapping[str, Rule], Mapping[str, Collection[str]]]:
+    """The rules by name, arranged together, since a cycle may lead over rules that were deployed
+    apart; and the groups of those that no window bounds.
+    """
+    arranged = arrange(rules).rules
+    return {rule.name: rule for rule in arranged}, groups_of(arranged)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayStarts:
+    """From when on rules are evaluated once more, by name.
+
+    ``starts``: how far back each sees; ``marks``: where those go on that no window bounds, if they
+    do not begin at the beginning.
+    """
+
+    starts: Mapping[str, int]
+    marks: Mapping[str, int]
+
+
+def replay_starts(
+    rules: Sequence[Deployed],
+    due: Mapping[str, int],
+    states: Mapping[str, int] | None = WITHOUT_STATES,
+) -> ReplayStarts:
+    """The replay starts of rules; nothing of those of which nothing is needed any more.
+
+    ``states``: the marks of the states that there are; None: wherever one is needed there is one.
+    """
+    return _Tracing(rules, due, states).traced()
+
+
+class _Tracing:
+    """Traces what is needed down from the rules to what they use."""
+
+    def __init__(
+        self, rules: Sequence[Deployed], due: Mapping[str, int], states: Mapping[str, int] | None
+    ) -> None:
+        self._right = {one.rule.name: due.get(one.rule.name, TIME_MIN) for one in rules}
+        self._states = states
+        self._by_name, self._groups = _arranged(tuple(one.rule for one in rules))
+        self._since = {one.rule.name: one.since for one in rules if one.since is not None}
+        self._until = {one.rule.name: one.until for one in rules if one.until is not None}
+        self._defining: dict[str, list[str]] = {}
+        for one in rules:
+            self._defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
+        self._starts: dict[str, int] = {}
+        self._marks: dict[str, int] = {}
+
+    def traced(self) -> ReplayStarts:
+        """The replay starts."""
+        waiting = list(self._by_name)
+        while waiting:
+            name = waiting.pop()
+            if self._is_over(name):
+                continue
+            start, within = self._start(name)
+            start = max(start, self._since.get(name, TIME_MIN))
+            if self._starts.get(name, TIME_MAX) <= start:
+                continue
+            self._starts[name] = start
+            for used in self._by_name[name].used_types:
+                for below in self._defining.get(used.name, ()):
+                    if below not in within and start < self._right[below]:
+                        self._right[below] = start
+                        waiting += (below, *self._groups.get(below, ()))
+        marks = {name: mark for name, mark in self._marks.items() if mark > TIME_MIN}
+        return ReplayStarts(self._starts, marks)
+
+    def _is_over(self, name: str) -> bool:
+        return name in self._until and self._right[name] >= self._until[name]
+
+    def _start(self, name: str) -> tuple[int, Collection[str]]:
+        """How far back a rule sees, and the rules whose states it has of that."""
+        group = self._groups.get(name)
+        mark, rule = self._right[name], self._by_name[name]
+        if group is not None:
+            self._marks[name] = resumed = self._mark_of(group)
+            if resumed == TIME_MIN and is_unbounded(rule):
+                return TIME_MIN, ()
+            mark, group = (resumed, group) if resumed > TIME_MIN else (mark, ())
+        return (mark - _reach(rule) if mark > TIME_MIN else mark), group or ()
+
+    def _mark_of(self, group: Collection[str]) -> int:
+        """Where the rules of a group go on; TIME_MIN for the beginning."""
+        needed = min([self._right[one] for one in group if not self._is_over(one)])
+        if self._states is None:
+            return needed
+        known = min(self._known(one, self._states) for one in group)
+        return known if known <= needed else TIME_MIN
+
+    def _known(self, name: str, states: Mapping[str, int]) -> int:
+        """Up to when a rule's state is known; one that has ended yields nothing after its end."""
+        mark = states.get(name, TIME_MIN)
+        return TIME_MAX if mark >= self._until.get(name, TIME_MAX) else mark
+
+
+def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> Mapping[str, int]:
+    """For each rule, how far back it sees when it is evaluated once more without any state; nothing
+    for those of which nothing is needed any more.
+    """
+    return replay_starts(rules, due).starts
+
+
+def horizons(
+    rules: Sequence[Deployed],
+    due: Mapping[str, int],
+    states: Mapping[str, int] = WITHOUT_STATES,
+) -> dict[str, int]:
+    """For each type that rules use, the time before which no event is needed any more.
+
+    ``states`` as in replay_starts.
+    """
+    return horizons_from(rules, replay_starts(rules, due, states).starts)
+
+
+def horizons_from(rules: Sequence[Deployed], starts: Mapping[str, int]) -> dict[str, int]:
+    """The same, of rules that see so far back."""
+    found: dict[str, int] = {}
+    for one in rules:
+        start = starts.get(one.rule.name)
+        if start is None:
+            continue
+        for used in one.rule.used_types:
+            if used != TIMER:
+                found[used.name] = min(found.get(used.name, TIME_MAX), start)
+    return found

@@ -1,0 +1,178 @@
+"""State of rules whose memory no window bounds: what they have found, and by that consumed.
+
+Law 1: what such a rule remembers is in what it has found. An event is consumed by a composite event
+that it is a cause of, which is no earlier; and of a cycle of rules each sees what the others have
+found. So from a *mark* on, up to which all of it is known, the rule finds what it would have found
+had it been there from the beginning, if it has the events that its windows reach back to from
+there, and what it, and the rules of its cycle, have found in that time. fire reaches 5 min and
+consumes its Temps: from 40 s on it needs the Temps and Smokes from -260 s on, and its Fires from
+-260 s to 40 s, whose causes it has consumed.
+
+Law 2: the rules of a cycle go on from one mark, and so does whoever defines a type of it.
+
+Law 3: composite events bear their place among those of their rule and instant, so that they may be
+cut anywhere, and put together in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from matcher.identity import RULE_SOURCE, event_key
+from matcher.model import TIME_MAX, TIME_MIN, Causes, EventBatch, Int64s, UInt64s
+from routing.partition.composites import numbered
+from routing.partition.derivation import reach_of
+from rules.checking.graphs import components
+from rules.engine.intervals import Intervals
+from rules.pattern import Rule
+
+_PLACE_MASK = (1 << 40) - 1
+"""The bits of a sequence number that are the place (routing.partition.composites)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumedRule:
+    """A rule that goes on from a mark, and what it has found before, as far as that matters."""
+
+    mark: int
+    found: Sequence[EventBatch]
+
+
+class DeployedRule(Protocol):
+    """A rule that is deployed (routing.serving.deployment)."""
+
+    @property
+    def rule(self) -> Rule:
+        """The rule."""
+        ...
+
+
+class Marked(Protocol):
+    """An engine, as far as it says up to when rules have been evaluated."""
+
+    def mark(self, name: str) -> int:
+        """The mark of one rule."""
+        ...
+
+
+class StateNotes:
+    """Composite events of rules whose memory no window bounds, since their states were told."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, int] = {}
+        """By rule, from when on all that it found has been noted."""
+        self._found: dict[str, list[EventBatch]] = {}
+
+    def follow(
+        self, rules: Mapping[str, DeployedRule], new: Collection[str], engine: Marked
+    ) -> None:
+        """Note what these rules find from now on, as far as no window bounds their memory. ``new``:
+        those that have been evaluated nowhere yet, but for what their states say.
+        """
+        bounded = groups_of(one.rule for one in rules.values()).keys()
+        for gone in self._since.keys() - bounded:
+            del self._since[gone]
+            self._found.pop(gone, None)
+        for name in bounded - self._since.keys():
+            self._since[name] = TIME_MIN if name in new else engine.mark(name)
+
+    @property
+    def are_idle(self) -> bool:
+        """Whether there is no such rule here."""
+        return not self._since
+
+    def take(self, batch: EventBatch) -> None:
+        """Take note of what an advance has found."""
+        if not self._since:
+            return
+        source = batch.ids.source
+        for code, name in enumerate(source.values):
+            rule = name.removeprefix(RULE_SOURCE)
+            if rule in self._since:
+                places = np.flatnonzero(source.codes == code)
+                if len(places):
+                    self._found.setdefault(rule, []).append(placed(batch.take(places)))
+
+    def are_whole_from(self, rule: str, time: int) -> bool:
+        """Whether all has been noted that a rule has found from a time on."""
+        return self._since.get(rule, TIME_MAX) <= time
+
+    def take_until(self, rule: str, mark: int) -> list[EventBatch]:
+        """Give what a rule has found before a mark, once."""
+        found = self._found.pop(rule, [])
+        masks = [one.time < mark for one in found]
+        later = [one.take(~mask) for one, mask in zip(found, masks, strict=True) if not mask.all()]
+        if later:
+            self._found[rule] = later
+        return [one.take(mask) for one, mask in zip(found, masks, strict=True) if mask.any()]
+
+
+def groups_of(rules: Iterable[Rule]) -> Mapping[str, frozenset[str]]:
+    """By the name of each rule whose memory no window bounds, the rules that go on with it from one
+    mark (Law 2).
+    """
+    known = tuple(rules)
+    graph: dict[str, set[str]] = {}
+    for rule in known:
+        for used in rule.used_types:
+            graph.setdefault(used.name, set()).add(rule.defines.name)
+        graph.setdefault(rule.defines.name, set())
+    found = {rule.name: frozenset((rule.name,)) for rule in known if rule.consuming}
+    ordered = {name: sorted(above) for name, above in graph.items()}
+    for types in components(ordered):
+        if len(types) > 1 or any(name in graph[name] for name in types):
+            cycle = frozenset(rule.name for rule in known if rule.defines.name in types)
+            found.update(dict.fromkeys(cycle, cycle))
+    return found
+
+
+def resume(engine: Intervals, rule: Rule, state: ResumedRule, rank: int | None) -> None:
+    """Let an engine that has just been given a rule go on with it (Law 1). ``rank``: the place of
+    the rule's composite events among those of all rules (E4); None where no rule uses them.
+    """
+    found = [one for one in state.found if one.type == rule.defines]
+    over = state.mark + reach_of(rule)
+    engine.resume(rule.name, state.mark, consumed_by(rule, found), over)
+    for batch in found if rank is not None else ():
+        engine.push(ranked(batch, rank or 0))
+
+
+def placed(batch: EventBatch) -> EventBatch:
+    """Composite events that one rule has found in one ``advance``, with their places (Law 3)."""
+    return numbered(batch, {})
+
+
+def ranked(batch: EventBatch, rank: int) -> EventBatch:
+    """Composite events of one rule, as an engine takes them in that has not found them."""
+    ids = batch.ids
+    sequence = (ids.sequence & _PLACE_MASK) | (rank << 40)
+    return batch.with_ids(replace(ids, sequence=sequence))
+
+
+def consumed_by(rule: Rule, found: Sequence[EventBatch]) -> UInt64s:
+    """The keys of the events that a rule has consumed by what it has found, uint64[n, 2]."""
+    numbers = np.array(rule.consuming, np.int64)
+    keys = [
+        _keys_at(one.causes, (one.causes.offsets[:-1, None] + numbers).ravel())
+        for one in found
+        if one.causes is not None and len(numbers)
+    ]
+    return np.concatenate([np.empty((0, 2), np.uint64), *keys])
+
+
+def _keys_at(causes: Causes, places: Int64s) -> UInt64s:
+    """The keys of some causes, uint64[n, 2]."""
+    ids, keys = causes.ids.take(places), np.empty((len(places), 2), np.uint64)
+    texts = list(map(str, ids.sequence.tolist()))
+    for place, (source, text) in enumerate(zip(ids.source.tolist(), texts, strict=True)):
+        if ids.digest is not None and causes.is_digest[places[place]]:
+            keys[place] = ids.digest[place]
+        elif ids.text is not None and causes.has_text[places[place]]:
+            keys[place] = event_key(source, ids.text[place])
+        else:
+            keys[place] = event_key(source, text)
+    return keys
