@@ -81,7 +81,9 @@ def test_without_tickets_pairs_are_evaluated_twice_and_repeats_are_counted(
     at_once: Callable[..., Iterable[None]],
 ):
     repeats, composites = 0, set[int]()
-    for seed in range(12):
+    for seed in range(100):  # where other programs run, threads seldom run at the same time
+        if repeats and seed >= 12:
+            break
         crew = Crew(4, "state", at_once, capacity=2, batch=2, seed=1 + seed, few=0, tickets=False)
         engine = engine_of(crew)
         push(engine, 200)
