@@ -31,15 +31,19 @@ def known_rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> t
     schemas = {schema.name: schema for schema in types}
     found = []
     for serial, facts in enumerate(rules, start=1):
-        mentioned = (schemas[word] for word in _words(facts.text) if word in schemas)
-        loaded = _loaded(facts.id, facts.text, tuple(mentioned))
-        if len(loaded) != 1:
-            raise RuleErrors([Problem(f"expected one rule, {facts.id}, found {len(loaded)}")])
-        found.append(
-            Deployed(loaded[0], facts.since, facts.version, serial, facts.until, facts.owner)
-        )
+        mentioned = tuple([schemas[word] for word in _words(facts.text) if word in schemas])
+        found.append(_deployed(facts, serial, mentioned))
     arrange([one.rule for one in found])  # a cycle is refused here, and nowhere later
     return tuple(found)
+
+
+@lru_cache(maxsize=4_096)
+def _deployed(facts: RuleFacts, serial: int, types: tuple[EventType, ...]) -> Deployed:
+    """The rule of these facts. Others come and go, and it stays the same object."""
+    loaded = _loaded(facts.id, facts.text, types)
+    if len(loaded) != 1:
+        raise RuleErrors([Problem(f"expected one rule, {facts.id}, found {len(loaded)}")])
+    return Deployed(loaded[0], facts.since, facts.version, serial, facts.until, facts.owner)
 
 
 @lru_cache(maxsize=4_096)

@@ -53,9 +53,9 @@ class Schemas:
         self.lost = lost
         given = {name: type_ for name, type_ in given.items() if name != TIMER.name}
         self.known: dict[str, EventType] = dict(given)
-        self._drafts = {
-            name: _Draft(f"{type_} is given", _said_by(type_)) for name, type_ in given.items()
-        }
+        self._given = given
+        self._drafts: dict[str, _Draft] = {}
+        """The types that the file describes."""
         for statement in file.statements:
             self._declare(statement, file)
         for name, draft in self._drafts.items():
@@ -104,6 +104,9 @@ class Schemas:
             f"{file.line_of(name.span)} has {word} {name.text}",
             [(item.name.text, Said(item.kind, item.optional)) for item in statement.attributes],
         )
+        given = self._given.get(name.text)
+        if given is not None and name.text not in self._drafts:
+            self._drafts[name.text] = _Draft(f"{given} is given", _said_by(given))
         draft = self._drafts.setdefault(name.text, said)
         if draft is not said and not _merge(draft, said):
             self.report(

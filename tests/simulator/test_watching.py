@@ -296,7 +296,7 @@ def have_no_father(experiment: Experiment) -> None:
 
 
 def forget_that_it_is_open(experiment: Experiment) -> None:
-    tree_of(experiment, "b2").met.clear()
+    tree_of(experiment, "b2").met.discard("b3")
 
 
 def want_something_else(experiment: Experiment) -> None:

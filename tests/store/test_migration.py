@@ -8,6 +8,7 @@ acknowledged 1 and 2; audit/2, ``Temp(value > 4)`` and ``Hot()``, nothing.
 
 import gzip
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -49,6 +50,17 @@ def statement(data: Path, text: str, *arguments: object) -> list[tuple[object, .
         return file.execute(text, arguments).fetchall()
 
 
+def await_acknowledged(endpoint: str, name: str, number: int) -> None:
+    """Return when the broker has heard of it, which nobody tells the subscriber."""
+    with RuleManager(endpoint) as manager:
+        deadline = time.monotonic() + WAIT_S
+        while (name, number) not in {
+            (one["name"], one["acknowledged"]) for one in manager.durables()
+        }:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
 def durable(endpoint: str, name: str, *filters: str, **options: object) -> Subscriber:
     return Subscriber(endpoint, *filters, name=name, durable=True, acks="explicit", **options)
 
@@ -68,6 +80,7 @@ def test_durable_subscriptions_go_on_where_they_were(data: Path) -> None:
                 values.append(billing.receive(WAIT_S).data["value"])
             assert values == [3, 4, 5, 6]
             billing.acknowledge(5)
+        await_acknowledged(endpoint, "billing", 5)
     assert statement(data, "PRAGMA user_version") == [(VERSION,)]
     with broker_of(data) as endpoint:
         with (

@@ -15,7 +15,7 @@ from __future__ import annotations
 from routing.evaluation.replay import SLICE_EVENTS
 from routing.network.brokers.context import BrokerContext
 
-UNDER_WAY_EVENTS = 2 * SLICE_EVENTS
+UNDER_WAY_EVENTS = 8 * SLICE_EVENTS
 """Events on a link from which on nothing more is sent again over it (Law 2)."""
 
 

@@ -40,15 +40,16 @@ class Kinds:
 @lru_cache(maxsize=64)
 def kinds_of(known: Catalog, sink_trees: bool = True) -> Kinds:
     """Divide the types into routed and own ones. ``sink_trees``: whether such trees stand."""
-    rules = arrange([one.rule for one in rules_of(known)]).rules
+    deployed = rules_of(known)
+    if not sink_trees:
+        return Kinds(frozenset(one.rule.defines.name for one in deployed), frozenset())
+    rules = arrange([one.rule for one in deployed]).rules
     published = {name for _, types in known.homes for name in types}
     uses: dict[str, set[str]] = {}
     for rule in rules:
         used = uses.setdefault(rule.defines.name, set())
         used.update(one.name for one in rule.used_types)
     routed = {rule.defines.name for rule in rules if is_unbounded(rule)} | (published & uses.keys())
-    if not sink_trees:
-        routed |= uses.keys()
     while more := {name for name, used in uses.items() if used & routed} - routed:
         routed |= more
     return Kinds(frozenset(routed), frozenset(uses.keys() - routed))

@@ -14,6 +14,7 @@ from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
 from routing.network.brokers import resending
+from routing.partition.rule_states import ResumedRule
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
 
@@ -116,9 +117,9 @@ class Held:
             self._look(one)
             return found
 
-        def noted_anew(one: TreeEvaluator) -> None:
+        def noted_anew(one: TreeEvaluator, resumed: Mapping[str, ResumedRule]) -> None:
             self._times.pop(one, None)
-            anew(one)
+            anew(one, resumed)
 
         monkeypatch.setattr(TreeEvaluator, "take", noted_take)
         monkeypatch.setattr(TreeEvaluator, "advance", noted_advance)
