@@ -24,7 +24,7 @@ import networkx as nx
 
 from broker.log import log
 from routing.network.brokers.broker import Broker
-from routing.serving.draining import GONE
+from routing.serving.stand_in import GONE
 
 SHOWN_MAX = 5
 """Obstacles of one kind that are told by name."""

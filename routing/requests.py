@@ -60,7 +60,7 @@ class SessionRequests:
         self._last = 0
         self.advertising = 0
         """How many advertisements wait for their answer."""
-        self._reading: int | None = None
+        self._log_reader: int | None = None
         """The part of a log that was asked for."""
 
     @property
@@ -84,10 +84,10 @@ class SessionRequests:
 
     def take_read(self) -> ReadLog | None:
         """The next part of a log to be asked for; None while another is on its way."""
-        if self._reading is None:
+        if self._log_reader is None:
             reads = (one for one in self._open.values() if isinstance(one, ReadLog))
             if (found := next(reads, None)) is not None:
-                self._reading = found.request
+                self._log_reader = found.request
                 return found
         return None
 
@@ -97,7 +97,7 @@ class SessionRequests:
         if request is None:
             return None
         self.advertising -= isinstance(request, Advertise)
-        self._reading = None if number == self._reading else self._reading
+        self._log_reader = None if number == self._log_reader else self._log_reader
         repeated = number in self._repeated
         self._repeated.discard(number)
         self._ended.discard(number)

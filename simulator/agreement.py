@@ -22,7 +22,7 @@ import networkx as nx
 from matcher.model import EventType
 from routing.network.brokers.broker import Broker
 from routing.network.evaluation.processing_tree import ProcessingTree
-from routing.network.tables.covering import maximal_of_type
+from routing.network.tables.filter_cover import maximal_of_type
 from routing.network.tables.filters import type_of
 from routing.serving.deployment import Deployed
 from routing.serving.sources import SourceState
@@ -145,7 +145,7 @@ def _check_types(part: Part, root: Broker) -> Iterator[str]:
     for name in sorted(needed - known):
         yield f"broker {part.root}: type {name} is advertised, or used by a rule, and not known"
     if part.is_whole:  # what others publish that are out of reach stays known
-        for name in sorted(known - needed - root.lent):
+        for name in sorted(known - needed - root.borrowed):
             yield f"broker {part.root}: type {name} is known, and nobody advertises or uses it"
 
 

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, Event
 from routing.effects import Log
-from routing.network.brokers.planning import INPUTS_CLOSED
+from routing.network.brokers.planner import INPUTS_CLOSED
 from routing.node import LOST_CLOSED
 from simulator.clients import Sink, Source
 from simulator.network import Network

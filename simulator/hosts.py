@@ -337,7 +337,7 @@ class BrokerHost:
         complete = {
             sink.peer: TIME_MIN
             if sink.queued
-            else min(map(context.detection.due_mark, sink.rules), default=TIME_MIN)
+            else min(map(context.detection.complete_to, sink.rules), default=TIME_MIN)
             for sink in context.sinks
         }
         return Failure(self._simulation.now, kept if forgets else None, complete)

@@ -39,7 +39,7 @@ from simulator.tables import (
     SourceTable,
     TopologyTable,
 )
-from simulator.topology import Topology, graph_of
+from simulator.topology import TopologySpec, graph_of
 from simulator.workload import Workload
 
 ORDERINGS = ("watermark", "arrival")
@@ -396,7 +396,7 @@ class _Reader:
             return nx.Graph()
         file = None if table.file is None else self._path(table.file)
         try:
-            topology = Topology(table.kind, table.brokers, table.degree, table.delay_ms, file)
+            topology = TopologySpec(table.kind, table.brokers, table.degree, table.delay_ms, file)
             graph = graph_of(topology, Random(f"{self._seed}/topology"))
         except ValueError as error:
             raise ValueError(f"topology.{error}") from None

@@ -26,7 +26,7 @@ BROKERS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
+class TopologySpec:
     """A network to draw: its size and shape.
 
     ``kind``: one of KINDS, or ``graphml`` for the one in ``file``, whose edges may have a
@@ -56,7 +56,7 @@ class Topology:
             raise ValueError(f"delay_ms must be positive, not {self.delay_ms}")
 
 
-def graph_of(topology: Topology, random: Random) -> nx.Graph:
+def graph_of(topology: TopologySpec, random: Random) -> nx.Graph:
     """The network: nodes named ``b1``, ``b2``, ..., edges with ``delay_s``, in seconds.
 
     Raises ValueError when a file holds no connected graph.
@@ -106,7 +106,7 @@ def _milliseconds(text: object) -> float:
         return math.nan
 
 
-def _grown(topology: Topology, random: Random, weigh: Callable[..., float]) -> nx.Graph:
+def _grown(topology: TopologySpec, random: Random, weigh: Callable[..., float]) -> nx.Graph:
     """Brokers that enter one after another; ``weigh(graph, places, new, old)``."""
     graph = nx.Graph()
     places = [(random.random(), random.random()) for _ in range(topology.brokers)]
@@ -122,21 +122,21 @@ def _grown(topology: Topology, random: Random, weigh: Callable[..., float]) -> n
     return graph
 
 
-def _waxman(topology: Topology, random: Random) -> nx.Graph:
+def _waxman(topology: TopologySpec, random: Random) -> nx.Graph:
     def weigh(graph: nx.Graph, places: list[tuple[float, float]], new: int, old: int) -> float:
         return math.exp(-math.dist(places[new], places[old]) / (WAXMAN_BETA * math.sqrt(2)))
 
     return _grown(topology, random, weigh)
 
 
-def _barabasi_albert(topology: Topology, random: Random) -> nx.Graph:
+def _barabasi_albert(topology: TopologySpec, random: Random) -> nx.Graph:
     def weigh(graph: nx.Graph, places: list[tuple[float, float]], new: int, old: int) -> float:
         return float(max(graph.degree[old], 1))
 
     return _grown(topology, random, weigh)
 
 
-def _grid(topology: Topology, random: Random) -> nx.Graph:
+def _grid(topology: TopologySpec, random: Random) -> nx.Graph:
     """As square as can be; the last row may be shorter."""
     columns = math.ceil(math.sqrt(topology.brokers))
     graph = nx.empty_graph(topology.brokers)
@@ -149,20 +149,20 @@ def _grid(topology: Topology, random: Random) -> nx.Graph:
     return graph
 
 
-def _ring(topology: Topology, random: Random) -> nx.Graph:
+def _ring(topology: TopologySpec, random: Random) -> nx.Graph:
     graph = nx.path_graph(topology.brokers)
     if topology.brokers > 2:
         graph.add_edge(0, topology.brokers - 1)
     return graph
 
 
-def _tree(topology: Topology, random: Random) -> nx.Graph:
+def _tree(topology: TopologySpec, random: Random) -> nx.Graph:
     graph = nx.empty_graph(topology.brokers)
     graph.add_edges_from((random.randrange(node), node) for node in range(1, topology.brokers))
     return graph
 
 
-KINDS: Mapping[str, Callable[[Topology, Random], nx.Graph]] = {
+KINDS: Mapping[str, Callable[[TopologySpec, Random], nx.Graph]] = {
     "waxman": _waxman,
     "barabasi-albert": _barabasi_albert,
     "ring": _ring,

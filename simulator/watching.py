@@ -6,11 +6,11 @@ from what has come to it.
 
 Law 2: what is promised never to go back does not, from one look to the next: the marks that were
 given to a broker's engine and fragments in one tree, ever; those that have gone up to its father,
-and the outlooks of rules, within a plan; those that the root has found in the whole network, ever;
-up to where a sink's broker has what it wants of a rule all of whose types are published, at a root
-ever, elsewhere within an epoch, where rules are pulled within a plan; and what an open source has
-promised, on one link. Where several lives of a broker, versions of a rule, or generations of a tree
-follow one another, each begins anew.
+and the output watermarks of rules, within a plan; those that the root has found in the whole
+network, ever; up to where a sink's broker has what it wants of a rule all of whose types are
+published, at a root ever, elsewhere within an epoch, where rules are pulled within a plan; and what
+an open source has promised, on one link. Where several lives of a broker, versions of a rule, or
+generations of a tree follow one another, each begins anew.
 
 Law 3: whatever is kept has a bound, and keeps to it: messages for a neighbour, events for a sink,
 events of own sources, remembered ids and events, what clients have not had acknowledged.
@@ -255,8 +255,8 @@ def _told(deployed: Deployed) -> str:
 def _marks_in_tree(tree: str, evaluator: TreeEvaluator, plan: Any) -> Iterator[tuple[str, Marks]]:
     yield f"the mark in {tree} of type", ((evaluator,), evaluator.type_marks)
     yield f"what has gone up in {tree} of type", ((evaluator, plan), evaluator.forwarded)
-    outlooks = {name: evaluator.outlook(name) for name in evaluator.rules}
-    yield f"the outlook in {tree} of rule", ((evaluator, plan), outlooks)
+    output_watermarks = {name: evaluator.output_watermark(name) for name in evaluator.rules}
+    yield f"the output watermark in {tree} of rule", ((evaluator, plan), output_watermarks)
 
 
 def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:

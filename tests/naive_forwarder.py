@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch
-from routing.partition.asking import Answers, Spans
 from routing.partition.forwarder import Forwarded
 from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
 from routing.partition.predicates import Keys, Predicate
+from routing.partition.questions import Answers, Spans
 from rules.pattern import Policy
 from rules.planning.rowwise import evaluator
 

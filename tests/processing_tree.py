@@ -16,7 +16,6 @@ from timeline import batches
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType
 from routing.order import greatest_time
-from routing.partition.asking import Answers, AskedSpans
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarder
 from routing.partition.placement import (
@@ -26,6 +25,7 @@ from routing.partition.placement import (
     partition,
 )
 from routing.partition.pulls import Pulls, roles_at
+from routing.partition.questions import Answers, AskedSpans
 from rules.pattern import RuleSet
 
 

@@ -14,8 +14,8 @@ from timeline import batches
 import rules
 from matcher.model import MICROSECONDS, Event
 from routing.partition.forwarder import Forwarder
+from routing.partition.masters import masters_of
 from routing.partition.placement import NOTHING_PULLED, Tree
-from routing.partition.pulling import masters_of
 from rules.pattern import RuleSet
 
 

@@ -76,7 +76,7 @@ measured when it chose a way for each type of composite events, and pushed rules
 - Push and pull: a rule has one master at all nodes, or none, chosen at the root by a model of costs
   (of 30 rules in a small network 3 keep one). In the thesis each node chooses for itself, by the
   lowest rate among its own. What is said of pulling is said of another mechanism.
-- Decisions are central: the root surveys rates, pauses the tree and plans. In the thesis each node
+- Decisions are central: the root counts rates, pauses the tree and plans. In the thesis each node
   decides from what its neighbours tell it. Why it is otherwise here:
   [distribution.md](distribution.md#where-decisions-are-made).
 - Ten seeds of half a minute each, where the thesis has ten of more than a day, and intervals below

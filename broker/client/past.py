@@ -21,7 +21,7 @@ from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.messages import Delivery, Subscribe
-from routing.network.recovery.dues import from_due_on
+from routing.network.recovery.resume_points import from_resume_points_on
 from routing.order import greatest_time
 from routing.partition.replay_starts import horizons
 from routing.permission import EVERY_TYPE
@@ -98,7 +98,7 @@ class Past:
         self.traces = TraceContexts()
         """Trace contexts of events that have been read, and of what was found of them."""
         install(self._engine, rules, self._schemas)
-        self._due = {one.rule.name: start for one in rules}
+        self._resume_from = {one.rule.name: start for one in rules}
         self._fronts: dict[str, int] = {}
         """By type, the time behind the last event."""
         self.reached: dict[str, int] = {}
@@ -107,7 +107,7 @@ class Past:
     @property
     def since(self) -> int | None:
         """The time from which on events matter; None for all."""
-        times = horizons(self._deployments.rules, self._due).values()
+        times = horizons(self._deployments.rules, self._resume_from).values()
         least = min([self._start, *times])
         return None if least <= TIME_MIN else least
 
@@ -148,7 +148,7 @@ class Past:
             ends = [self._fronts.get(name, TIME_MIN) for name in self._needs(one)]
             bound = min(bounds) if bounds else max(ends, default=TIME_MIN)
             self.reached[one.name] = max(min(complete, bound), self.reached.get(one.name, TIME_MIN))
-        found = from_due_on(self._engine.advance(known), self._due)
+        found = from_resume_points_on(self._engine.advance(known), self._resume_from)
         self.traces.follow(found.batches)
         self._sinks.offer_detected(found, lambda one: self.reached[one.name])
 

@@ -2,7 +2,8 @@
 
 ``sinks`` have a bounded queue each; ``subscriptions`` say what a sink asked for, ``selection``
 matches many of them together, ``subscriber_index`` chooses between asking and matching. A
-``parcel`` is what goes to one sink, ``holdback`` keeps the order of composite events (tesla.md E4),
-and ``joining`` puts together those that several brokers found. ``durable`` sinks stay when their
-clients go, and ``deduplicator`` leaves out what comes again where a network changes.
+``delivery_batch`` is what goes to one sink, ``holdback`` keeps the order of composite events
+(tesla.md E4), and ``merged_detections`` puts together those that several brokers found. ``durable``
+sinks stay when their clients go, and ``deduplicator`` leaves out what comes again where a network
+changes.
 """

@@ -37,7 +37,7 @@ import numpy as np
 from msgspec import structs
 
 from matcher.model import MICROSECONDS, TIME_MIN
-from routing.delivery.parcel import Parcel, SubscriptionNumbers, select
+from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, select
 from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
@@ -51,9 +51,9 @@ WINDOW = 8_192
 """Events of a queue that are in memory, about (Law 4)."""
 
 
-class Numbered(Parcel, frozen=True, eq=False, gc=False):
-    """A parcel whose events have the numbers ``first`` to ``last``, all of them unless some were
-    dropped in between. ``again``: a client had it before. ``at``: when it was queued, in
+class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
+    """A delivery batch whose events have the numbers ``first`` to ``last``, all of them unless some
+    were dropped in between. ``again``: a client had it before. ``at``: when it was queued, in
     microseconds of the broker's clock. ``size``: its bytes in the store.
     """
 
@@ -69,11 +69,13 @@ class Numbered(Parcel, frozen=True, eq=False, gc=False):
         return self.last - self.events + 1
 
     @classmethod
-    def from_(cls, parcel: Parcel, first: int) -> Numbered:
-        """A parcel whose first event has this number."""
-        return cls(parcel.delivery, parcel.events, first, first + parcel.events - 1)
+    def from_(cls, delivery_batch: DeliveryBatch, first: int) -> Numbered:
+        """A delivery batch whose first event has this number."""
+        return cls(
+            delivery_batch.delivery, delivery_batch.events, first, first + delivery_batch.events - 1
+        )
 
-    def cut(self, events: int) -> tuple[Parcel, Parcel]:
+    def cut(self, events: int) -> tuple[DeliveryBatch, DeliveryBatch]:
         """The first ``events`` and the rest, neither of them empty."""
         head, rest = super().cut(events)
         middle = self.last - rest.events
@@ -83,23 +85,25 @@ class Numbered(Parcel, frozen=True, eq=False, gc=False):
             self._part(rest, middle + 1, self.last, self.size - part),
         )
 
-    def without(self, number: int) -> Parcel | None:
-        """The parcel without this subscription; None where nothing is left."""
+    def without(self, number: int) -> DeliveryBatch | None:
+        """The delivery batch without this subscription; None where nothing is left."""
         left = super().without(number)
         if left is None or left is self:
             return left
         return self._part(left, self.first, self.last, self.size)
 
     def after(self, number: int) -> Numbered:
-        """The parcel without its events up to a number, which is not the last."""
+        """The delivery batch without its events up to a number, which is not the last."""
         if self.low > number:
             return self
         rest = self.cut(min(number - self.low + 1, self.events - 1))[1]
         assert isinstance(rest, Numbered)
         return rest
 
-    def _part(self, parcel: Parcel, first: int, last: int, size: int) -> Numbered:
-        return Numbered(parcel.delivery, parcel.events, first, last, self.again, self.at, size)
+    def _part(self, delivery_batch: DeliveryBatch, first: int, last: int, size: int) -> Numbered:
+        return Numbered(
+            delivery_batch.delivery, delivery_batch.events, first, last, self.again, self.at, size
+        )
 
 
 class QueueBounds(NamedTuple):
@@ -183,7 +187,7 @@ class DurableSink(Sink):
         """Bytes in the store of all its records."""
         self._keeper = keeper
         self._new: list[Numbered] = []
-        """Parcels that were queued since ``take_new``."""
+        """Delivery batches that were queued since ``take_new``."""
         self._records: deque[tuple[int, int, int]] = deque()
         """Of the records that are, or were, in memory and are not done with: the first and last
         number, and the bytes."""
@@ -273,44 +277,44 @@ class DurableSink(Sink):
 
     # --- what is queued, and goes ---
 
-    def offer(self, parcel: Parcel) -> None:
+    def offer(self, delivery_batch: DeliveryBatch) -> None:
         """Queue events that are due, with the next numbers; ``keep`` follows."""
-        numbered = Numbered.from_(parcel, self.last + 1)
+        numbered = Numbered.from_(delivery_batch, self.last + 1)
         self.last = numbered.last
         self._new.append(numbered)
         self.queued += numbered.events
         self.note()
 
     def take_new(self) -> Sequence[Numbered]:
-        """Parcels that were queued since the last call."""
+        """Delivery batches that were queued since the last call."""
         new, self._new = self._new, []
         return new
 
-    def keep(self, parcel: Numbered) -> None:
-        """Events that are new are one record in the store, of the parcel's size."""
-        self.stored_bytes += parcel.size
-        self._recorded = parcel.last
+    def keep(self, delivery_batch: Numbered) -> None:
+        """Events that are new are one record in the store, of the delivery batch's size."""
+        self.stored_bytes += delivery_batch.size
+        self._recorded = delivery_batch.last
         if self._beyond or self._here >= WINDOW:
-            self._beyond = self._beyond or parcel.first
-            self.bytes += parcel.size
+            self._beyond = self._beyond or delivery_batch.first
+            self.bytes += delivery_batch.size
             return
-        self.queued -= parcel.events  # counted when they were offered
-        self._enter(parcel)
+        self.queued -= delivery_batch.events  # counted when they were offered
+        self._enter(delivery_batch)
 
     def _enter(self, record: Numbered) -> None:
         """Have the next record in memory, as far as it is still to be delivered."""
         self._records.append((record.first, record.last, record.size))
         self._read_to = record.first
-        parcel = self._left(record)
-        if parcel is not None:
-            self._queue.append(parcel)
-            self._count(parcel, 1)
+        delivery_batch = self._left(record)
+        if delivery_batch is not None:
+            self._queue.append(delivery_batch)
+            self._count(delivery_batch, 1)
 
-    def _count(self, parcel: Parcel, sign: int) -> None:
-        assert isinstance(parcel, Numbered)
-        self.queued += sign * parcel.events
-        self._here += sign * parcel.events
-        self.bytes += sign * parcel.size
+    def _count(self, delivery_batch: DeliveryBatch, sign: int) -> None:
+        assert isinstance(delivery_batch, Numbered)
+        self.queued += sign * delivery_batch.events
+        self._here += sign * delivery_batch.events
+        self.bytes += sign * delivery_batch.size
 
     def _read(self) -> None:
         """Read what follows in the store, where there is room for it (Law 4)."""
@@ -331,14 +335,14 @@ class DurableSink(Sink):
         """The events of a record that are still to be delivered; None for none."""
         if record.last <= self._done_before:
             return None
-        parcel: Parcel | None = structs.replace(
+        delivery_batch: DeliveryBatch | None = structs.replace(
             record.after(self._done_before), again=record.last <= self._known_to
         )
         told = {number for numbers in record.subscriptions for number in numbers}
         for number in told.difference(self.interests.numbers):
-            parcel = None if parcel is None else parcel.without(number)
-        assert parcel is None or isinstance(parcel, Numbered)
-        return parcel
+            delivery_batch = None if delivery_batch is None else delivery_batch.without(number)
+        assert delivery_batch is None or isinstance(delivery_batch, Numbered)
+        return delivery_batch
 
     def forget(self, number: int) -> None:
         """A subscription has ended: nothing more comes for it; what is not in memory is left out
@@ -353,16 +357,20 @@ class DurableSink(Sink):
                 self._count(left, 1)
         self._held.forget(number)
 
-    def offer_found(self, parcel: Parcel) -> None:
+    def offer_found(self, delivery_batch: DeliveryBatch) -> None:
         """Queue composite events that are due and were not queued before a restart."""
-        if self.floor > TIME_MIN and any(least_time(one) < self.floor for one in parcel.batches):
-            times = np.concatenate([batch.time for batch in parcel.batches])
-            places = parcel.places
+        if self.floor > TIME_MIN and any(
+            least_time(one) < self.floor for one in delivery_batch.batches
+        ):
+            times = np.concatenate([batch.time for batch in delivery_batch.batches])
+            places = delivery_batch.places
             left = places[times[places] >= self.floor]
             if not len(left):
                 return
-            parcel = select(parcel.batches, parcel.subscriptions, left, parcel.late)
-        super().offer_found(parcel)
+            delivery_batch = select(
+                delivery_batch.batches, delivery_batch.subscriptions, left, delivery_batch.late
+            )
+        super().offer_found(delivery_batch)
 
     def take(self, events_max: int) -> Delivery | None:
         """The next delivery, for a client whose turn it is and that has given credit."""
@@ -383,24 +391,24 @@ class DurableSink(Sink):
                 return None if delivery is None else _told_to(attachment, delivery, taken)
         return None
 
-    def _pop(self, events_max: int) -> Parcel:
-        parcel = super()._pop(events_max)
-        assert isinstance(parcel, Numbered)
-        self._here -= parcel.events
-        self.bytes -= parcel.size
-        self._taken.append(parcel)
-        return parcel
+    def _pop(self, events_max: int) -> DeliveryBatch:
+        delivery_batch = super()._pop(events_max)
+        assert isinstance(delivery_batch, Numbered)
+        self._here -= delivery_batch.events
+        self.bytes -= delivery_batch.size
+        self._taken.append(delivery_batch)
+        return delivery_batch
 
-    def _put_back(self, parcel: Parcel) -> None:
-        self._queue.appendleft(parcel)
-        self._count(parcel, 1)
+    def _put_back(self, delivery_batch: DeliveryBatch) -> None:
+        self._queue.appendleft(delivery_batch)
+        self._count(delivery_batch, 1)
 
-    def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
+    def _joined(self, first: DeliveryBatch, size: int, events_max: int) -> DeliveryBatch:
         assert isinstance(first, Numbered)
         self._taken[0] = first  # it may have been cut, being too long for a message
         return super()._joined(first, size, events_max)
 
-    def _goes_with(self, first: Parcel, following: Parcel) -> bool:
+    def _goes_with(self, first: DeliveryBatch, following: DeliveryBatch) -> bool:
         assert isinstance(first, Numbered)
         assert isinstance(following, Numbered)
         is_alike = first.late == following.late and first.again == following.again
@@ -459,7 +467,7 @@ class DurableSink(Sink):
         return bool(self._queue)
 
     def _drop(self, most: int) -> None:
-        """Drop some of the first parcel, so many events at most."""
+        """Drop some of the first delivery batch, so many events at most."""
         self._note_dropped(self._pop(most).events)
         self._taken.clear()
         self.note()
@@ -486,11 +494,11 @@ class DurableSink(Sink):
             self.stored_bytes -= size
             yield first
 
-    def complete_to(self, due_mark: Callable[[Any], int]) -> int:
+    def complete_to(self, complete_to: Callable[[Any], int]) -> int:
         """Up to which time all composite events are queued (Law 3)."""
         if self.held:
             return max(self.floor, self.mark)
-        return max(self.floor, min(map(due_mark, self.rules), default=TIME_MIN))
+        return max(self.floor, min(map(complete_to, self.rules), default=TIME_MIN))
 
     def recall(self, last: int, acknowledged: int, floor: int, size: int) -> None:
         """Go on from what was kept: the last number, the one up to which nothing is to come again,
@@ -504,9 +512,9 @@ class DurableSink(Sink):
         self._beyond = acknowledged + 1 if self.queued else 0
 
 
-def _first(parcel: Parcel) -> int:
-    assert isinstance(parcel, Numbered)
-    return parcel.first
+def _first(delivery_batch: DeliveryBatch) -> int:
+    assert isinstance(delivery_batch, Numbered)
+    return delivery_batch.first
 
 
 def _told_to(attachment: Attachment, delivery: Delivery, taken: Sequence[Numbered]) -> Delivery:

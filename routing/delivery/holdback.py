@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from matcher.model import TIME_MAX, EventBatch, Int64s
-from routing.delivery.parcel import Parcel, SubscriptionNumbers, select, without
+from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, select, without
 
 
 class HoldBack:
@@ -31,21 +31,21 @@ class HoldBack:
         self.events = 0
         """How many there are."""
 
-    def hold(self, parcel: Parcel, places: Int64s) -> None:
-        """Hold a parcel back. ``places`` int64[n, 2]: of the events' rules, in parcel order of
-        the concatenated batches.
+    def hold(self, delivery_batch: DeliveryBatch, places: Int64s) -> None:
+        """Hold a delivery batch back. ``places`` int64[n, 2]: of the events' rules, in delivery
+        batch order of the concatenated batches.
         """
-        ranks = np.empty(len(parcel), np.int64)
-        ranks[parcel.places] = np.arange(len(parcel))
-        times = np.concatenate([batch.time for batch in parcel.batches])
+        ranks = np.empty(len(delivery_batch), np.int64)
+        ranks[delivery_batch.places] = np.arange(len(delivery_batch))
+        times = np.concatenate([batch.time for batch in delivery_batch.batches])
         keys = np.column_stack((times, places, ranks))
-        self._batches += parcel.batches
-        self._subscriptions += parcel.subscriptions
+        self._batches += delivery_batch.batches
+        self._subscriptions += delivery_batch.subscriptions
         self._keys = np.concatenate((self._keys, keys)) if len(self._keys) else keys
         self._least = min(self._least, int(times.min()))
         self.events = len(self._keys)
 
-    def release(self, mark: int) -> Parcel | None:
+    def release(self, mark: int) -> DeliveryBatch | None:
         """Take what lies before ``mark``, in order; None when that is nothing."""
         if self._least >= mark:
             return None
@@ -80,7 +80,7 @@ class HoldBack:
         is_over = np.array([not one for one in self._subscriptions])
         self._take(np.flatnonzero(np.repeat(is_over, [len(batch) for batch in self._batches])))
 
-    def _take(self, due: Int64s) -> Parcel:
+    def _take(self, due: Int64s) -> DeliveryBatch:
         time, since, serial, rank = self._keys[due].T
         ordered = due[np.lexsort((rank, serial, since, time))]
         taken = select(self._batches, self._subscriptions, ordered)

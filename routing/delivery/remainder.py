@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from matcher.model import Bools, Int64s
-from routing.delivery.parcel import select
+from routing.delivery.delivery_batch import select
 from routing.messages import Delivery
 from routing.traced import traces_left
 

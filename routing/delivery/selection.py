@@ -21,7 +21,7 @@ from matcher.filters.numbering import Numbering
 from matcher.growing import with_room
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, Int64s
-from routing.delivery.parcel import SubscriptionNumbers
+from routing.delivery.delivery_batch import SubscriptionNumbers
 from rules.planning.sketch import sketch_of
 from rules.subscription import Subscription
 

@@ -24,17 +24,17 @@ from msgspec import structs
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.config import NodeConfig
+from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, join
 from routing.delivery.holdback import HoldBack
-from routing.delivery.joining import MergedDetections
-from routing.delivery.parcel import Parcel, SubscriptionNumbers, join
+from routing.delivery.merged_detections import MergedDetections
 from routing.delivery.selection import Pattern
 from routing.delivery.subscriber_index import SubscriberIndex
 from routing.delivery.subscriptions import (
     Interest,
     Interests,
+    delivery_batch_of,
     interest,
     interest_in,
-    parcel_of,
 )
 from routing.effects import Peer
 from routing.errors import Refusal
@@ -74,7 +74,7 @@ class Sink:
         self.delivered = 0
         self.dropped = 0
         self._unreported = 0
-        self._queue: deque[Parcel] = deque()
+        self._queue: deque[DeliveryBatch] = deque()
         self.queued = 0
         """Events that are due and wait for credit."""
         self._held = HoldBack()
@@ -104,40 +104,42 @@ class Sink:
             return None
         return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
 
-    def follow(self, due_mark: Callable[[Deployed], int]) -> None:
+    def follow(self, complete_to: Callable[[Deployed], int]) -> None:
         """Composite events are due as far as all of its rules have come."""
         if self.rules:
-            self.mark = min([due_mark(deployed) for deployed in self.rules])
+            self.mark = min([complete_to(deployed) for deployed in self.rules])
 
     @property
     def is_over(self) -> bool:
         """Whether its bounds are exceeded, so that what it chose is to be done."""
         return self.excess > 0
 
-    def offer(self, parcel: Parcel) -> None:
+    def offer(self, delivery_batch: DeliveryBatch) -> None:
         """Queue events that are due."""
-        self._queue.append(parcel)
-        self.queued += parcel.events
+        self._queue.append(delivery_batch)
+        self.queued += delivery_batch.events
 
-    def offer_found(self, parcel: Parcel) -> None:
+    def offer_found(self, delivery_batch: DeliveryBatch) -> None:
         """Queue composite events that are due, as clients are told of them."""
-        if not all(map(_is_told, parcel.batches)):
-            batches = told(parcel.batches)
-            if any(map(operator.is_not, batches, parcel.batches)):
-                parcel = Parcel.of(batches, parcel.subscriptions, parcel.order, parcel.late)
-        self.offer(parcel)
+        if not all(map(_is_told, delivery_batch.batches)):
+            batches = told(delivery_batch.batches)
+            if any(map(operator.is_not, batches, delivery_batch.batches)):
+                delivery_batch = DeliveryBatch.of(
+                    batches, delivery_batch.subscriptions, delivery_batch.order, delivery_batch.late
+                )
+        self.offer(delivery_batch)
 
-    def must_hold(self, parcel: Parcel, *, is_joined: bool) -> bool:
-        """Whether some composite events of a parcel are not due yet, come after held ones, or have
-        no common order yet (``is_joined``).
+    def must_hold(self, delivery_batch: DeliveryBatch, *, is_joined: bool) -> bool:
+        """Whether some composite events of a delivery batch are not due yet, come after held ones,
+        or have no common order yet (``is_joined``).
         """
         if self._held.events or (is_joined and self.rules):
             return True
-        return max(map(greatest_time, parcel.batches)) >= self.mark
+        return max(map(greatest_time, delivery_batch.batches)) >= self.mark
 
-    def hold(self, parcel: Parcel, places: Int64s) -> None:
+    def hold(self, delivery_batch: DeliveryBatch, places: Int64s) -> None:
         """Hold composite events back, with the places of their rules. ``release`` must follow."""
-        self._held.hold(parcel, places)
+        self._held.hold(delivery_batch, places)
 
     def release(self) -> bool:
         """Queue what ``mark`` has passed; whether there was any."""
@@ -148,7 +150,7 @@ class Sink:
 
     def forget(self, number: int) -> None:
         """A subscription has ended: nothing more comes for it, not even what has waited."""
-        left = [parcel.without(number) for parcel in self._queue]
+        left = [delivery_batch.without(number) for delivery_batch in self._queue]
         self._queue = deque(one for one in left if one is not None)
         self.queued = sum(map(len, self._queue))
         self._held.forget(number)
@@ -162,44 +164,46 @@ class Sink:
         if not self._queue or self.credit == 0:
             return None
         room = self.credit if self.credit < events_max else events_max
-        parcel = self._pop(room)
-        if parcel.events > 1 or self._queue:
-            parcel = self._fitting(parcel, room)
-        self.credit -= parcel.events
-        self.delivered += parcel.events
+        delivery_batch = self._pop(room)
+        if delivery_batch.events > 1 or self._queue:
+            delivery_batch = self._fitting(delivery_batch, room)
+        self.credit -= delivery_batch.events
+        self.delivered += delivery_batch.events
         if not self._unreported:  # common, and the others' too
-            return parcel.delivery
+            return delivery_batch.delivery
         dropped, self._unreported = self._unreported, 0
-        return structs.replace(parcel.delivery, dropped=dropped)
+        return structs.replace(delivery_batch.delivery, dropped=dropped)
 
-    def _fitting(self, parcel: Parcel, events_max: int) -> Parcel:
-        """As much of the first parcel as a message has room for, or all of it with what waits
-        behind it, at most so many events.
+    def _fitting(self, delivery_batch: DeliveryBatch, events_max: int) -> DeliveryBatch:
+        """As much of the first delivery batch as a message has room for, or all of it with what
+        waits behind it, at most so many events.
         """
-        while (size := extent_of(parcel.batches)) > EXTENT_MAX and parcel.events > 1:
-            parcel, rest = parcel.cut(parcel.events // 2)
+        while (
+            size := extent_of(delivery_batch.batches)
+        ) > EXTENT_MAX and delivery_batch.events > 1:
+            delivery_batch, rest = delivery_batch.cut(delivery_batch.events // 2)
             self._put_back(rest)
-        return self._joined(parcel, size, events_max) if self._queue else parcel
+        return self._joined(delivery_batch, size, events_max) if self._queue else delivery_batch
 
-    def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
-        """The first parcel, of that extent, with those that wait behind it, up to so many events
-        and as long as a message may be.
+    def _joined(self, first: DeliveryBatch, size: int, events_max: int) -> DeliveryBatch:
+        """The first delivery batch, of that extent, with those that wait behind it, up to so many
+        events and as long as a message may be.
         """
-        parcels, events, batches = [first], first.events, len(first.batches)
+        delivery_batches, events, batches = [first], first.events, len(first.batches)
         while self._queue and events < events_max and batches < JOINED_BATCHES_MAX:
             if not self._goes_with(first, self._queue[0]):
                 break
             size += extent_of(self._queue[0].batches)
             if size > EXTENT_MAX:
                 break
-            parcel = self._pop(events_max - events)
-            parcels.append(parcel)
-            events += parcel.events
-            batches += len(parcel.batches)
-        return join(parcels)
+            delivery_batch = self._pop(events_max - events)
+            delivery_batches.append(delivery_batch)
+            events += delivery_batch.events
+            batches += len(delivery_batch.batches)
+        return join(delivery_batches)
 
-    def _goes_with(self, first: Parcel, following: Parcel) -> bool:
-        """Whether two parcels can be told of in one message."""
+    def _goes_with(self, first: DeliveryBatch, following: DeliveryBatch) -> bool:
+        """Whether two delivery batches can be told of in one message."""
         return first.late == following.late
 
     def grant(self, peer: Peer, events: int, most: int) -> None:
@@ -219,18 +223,18 @@ class Sink:
         self.dropped += events
         self._unreported += events
 
-    def _pop(self, events_max: int) -> Parcel:
-        parcel = self._queue.popleft()
-        if parcel.events > events_max:
-            parcel, rest = parcel.cut(events_max)
+    def _pop(self, events_max: int) -> DeliveryBatch:
+        delivery_batch = self._queue.popleft()
+        if delivery_batch.events > events_max:
+            delivery_batch, rest = delivery_batch.cut(events_max)
             self._queue.appendleft(rest)
-        self.queued -= parcel.events
-        return parcel
+        self.queued -= delivery_batch.events
+        return delivery_batch
 
-    def _put_back(self, parcel: Parcel) -> None:
-        """Have a parcel, or part of one, at the head of the queue again."""
-        self._queue.appendleft(parcel)
-        self.queued += parcel.events
+    def _put_back(self, delivery_batch: DeliveryBatch) -> None:
+        """Have a delivery batch, or part of one, at the head of the queue again."""
+        self._queue.appendleft(delivery_batch)
+        self.queued += delivery_batch.events
 
 
 def _is_told(batch: EventBatch) -> bool:
@@ -473,23 +477,25 @@ class Sinks:
         self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
     ) -> None:
         """Queue published events for those who want them."""
-        for sink, parcel in self._wanted(batches, order, late):
-            sink.offer(parcel)
+        for sink, delivery_batch in self._wanted(batches, order, late):
+            sink.offer(delivery_batch)
             self.touch(sink)
 
-    def offer_detected(self, detections: Detections, due_mark: Callable[[Deployed], int]) -> None:
+    def offer_detected(
+        self, detections: Detections, complete_to: Callable[[Deployed], int]
+    ) -> None:
         """Queue composite events, and what the rules' new marks release."""
         for sink in self._composite.values():
             if sink.held:  # else nothing asks for its mark
-                sink.follow(due_mark)
+                sink.follow(complete_to)
         is_joined = isinstance(detections, MergedDetections)
-        for sink, parcel in self._wanted(detections.batches, detections.order):
+        for sink, delivery_batch in self._wanted(detections.batches, detections.order):
             if not sink.held:
-                sink.follow(due_mark)
-            if sink.must_hold(parcel, is_joined=is_joined):
-                sink.hold(parcel, self._places(parcel.batches))
+                sink.follow(complete_to)
+            if sink.must_hold(delivery_batch, is_joined=is_joined):
+                sink.hold(delivery_batch, self._places(delivery_batch.batches))
             else:
-                sink.offer_found(parcel)
+                sink.offer_found(delivery_batch)
             self.touch(sink)
         for sink in self._composite.values():
             # Only now, since what was just detected may come before what was held.
@@ -498,20 +504,22 @@ class Sinks:
 
     def _wanted(
         self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
-    ) -> Iterator[tuple[Sink, Parcel]]:
+    ) -> Iterator[tuple[Sink, DeliveryBatch]]:
         """The sinks that want any of the events, and what each gets."""
         if len(batches) == 1:  # common
             index = self._indices.get(batches[0].type.name)
             # By the subscriptions of a sink, where it wants the whole batch.
-            shared: dict[SubscriptionNumbers, Parcel | None] = {}
+            shared: dict[SubscriptionNumbers, DeliveryBatch | None] = {}
             for sink, patterns in () if index is None else index.match(batches[0]):
                 numbers, rows = patterns[0]
                 if rows is not None:
-                    parcel = parcel_of(batches, (patterns,), order, late)
-                elif (parcel := shared.get(numbers)) is None:
-                    parcel = shared[numbers] = parcel_of(batches, (patterns,), order, late)
-                if parcel is not None:
-                    yield sink, parcel
+                    delivery_batch = delivery_batch_of(batches, (patterns,), order, late)
+                elif (delivery_batch := shared.get(numbers)) is None:
+                    delivery_batch = shared[numbers] = delivery_batch_of(
+                        batches, (patterns,), order, late
+                    )
+                if delivery_batch is not None:
+                    yield sink, delivery_batch
             return
         found: dict[Sink, list[Sequence[Pattern]]] = {}
         for place, batch in enumerate(batches):
@@ -519,9 +527,9 @@ class Sinks:
             for sink, patterns in () if index is None else index.match(batch):
                 found.setdefault(sink, [()] * len(batches))[place] = patterns
         for sink, chosen in found.items():
-            parcel = parcel_of(batches, chosen, order, late)
-            if parcel is not None:
-                yield sink, parcel
+            delivery_batch = delivery_batch_of(batches, chosen, order, late)
+            if delivery_batch is not None:
+                yield sink, delivery_batch
 
     def _places(self, batches: Iterable[EventBatch]) -> Int64s:
         """The places of the events' rules (E4), one row an event."""

@@ -22,7 +22,7 @@ import numpy as np
 from matcher.model import EventBatch, EventType, Int64s
 from matcher.single import Single
 from matcher.spelling import spelled
-from routing.delivery.parcel import Parcel, SubscriptionNumbers, order_of
+from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, order_of
 from routing.delivery.selection import BITS_MAX, Pattern
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, Code, Delivery, Rights
@@ -226,12 +226,12 @@ class Interests:
 
     def match(
         self, batches: Sequence[EventBatch], order: Int64s | None, late: bool = False
-    ) -> Parcel | None:
+    ) -> DeliveryBatch | None:
         """The events that match, in the order given for all of them; None when there are none.
 
         At most PER_TYPE_MAX subscriptions to a type are matched so.
         """
-        return parcel_of(batches, list(map(self.patterns, batches)), order, late)
+        return delivery_batch_of(batches, list(map(self.patterns, batches)), order, late)
 
     def patterns(self, batch: EventBatch) -> list[Pattern]:
         """For each set of subscriptions that some events match: these events."""
@@ -272,21 +272,21 @@ class Interests:
         return wanted
 
 
-def parcel_of(
+def delivery_batch_of(
     batches: Sequence[EventBatch],
     patterns: Sequence[Sequence[Pattern]],
     order: Int64s | None,
     late: bool = False,
-) -> Parcel | None:
-    """The parcel of one sink, by its patterns in each batch; None for nothing."""
+) -> DeliveryBatch | None:
+    """The delivery batch of one sink, by its patterns in each batch; None for nothing."""
     if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
         found = patterns[0]
         if not found:
             return None
-        return Parcel(Delivery(tuple(batches), (found[0][0],), None, 0, late), 1)
+        return DeliveryBatch(Delivery(tuple(batches), (found[0][0],), None, 0, late), 1)
     if all(len(found) == 1 and found[0][1] is None for found in patterns):  # all of each
         alike = tuple(found[0][0] for found in patterns)
-        return Parcel.of(tuple(batches), alike, _unless_rising(order), late)
+        return DeliveryBatch.of(tuple(batches), alike, _unless_rising(order), late)
     parts: list[EventBatch] = []
     subscriptions: list[SubscriptionNumbers] = []
     places: list[Int64s] = []
@@ -305,7 +305,7 @@ def parcel_of(
         ranks = np.empty(start, np.int64)
         ranks[order] = np.arange(start)
         matched = order_of([ranks[own] for own in places])
-    return Parcel.of(tuple(parts), tuple(subscriptions), matched, late)
+    return DeliveryBatch.of(tuple(parts), tuple(subscriptions), matched, late)
 
 
 def _unless_rising(order: Int64s | None) -> Int64s | None:

@@ -6,10 +6,10 @@ rules that take their types, up to their times. s publishes Smoke of 40 s: fire,
 completes, is found up to 38 s, and s waits; Temp is promised up to 41 s, fire is found up to there,
 has come to its sinks, and s hears that Smoke is committed.
 
-Law 2: that is so once a survey that began after the events came, and follows them on every way, has
-been concluded, and says that the rules have come so far; each broker's part of the answer speaks of
-what its store has (network.brokers.surveying). It is asked at once, again after LOOK_S, and then
-the later the longer nothing is committed.
+Law 2: that is so once a checkpoint that began after the events came, and follows them on every way,
+has been concluded, and says that the rules have come so far; each broker's part of the answer
+speaks of what its store has (network.brokers.surveying). It is asked at once, again after LOOK_S,
+and then the later the longer nothing is committed.
 """
 
 from __future__ import annotations

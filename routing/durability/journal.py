@@ -2,9 +2,9 @@
 
 Law 1: all that one input changes, or several that were taken in together, is asked for at once, as
 one ``effects.Store``. What tells somebody that something is safe (``PROMISES`` of
-routing.serving.outlet, and what surveys say) leaves when all is kept that it speaks of; the rest
-does not wait. Temp 7 of s1 goes to the sinks at once; s1 hears that 7 has come when the store has
-it.
+routing.serving.outlet, and what checkpoints say) leaves when all is kept that it speaks of; the
+rest does not wait. Temp 7 of s1 goes to the sinks at once; s1 hears that 7 has come when the store
+has it.
 
 Law 2: the store may be behind by ``UNKEPT_BYTES_MAX`` of events: beyond that sources get no credit.
 A disk that takes nothing more is a store that falls behind; new sources are told that it is full.
@@ -12,7 +12,8 @@ A disk that takes nothing more is a store that falls behind; new sources are tol
 100 KB are 100 MB, and do.
 
 Law 3: the log is needed from the first event on that the replay buffer has; what lies before is
-trimmed, when a survey has let go of it, and together with the states of rules that stand for it.
+trimmed, when a checkpoint has let go of it, and together with the states of rules that stand for
+it.
 
 Law 4: what is queued for durable sinks is kept with what it was made from, and so is which events
 of other brokers have come for them: what is sent again after a restart is known. b1 has queued Temp
@@ -30,9 +31,9 @@ from msgspec import structs
 from matcher.model import MICROSECONDS, EventBatch
 from matcher.single import Single
 from routing.delivery.deduplicator import Deduplicator
+from routing.delivery.delivery_batch import join
 from routing.delivery.durable import DurableSink, Numbered
 from routing.delivery.durables import Durables
-from routing.delivery.parcel import join
 from routing.durability.records import (
     DURABLE,
     IDS,
@@ -268,18 +269,22 @@ class Journal:
         if sink.last > sink.kept:
             self.when_kept(partial(self._release, sink, sink.last))
         at = round(self.now * MICROSECONDS)
-        for parcels in _alike(sink.take_new()):
-            joined, first, last = join(parcels), parcels[0].first, parcels[-1].last
+        for delivery_batches in _alike(sink.take_new()):
+            joined, first, last = (
+                join(delivery_batches),
+                delivery_batches[0].first,
+                delivery_batches[-1].last,
+            )
             delivery = joined.delivery
             if self._traces.has_any:
                 delivery = with_traces(delivery, self._traces)
-            parcel = Numbered(delivery, joined.events, first, last, at=at)
-            record = queue_record(sink.name, parcel)
+            delivery_batch = Numbered(delivery, joined.events, first, last, at=at)
+            record = queue_record(sink.name, delivery_batch)
             yield record
-            sink.keep(structs.replace(parcel, size=len(record.value)))
+            sink.keep(structs.replace(delivery_batch, size=len(record.value)))
         for first in sink.take_done():
             yield Delete(queue_kind(sink.name), queue_key(first))
-        yield durable_record(sink, sink.complete_to(self._detection.due_mark))
+        yield durable_record(sink, sink.complete_to(self._detection.complete_to))
 
     def _release(self, sink: DurableSink, number: int) -> None:
         """Let what is kept leave (routing.delivery.durable, Law 3)."""
@@ -333,18 +338,18 @@ def _by_source(batches: Sequence[EventBatch]) -> Iterable[Sequence[EventBatch]]:
     return found.values()
 
 
-def _alike(parcels: Sequence[Numbered]) -> Iterator[Sequence[Numbered]]:
-    """Parcels in runs that one record holds: as long as a message may be, late ones apart."""
+def _alike(delivery_batches: Sequence[Numbered]) -> Iterator[Sequence[Numbered]]:
+    """Runs of delivery batches that one record holds: as long as a message, late ones apart."""
     run: list[Numbered] = []
     batches = size = 0
-    for parcel in parcels:
-        own = extent_of(parcel.batches)
-        is_full = size + own > EXTENT_MAX or batches + len(parcel.batches) > BATCHES_AT_ONCE
-        if run and (parcel.late != run[0].late or is_full):
+    for delivery_batch in delivery_batches:
+        own = extent_of(delivery_batch.batches)
+        is_full = size + own > EXTENT_MAX or batches + len(delivery_batch.batches) > BATCHES_AT_ONCE
+        if run and (delivery_batch.late != run[0].late or is_full):
             yield run
             run, batches, size = [], 0, 0
-        run.append(parcel)
-        batches += len(parcel.batches)
+        run.append(delivery_batch)
+        batches += len(delivery_batch.batches)
         size += own
     if run:
         yield run

@@ -1,9 +1,9 @@
 """Events that a broker's log has and its replay buffer has no more.
 
 Law: a rule of which it is said from when on it is due, and that begins anew, is sent all that it
-may see from there (recovery.dues), however long ago the buffer has let go of it. Of Temp it has let
-go up to 40 s, and fire is to see Temps from 10 s on: the log is read from 10 s on, and what the
-buffer has, too, is left out. A rule that nobody speaks of has the log read for nothing.
+may see from there (recovery.resume_points), however long ago the buffer has let go of it. Of Temp
+it has let go up to 40 s, and fire is to see Temps from 10 s on: the log is read from 10 s on, and
+what the buffer has, too, is left out. A rule that nobody speaks of has the log read for nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from matcher.times import time_text
 from matcher.traces import TraceContexts
 from routing.errors import Refusal
 from routing.messages import Code
-from routing.network.recovery.dues import needed
 from routing.network.recovery.replay_buffer import ReplayBuffer
+from routing.network.recovery.resume_points import needed
 from routing.storage import Entry, KeptLog
 
 

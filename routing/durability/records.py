@@ -130,10 +130,12 @@ def durable_record(sink: DurableSink, complete: int) -> Put:
     return Put(DURABLE, sink.name, _pack(record))
 
 
-def queue_record(name: str, parcel: Numbered) -> Put:
+def queue_record(name: str, delivery_batch: Numbered) -> Put:
     """The record of events that a durable sink was given together."""
-    record = _QueueRecord(parcel.at, parcel.last, tuple(encode(parcel.delivery)))
-    return Put(queue_kind(name), queue_key(parcel.first), _pack(record))
+    record = _QueueRecord(
+        delivery_batch.at, delivery_batch.last, tuple(encode(delivery_batch.delivery))
+    )
+    return Put(queue_kind(name), queue_key(delivery_batch.first), _pack(record))
 
 
 def queue_kind(name: str) -> str:

@@ -3,7 +3,7 @@
 Law: a broker that comes back with its memory is one that was out of reach and whose sources have
 lost their links. Its sources' names, numbers and promises are as they were, its log fills the
 replay buffer, and what it knew it tells as any other that joins a tree; the plan that follows has
-the log sent and evaluated again from where that is needed (brokers.planning, Law 2), and rules
+the log sent and evaluated again from where that is needed (brokers.planner, Law 2), and rules
 whose memory no window bounds go on from their states. Smoke and Temp were promised up to 45 s and
 40 s when b1 was killed: whoever subscribes now gets fire from 40 s on, found in all the Smokes and
 Temps of the five minutes before.
@@ -26,7 +26,7 @@ from routing.durability.records import (
 )
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
-from routing.network.recovery.dues import least
+from routing.network.recovery.resume_points import least
 from routing.serving.sources import FAR, Source, SourceState
 from routing.storage import Records, StoreContents
 from routing.wire.schemas import event_type_of
@@ -90,7 +90,7 @@ def _recall_log(
     wholes = {one.whole for one in context.sources if one.whole is not None}
     for position, batches, traces in stored.entries:
         context.overlay.traces.take(batches, traces)
-        catalog_sync.lend(batch.type for batch in batches)
+        catalog_sync.borrow(batch.type for batch in batches)
         context.published.recall(batches, wholes)
         schemas = context.advertisements.schemas
         fitting = [one for one in batches if schemas.get(one.type.name) == one.type]

@@ -184,7 +184,7 @@ def put_down(
 def _found_to(evaluator: TreeEvaluator, group: frozenset[str]) -> Iterator[int]:
     """Up to when rules have been evaluated since they began anew, but for those that are over."""
     for name in group & evaluator.rules.keys():
-        until, mark = evaluator.rules[name].until, evaluator.outlook(name)
+        until, mark = evaluator.rules[name].until, evaluator.output_watermark(name)
         if until is None or mark < until:
             yield mark
 

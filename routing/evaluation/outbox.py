@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
-from routing.partition.asking import Answers
 from routing.partition.forwarder import Forwarded
+from routing.partition.questions import Answers
 from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent, fitting
 
 

@@ -143,22 +143,22 @@ class Publishers:
     def say(self) -> Mapping[str, int] | None:
         """Law 1, where it may be news; None where it is not."""
         if self._is_said_anew:
-            said = {name: self._said_of(name) for name in self._of}
+            inputs = {name: self._said_of(name) for name in self._of}
             for name in (*self._asked, *self.waited_for):
-                said[name] = TIME_MIN
+                inputs[name] = TIME_MIN
             self._is_said_anew = False
         elif self._promised:
-            said = dict(self.marks)
+            inputs = dict(self.marks)
             for source in self._promised.values():
                 for name in source.floors:
                     # Else nobody here publishes it yet, or somebody has asked whether he may.
-                    if said.get(name, TIME_MIN) != TIME_MIN or self._may_say(name):
-                        said[name] = self._said_of(name)
+                    if inputs.get(name, TIME_MIN) != TIME_MIN or self._may_say(name):
+                        inputs[name] = self._said_of(name)
         else:
             return None
         self._promised.clear()
-        self.marks = said
-        return said
+        self.marks = inputs
+        return inputs
 
     def _may_say(self, name: str) -> bool:
         return name in self._of and name not in self._asked and name not in self.waited_for

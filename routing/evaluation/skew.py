@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from matcher.model import TIME_MIN
-from routing.evaluation.progress import Progress
+from routing.evaluation.tree_progress import TreeProgress
+from routing.partition.masters import Pull
 from routing.partition.pull_buffer import PullBuffer
-from routing.partition.pulling import Pull
 from routing.watermarks.ends import CLOSED
 
 
@@ -41,7 +41,7 @@ class JoinedInputs:
     types: frozenset[str]
     since: int
 
-    def come_to(self, progress: Progress, before: int | None) -> int | None:
+    def come_to(self, progress: TreeProgress, before: int | None) -> int | None:
         """The slowest of them has come so far; None where none is to come, or nothing has come.
         ``before``: how far it had come by the plan before, where they lagged.
         """
@@ -60,7 +60,7 @@ class PulledInputs:
     buffer: PullBuffer
     pull: Pull
 
-    def come_to(self, progress: Progress, before: int | None) -> int | None:
+    def come_to(self, progress: TreeProgress, before: int | None) -> int | None:
         """Masters have come so far, or further: as far beyond the horizon as the rule reaches, and
         as far again before a new one is told of itself (pulls). None where nothing has come.
         """
@@ -112,12 +112,12 @@ class SkewLimit:
         kept, self._kept = self._kept, {}
         return kept
 
-    def keep(self, standing: Iterable[TreeSkew]) -> None:
+    def keep(self, type_progress: Iterable[TreeSkew]) -> None:
         """There is another plan, with these evaluators: what lags there does so until they look,
         and what they have said may be lost.
         """
         found = {}
-        for one in standing:
+        for one in type_progress:
             one.look_again()
             if one in self._found:
                 found[one] = self._found[one]
@@ -137,7 +137,7 @@ class TreeSkew:
         """How far the slowest has come, by rule whose types, looked at together, have lagged, be it
         under the plan before."""
         self._is_new = True
-        self.is_due = True
+        self.must_look = True
         """Whether to look, whatever has come."""
 
     def begin_anew(self) -> None:
@@ -147,10 +147,10 @@ class TreeSkew:
 
     def look_again(self) -> None:
         """Look at all with the next input."""
-        self._is_new = self.is_due = True
+        self._is_new = self.must_look = True
 
     def look(
-        self, inputs: Iterable[WaitingInputs], progress: Progress, waits: Callable[[str], bool]
+        self, inputs: Iterable[WaitingInputs], progress: TreeProgress, waits: Callable[[str], bool]
     ) -> None:
         """See what lags by now, and how far that has come which does. ``waits``: whether a rule
         waits for types that nobody publishes.
@@ -175,10 +175,10 @@ class TreeSkew:
             for name in one.types:
                 found[name] = min(come_to // step * step, found.get(name, come_to))
         self._limit.note(self, found)
-        self.is_due = bool(self._lagging)
+        self.must_look = bool(self._lagging)
 
     def _look_at_all(
-        self, inputs: Iterable[WaitingInputs], progress: Progress, waits: Callable[[str], bool]
+        self, inputs: Iterable[WaitingInputs], progress: TreeProgress, waits: Callable[[str], bool]
     ) -> None:
         lead, before = self._limit.lead_max_us, self._come_to
         self._come_to = {}

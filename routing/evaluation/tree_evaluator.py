@@ -1,11 +1,11 @@
 """One broker's part in the evaluation of divided rules: its engine, its forwarder, its marks.
 
 How far types and rules are here follows from what sources and children say (routing.watermarks),
-and from the rules here (progress). That a type has ended is told to the father once all that is
-needed of it has gone up. Where rules begin anew, engine and forwarder are new: everything that is
-needed comes again, and rules whose memory no window bounds go on from their states
-(routing.partition.rule_states). A type that nobody publishes or has published is given nothing,
-and rules that need it wait.
+and from the rules here (tree_progress). That a type has ended is told to the father once all that
+is needed of it has gone up. Where rules begin anew, engine and forwarder are new: everything that
+is needed comes again, and rules whose memory no window bounds go on from their states
+(routing.partition.rule_states). A type that nobody publishes or has published is given nothing, and
+rules that need it wait.
 
 Law 1: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered, and says no more than that all has
@@ -27,7 +27,6 @@ from matcher.model import TIME_MIN, EventBatch
 from matcher.single import packed
 from routing.evaluation.duties import NO_DUTIES, Duties, duties_of
 from routing.evaluation.outbox import Outbox
-from routing.evaluation.progress import Progress
 from routing.evaluation.replay import Replay
 from routing.evaluation.skew import (
     JoinedInputs,
@@ -36,18 +35,19 @@ from routing.evaluation.skew import (
     TreeSkew,
     WaitingInputs,
 )
+from routing.evaluation.tree_progress import TreeProgress
 from routing.messages import Forward
-from routing.partition.asking import Answers, AskedSpans
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Demanded, Forwarder
+from routing.partition.fragment_text import tell_fragment
 from routing.partition.places import Division as Division
 from routing.partition.pulls import Pulls, roles_at
+from routing.partition.questions import Answers, AskedSpans
 from routing.partition.rule_states import ResumedRule, StateNotes, resume
-from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed, install
 from routing.watermarks.ends import CLOSED
-from routing.watermarks.missing import Missing
-from routing.watermarks.standing import TypeProgress
+from routing.watermarks.missing_types import MissingTypes
+from routing.watermarks.type_progress import TypeProgress
 from routing.watermarks.watermarks import Watermarks
 from routing.wire.sizes import batch_bytes
 from rules.engine.conflict import Conflict
@@ -77,7 +77,7 @@ class TreeEvaluator:
         self._begins_anew = True
         self._duties = NO_DUTIES
         """The duties by the division of the rules."""
-        self.missing = Missing(waiting_events_max)
+        self.missing = MissingTypes(waiting_events_max)
         self._division: Division | None = None
         self._fresh: list[EventBatch] = []
         self._late: list[EventBatch] = []
@@ -87,7 +87,7 @@ class TreeEvaluator:
         self._is_anew = True
         """Whether everything is to be looked at, after another plan."""
         self._watermarks = Watermarks()
-        self.progress = Progress(self._watermarks, engine, self._forwarder)
+        self.progress = TreeProgress(self._watermarks, engine, self._forwarder)
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
         self.skew = TreeSkew(limit)
@@ -150,17 +150,17 @@ class TreeEvaluator:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
         return self.engine.mark(rule)
 
-    def outlook(self, rule: str) -> int:
+    def output_watermark(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
-        return self.progress.outlook(rule)
+        return self.progress.output_watermark(rule)
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
-        return {**self._pulls.awaited(name), **self._watermarks.said.by_child(name)}
+        return {**self._pulls.awaited(name), **self._watermarks.inputs.by_child(name)}
 
     def heard_at(self, child: str, name: str) -> float:
         """When a child has last spoken of a type that it forwards; 0 for never."""
-        return self._watermarks.said.heard_at(child, name)
+        return self._watermarks.inputs.heard_at(child, name)
 
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
@@ -320,7 +320,7 @@ class TreeEvaluator:
         if message.batches:
             self.push(message.batches[: message.fresh])
             self.push(message.batches[message.fresh :], fresh=False)
-        if self._watermarks.said.take(child, message.marks, now):
+        if self._watermarks.inputs.take(child, message.marks, now):
             self.has_news = True
         if message.answers:
             self._pulls.take(child, message.answers)
@@ -361,7 +361,7 @@ class TreeEvaluator:
         moved = self._hear(own, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
         if self._ending and watermarks.note_over(self.engine.over):
-            is_anew, moved = True, set(watermarks.said.types)
+            is_anew, moved = True, set(watermarks.inputs.types)
         if detections is not NOTHING:
             self._take_found(detections)
         ended = watermarks.ends.types
@@ -369,21 +369,21 @@ class TreeEvaluator:
         progress.rise(moved, changed, is_anew=is_anew)
         if not self._forwarder.is_idle:
             self._forward(moved, is_anew=is_anew or watermarks.ends.types != ended)
-        if progress.has_gone_far or self.skew.is_due:
+        if progress.has_gone_far or self.skew.must_look:
             self.skew.look(self._inputs, progress, self._waits)
         return detections
 
     def _hear(self, own: Mapping[str, int], *, is_anew: bool) -> set[TypeProgress]:
         """Take in what is said; gives the types that have another mark by that (Law 1)."""
-        watermarks, pulls, said = self._watermarks, self._pulls, self._watermarks.said
-        said.hear_own(own)
-        moved = said.hear()
+        watermarks, pulls, inputs = self._watermarks, self._pulls, self._watermarks.inputs
+        inputs.hear_own(own)
+        moved = inputs.hear()
         if self.is_pulling:
             pulls.learn({one.name: one.told for one in moved})
-            said.bound(pulls.take_limits(), moved)
+            inputs.bound(pulls.take_limits(), moved)
         if is_anew:
-            moved = set(said.types)
-        if said.closed or watermarks.ends.types:
+            moved = set(inputs.types)
+        if inputs.closed or watermarks.ends.types:
             watermarks.look_beyond(moved, is_anew=is_anew)
         if self.is_pulling:
             pulls.keep(watermarks.beyond)
@@ -431,7 +431,7 @@ class TreeEvaluator:
 
     def _evaluate(self, moved: set[TypeProgress], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""
-        marks = self._watermarks.due(moved, clock)
+        marks = self._watermarks.engine_marks(moved, clock)
         if not (moved or self._is_fed):
             return NOTHING
         self._is_fed = False

@@ -49,17 +49,17 @@ from routing.messages.links import (
 )
 from routing.messages.packets import Carried, FromNeighbour, Packet, Routed
 from routing.messages.plans import (
-    Committed,
-    Need,
-    Needed,
+    CheckpointCommitted,
+    CheckpointProbe,
     Pause,
     Plan,
     Report,
+    RootRequest,
+    RootTask,
     SinkTree,
-    Survey,
 )
 from routing.messages.rights import COMMANDS, EVERYTHING, UNLIMITED, Act, Limits, Permit, Rights
-from routing.messages.telling import (
+from routing.messages.single_tree import (
     ANY_TYPE,
     Answered,
     Asked,
@@ -124,8 +124,9 @@ __all__ = [
     "Carried",
     "Catalog",
     "CatalogDelta",
+    "CheckpointCommitted",
+    "CheckpointProbe",
     "Code",
-    "Committed",
     "Confirmed",
     "Credit",
     "Delay",
@@ -153,8 +154,6 @@ __all__ = [
     "Message",
     "Name",
     "NameContested",
-    "Need",
-    "Needed",
     "Number",
     "Packet",
     "Part",
@@ -172,6 +171,8 @@ __all__ = [
     "Report",
     "Request",
     "Rights",
+    "RootRequest",
+    "RootTask",
     "Routed",
     "RuleFacts",
     "RuleState",
@@ -186,7 +187,6 @@ __all__ = [
     "SubscriptionAck",
     "SubscriptionPaused",
     "SubscriptionUpdate",
-    "Survey",
     "TableDelta",
     "Tag",
     "Text",

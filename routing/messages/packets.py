@@ -9,8 +9,15 @@ from msgspec import Struct
 from routing.messages.clients import Goodbye
 from routing.messages.events import Awakening, Flow, Forward, PlanFollowed, RuleState, Shared
 from routing.messages.links import LinkAck, LinkHello, LinkStates
-from routing.messages.plans import Committed, Need, Pause, Plan, Report, Survey
-from routing.messages.telling import (
+from routing.messages.plans import (
+    CheckpointCommitted,
+    CheckpointProbe,
+    Pause,
+    Plan,
+    Report,
+    RootRequest,
+)
+from routing.messages.single_tree import (
     Answered,
     Asked,
     Awaited,
@@ -41,9 +48,9 @@ Carried: TypeAlias = (
     | Awaited
     | Hold
     | NameContested
-    | Need
-    | Survey
-    | Committed
+    | RootRequest
+    | CheckpointProbe
+    | CheckpointCommitted
     | RuleState
     | PlanFollowed
     | Shared

@@ -1,4 +1,4 @@
-"""How the root divides the rules over the brokers: pauses, plans, surveys."""
+"""How the root divides the rules over the brokers: pauses, plans, checkpoints."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from matcher.model import TIME_MIN
-from routing.messages.telling import Catalog
+from routing.messages.single_tree import Catalog
 from routing.messages.values import Delay, Name, Sequence, Text, Time
 
 
-class Needed(enum.Enum):
+class RootTask(enum.Enum):
     """Things that a broker asks its root to do."""
 
     PLAN = "plan"  # brokers have joined the tree that are not in the plan
-    SURVEY = "survey"  # it keeps many events, and might let some of them go
+    CHECKPOINT = "checkpoint"  # it keeps many events, and might let some of them go
     RELEASE = "release"  # rules here wait for types in vain, and too many events wait with them
     END = "end"  # a rule there has ended by itself
     LEAVE = "leave"  # a broker has nothing any more that anybody could wait for, and will leave
@@ -24,14 +24,14 @@ class Needed(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class RootRequest:
     """The sender, or a broker below it, needs something of the root.
 
     ``names``: for PLAN the brokers that have none, for RELEASE the types to be closed, for END
     the rule, for LEAVE the broker, for TREES the two ends of the link, if one was lost.
     """
 
-    what: Needed
+    what: RootTask
     names: tuple[Name, ...] = ()
 
 
@@ -54,10 +54,12 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Words of the sender and all below in answer to a Pause or a Survey, under its number.
+    """Words of the sender and all below in answer to a Pause or a CheckpointProbe, under its
+    number.
 
-    To both: ``due``: rules, and the least mark up to which those there who want a rule's composite
-    events have them; ``promises``: types, and the least that sources there have promised of each.
+    To both: ``resume_from``: rules, and the least mark up to which those there who want a rule's
+    composite events have them; ``promises``: types, and the least that sources there have promised
+    of each.
 
     To a Pause, once they hold their sources and all that they said before has gone up: ``nodes``:
     each broker there, its father, and the types that its sources publish or have published.
@@ -70,10 +72,10 @@ class Report:
     for them any more where they were. ``logs``: brokers that have logs, and from which time on each
     is whole.
 
-    To a Survey, where the root chooses by it: ``wants``, too; ``counts``: types, how many events of
-    each were published there so far, and the greatest time of one; ``found``: the sources of rules,
-    and how many bytes of composite events were found, in how many batches; of brokers that have a
-    rule, the most.
+    To a CheckpointProbe, where the root chooses by it: ``wants``, too; ``counts``: types, how many
+    events of each were published there so far, and the greatest time of one; ``found``: the sources
+    of rules, and how many bytes of composite events were found, in how many batches; of brokers
+    that have a rule, the most.
     """
 
     root: Name
@@ -83,7 +85,7 @@ class Report:
     fronts: tuple[tuple[Name, Time], ...] = ()
     marks: tuple[tuple[Name, Time], ...] = ()
     rules: tuple[tuple[Name, Time], ...] = ()
-    due: tuple[tuple[Name, Time], ...] = ()
+    resume_from: tuple[tuple[Name, Time], ...] = ()
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...] = ()
     known: tuple[Catalog, ...] = ()
     wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
@@ -114,16 +116,15 @@ class Plan:
     """The rules are divided over these brokers from now on; local sources are held no longer.
 
     ``nodes``: a broker, its father ("" for the root), the types that its sources publish or have
-    published. ``anew``: everything that is kept is sent again, and evaluated again; ``due`` are
-    rules, and the times from which on their composite events are to be found once more.
-    ``absent``: brokers, and types of which inputs are open there, though nobody speaks for
-    them: those out of reach, and those that are back without their memory. ``trees``: those of
-    brokers with sinks, by root; ``links``: two brokers and the delay between them in us, of which
-    they consist. ``rates``: types, and how many events of each come in 1,000 s, where masters are
-    chosen by it.
-    ``candidate``: the strategy by which ``adaptive`` divides, "" with any other. ``front``: the
-    greatest mark of a rule that was given anywhere before; what sinks still hold lies before it.
-    ``reopened``: brokers whose inputs had been closed, and where their types begin: what their
+    published. ``anew``: everything that is kept is sent again, and evaluated again; ``resume_from``
+    are rules, and the times from which on their composite events are to be found once more.
+    ``absent``: brokers, and types of which inputs are open there, though nobody speaks for them:
+    those out of reach, and those that are back without their memory. ``trees``: those of brokers
+    with sinks, by root; ``links``: two brokers and the delay between them in us, of which they
+    consist. ``rates``: types, and how many events of each come in 1,000 s, where masters are chosen
+    by it. ``candidate``: the strategy by which ``adaptive`` divides, "" with any other. ``front``:
+    the greatest mark of a rule that was given anywhere before; what sinks still hold lies before
+    it. ``reopened``: brokers whose inputs had been closed, and where their types begin: what their
     sources bring of before is late. ``ended``: rules that have ended by themselves, the types that
     they define, and up to when they hold.
     """
@@ -134,7 +135,7 @@ class Plan:
     nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
     absent: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
     anew: bool = False
-    due: tuple[tuple[Name, Time], ...] = ()
+    resume_from: tuple[tuple[Name, Time], ...] = ()
     trees: tuple[SinkTree, ...] = ()
     links: tuple[tuple[Name, Name, Delay], ...] = ()
     rates: tuple[tuple[Name, Sequence], ...] = ()
@@ -145,15 +146,15 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class CheckpointProbe:
     """The root asks up to where composite events have arrived."""
 
     number: Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """The whole tree's answer to a survey: nobody will need again what lies before."""
+class CheckpointCommitted:
+    """The whole tree's answer to a checkpoint: nobody will need again what lies before."""
 
     number: Sequence
-    due: tuple[tuple[Name, Time], ...]
+    resume_from: tuple[tuple[Name, Time], ...]

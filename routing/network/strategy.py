@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from matcher.model import EventType
-from routing.partition.choosing import Weights
 from routing.partition.fragment import Fragment, Plain
+from routing.partition.master_choice import Weights
+from routing.partition.masters import masters_of
 from routing.partition.placement import Partition, Tree, partition
 from routing.partition.predicates import Predicate
-from routing.partition.pulling import masters_of
 from rules.pattern import TIMER, Rule
 
 Published: TypeAlias = Mapping[str, Sequence[EventType]]
@@ -176,7 +176,7 @@ class Centre:
 class Adaptive(DistributedSingleTree):
     """The one of CANDIDATES that costs least by what was measured, for all rules.
 
-    The root chooses (routing.network.brokers.measuring), its plan says which.
+    The root chooses (routing.network.brokers.measurements), its plan says which.
     """
 
     name: ClassVar[str] = "adaptive"

@@ -38,8 +38,8 @@ from routing.partition.fragment import (
     Plain,
     Role,
 )
+from routing.partition.masters import Pull
 from routing.partition.predicates import Equalities, Keys, Predicate, equality, subjects
-from routing.partition.pulling import Pull
 from routing.partition.uses import SideUse, oriented, own_keys, side_uses
 from routing.partition.windows import Distances, Span, reach
 from rules.pattern import Constraint, Negated, Policy, Rule, Selected, uses_of

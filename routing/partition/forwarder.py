@@ -37,11 +37,11 @@ from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from matcher.single import Single
 from routing.order import greatest_time
 from routing.partition.arrangement import Arrangement, Leaving
-from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
 from routing.partition.history import History, Stored
 from routing.partition.marks import Marks
+from routing.partition.questions import Answers, Spans
 
 
 class Forwarded(Struct, frozen=True, eq=False, gc=False):

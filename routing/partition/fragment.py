@@ -25,8 +25,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from routing.partition.masters import Pull
 from routing.partition.predicates import Keys, Predicate
-from routing.partition.pulling import Pull
 from routing.partition.windows import Span
 from rules.pattern import Policy
 

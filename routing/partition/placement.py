@@ -22,7 +22,7 @@ from functools import cached_property
 
 from routing.partition.derivation import fragment_of
 from routing.partition.fragment import Fragment
-from routing.partition.pulling import Pull, pull_of
+from routing.partition.masters import Pull, pull_of
 from rules.checking.dependencies import arrange
 from rules.pattern import TIMER, Rule, uses_of
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Int64s
-from routing.partition.asking import ANY, MasterSpan, OpenSpans, Spans, Values, starting
 from routing.partition.history import Stored
-from routing.partition.pulling import Around, Pull
+from routing.partition.masters import Around, Pull
+from routing.partition.questions import ANY, MasterSpan, OpenSpans, Spans, Values, starting
 from routing.partition.values import values_of
 
 DROPPED_MIN = 64

@@ -33,7 +33,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s
-from routing.partition.asking import (
+from routing.partition.masters import Pull
+from routing.partition.placement import Partition
+from routing.partition.predicate_index import PredicateIndex
+from routing.partition.questions import (
     ANY,
     Answers,
     AskedSpans,
@@ -44,9 +47,6 @@ from routing.partition.asking import (
     starting,
     united,
 )
-from routing.partition.placement import Partition
-from routing.partition.predicate_index import PredicateIndex
-from routing.partition.pulling import Pull
 from routing.partition.values import values_of
 
 

@@ -1,9 +1,9 @@
 """Replay starts: from when on rules are evaluated once more, and how far back they see from there.
 
-Law 1: a rule has to be right from its due on, and as far back as the rules above it reach from
-where they have to be right. From there it sees as far as it reaches itself; earlier events cannot
-matter. So every type that rules use has a *horizon*. fire is due from 40 s and reaches 5 min: Temps
-and Smokes before -260 s do not matter.
+Law 1: a rule has to be right from its resume point on, and as far back as the rules above it reach
+from where they have to be right. From there it sees as far as it reaches itself; earlier events
+cannot matter. So every type that rules use has a *horizon*. fire is due from 40 s and reaches 5
+min: Temps and Smokes before -260 s do not matter.
 
 Law 2: what no window bounds (consumption, cycles) goes on from the mark of its state (rule_states),
 if all that is needed of it lies behind that; else it has to be right from the beginning, as have

@@ -122,7 +122,7 @@ class Evaluator(ABC):
         """The marks of types that the engine was given, which never go back."""
 
     @abstractmethod
-    def due_mark(self, deployed: Deployed) -> int:
+    def complete_to(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events are complete: nothing earlier will come."""
 
     @abstractmethod

@@ -606,7 +606,7 @@ class Service:
             if self._traces.has_any:
                 self._traces.follow(detections.batches)
             if self._sinks.follow_rules:
-                self._sinks.offer_detected(detections, self._detection.due_mark)
+                self._sinks.offer_detected(detections, self._detection.complete_to)
             if (conflict := self._detection.take_conflict()) is not None:
                 self._report(conflict)
         for overrun in self._detection.take_overruns():
@@ -633,7 +633,7 @@ class Service:
     def follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""
         if self._sinks.follow_rules:
-            self._sinks.offer_detected(NOTHING, self._detection.due_mark)
+            self._sinks.offer_detected(NOTHING, self._detection.complete_to)
 
     def _send_due(self, sink: Sink) -> None:
         delivered, dropped = sink.delivered, sink.dropped

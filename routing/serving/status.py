@@ -265,7 +265,7 @@ class Overview(ABC):
         rules = [
             rule for one in sink.interests for rule in self._deployments.defining(one.type_name)
         ]
-        return bool(rules) and all(self._detection.due_mark(one) == TIME_MAX for one in rules)
+        return bool(rules) and all(self._detection.complete_to(one) == TIME_MAX for one in rules)
 
 
 def source_holder(source: Source, types: Iterable[str], now: float) -> Holder:

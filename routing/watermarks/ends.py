@@ -65,15 +65,15 @@ class Ends:
         """There are these rules from now on."""
         self._uses, self._defining, self._looked_at = uses, defining, NEVER
 
-    def look(self, said: Closings, *, is_timed: bool) -> tuple[Collection[str], Collection[str]]:
+    def look(self, inputs: Closings, *, is_timed: bool) -> tuple[Collection[str], Collection[str]]:
         """See what has ended, if that may have changed. Gives the types that have ended, or have
         not any more, and such rules. ``is_timed``: the clock counts.
         """
-        if self._looked_at == said.closings and self._was_timed == is_timed:
+        if self._looked_at == inputs.closings and self._was_timed == is_timed:
             return (), ()
-        self._looked_at, self._was_timed = said.closings, is_timed
-        gone = {one.name for one in said.closed}
-        gone.update(self._defining.keys() - {one.name for one in said.types})
+        self._looked_at, self._was_timed = inputs.closings, is_timed
+        gone = {one.name for one in inputs.closed}
+        gone.update(self._defining.keys() - {one.name for one in inputs.types})
         types, rules = ended(gone, self._uses, self._defining, is_timed=is_timed)
         changed = types ^ self.types, (rules ^ self.rules).intersection(self._uses)
         self.types, self.rules = types, rules

@@ -1,17 +1,17 @@
 """Up to which instant the engine may evaluate (protocol.md section 4, tesla.md S14).
 
 Law 1: the mark of a type is the least of those who say something of it here: the local sources, and
-in a network each child that forwards it (said). Own sources of Temp promise 40 s, child b3 says
-35 s: its mark is 35 s. Of a type of which nobody has ever said anything the engine is given
-nothing, and the rules that use it wait (missing).
+in a network each child that forwards it (input_watermarks). Own sources of Temp promise 40 s, child
+b3 says 35 s: its mark is 35 s. Of a type of which nobody has ever said anything the engine is given
+nothing, and the rules that use it wait (missing_types).
 
 Law 2: a type that nobody publishes any more holds nothing up and runs ahead of nothing, or a source
-that comes later could publish nothing: it has the mark of the furthest of its *kin*, the types that
-are looked at together with it, be it through others, or lies just beyond their last event. What has
-nothing to do with it moves it no further. Temp has closed at 30 s, Smoke is at 50 s, fire uses
-both: Temp is at 50 s. Where Smoke closes, too, with an event of 55 s, both are just beyond that,
-and fire has no more to say. So it is with a type that rules alone define, once all of these are
-over.
+that comes later could publish nothing: it has the mark of the furthest of its *coupled types*,
+those that are looked at together with it, be it through others, or lies just beyond their last
+event. What has nothing to do with it moves it no further. Temp has closed at 30 s, Smoke is at 50
+s, fire uses both: Temp is at 50 s. Where Smoke closes, too, with an event of 55 s, both are just
+beyond that, and fire has no more to say. So it is with a type that rules alone define, once all of
+these are over.
 
 Law 3: ``Timer`` (S13) has the mark of the clock where the host's ``now`` is one; else it is as far
 as the rules that need it are without it. It is furthest where it is, for the types that rules need
@@ -28,21 +28,21 @@ from collections.abc import Collection, Iterable, Sequence
 
 from matcher.model import TIME_MIN
 from routing.watermarks.ends import CLOSED, Defining, Ends, Uses
-from routing.watermarks.said import Said
-from routing.watermarks.standing import UNSAID, Kin, Standings, TypeProgress
+from routing.watermarks.input_watermarks import InputWatermarks
+from routing.watermarks.type_progress import UNSAID, CoupledTypes, TypeProgress, TypeRecords
 from rules.pattern import TIMER
 
 
 class Watermarks:
-    """Owner of these marks. After an input come ``hear``, ``look_beyond``, ``due`` and ``end``, in
-    this order, each with the types that have moved so far.
+    """Owner of these marks. After an input come ``hear``, ``look_beyond``, ``engine_marks`` and
+    ``end``, in this order, each with the types that have moved so far.
     """
 
     def __init__(self) -> None:
-        self.standings = Standings()
-        self.said = Said(self.standings)
+        self.type_records = TypeRecords()
+        self.inputs = InputWatermarks(self.type_records)
         self.ends = Ends()
-        self.clock = self.standings[TIMER.name]
+        self.clock = self.type_records[TIMER.name]
         self.over: frozenset[str] = frozenset()
         """The rules here that have been evaluated up to their ends."""
         self._uses: Uses = {}
@@ -54,8 +54,8 @@ class Watermarks:
         self._timer = TIME_MIN
         self._kept: dict[str, int] = {}
         """By type of masters, how far what is kept elsewhere for them has come."""
-        self._grown: set[Kin] = set()
-        """The kins of which events have come that are further than all before."""
+        self._grown: set[CoupledTypes] = set()
+        """The groups of which events have come that are further than all before."""
 
     # --- rules ---
 
@@ -69,27 +69,27 @@ class Watermarks:
     ) -> None:
         """Set the rules here: what they use and define, and of those that need Timer all that binds
         them. ``together``: types that are looked at together, by these rules or for others;
-        ``over`` as in note_over. ``said.arrange`` must follow.
+        ``over`` as in note_over. ``inputs.arrange`` must follow.
         """
         self._uses, self._defining, self._timed, self.over = uses, defining, timed, over
-        for one in self.standings.values():
+        for one in self.type_records.values():
             one.is_timed = False
         for name in frozenset[str]().union(*timed.values()):
-            self.standings[name].is_timed = True
-        self._arrange_kins(together)
+            self.type_records[name].is_timed = True
+        self._arrange_coupled(together)
         self._arrange_ends()
 
-    def _arrange_kins(self, together: Iterable[Collection[str]]) -> None:
+    def _arrange_coupled(self, together: Iterable[Collection[str]]) -> None:
         """Arrange which types are coupled; none are by Timer, which goes with all."""
-        coupled = {one.name: {one.name} for one in self.standings.values()}
+        coupled = {one.name: {one.name} for one in self.type_records.values()}
         for names in together:
             _couple(coupled, [name for name in names if name != TIMER.name])
         self._grown.clear()
         for names in {id(names): names for names in coupled.values()}.values():
-            types = [self.standings[name] for name in sorted(names)]
-            kin = Kin(types)
+            types = [self.type_records[name] for name in sorted(names)]
+            coupled_types = CoupledTypes(types)
             for one in types:
-                one.kin = kin
+                one.coupled_types = coupled_types
 
     def note_over(self, over: frozenset[str]) -> bool:
         """Note that rules here are over; whether that is news."""
@@ -114,9 +114,9 @@ class Watermarks:
         if front <= one.front:
             return False
         one.front = front
-        if front > one.kin.front:
-            one.kin.front = front
-            self._grown.add(one.kin)
+        if front > one.coupled_types.front:
+            one.coupled_types.front = front
+            self._grown.add(one.coupled_types)
         return True
 
     def hear_kept(self, name: str, until: int) -> None:
@@ -126,24 +126,24 @@ class Watermarks:
     # --- after an input ---
 
     def look_beyond(self, moved: set[TypeProgress], *, is_anew: bool) -> None:
-        """Types of which nothing is published any more move with their kin (Law 2): adds to the
-        types that have moved by what was said.
+        """Types of which nothing is published any more move with their coupled types (Law 2): adds
+        to the types that have moved by what was said.
         """
-        if not (self.said.closed or self.ends.types):
+        if not (self.inputs.closed or self.ends.types):
             self._grown.clear()
             return
-        kins = self._grown.union(
-            [one.kin for one in (self.standings.values() if is_anew else moved)]
+        groups = self._grown.union(
+            [one.coupled_types for one in (self.type_records.values() if is_anew else moved)]
         )
-        kins.update(self.standings[name].kin for name in self._kept)
+        groups.update(self.type_records[name].coupled_types for name in self._kept)
         self._grown.clear()
-        for kin in kins:
-            beyond = self._beyond_of(kin)
-            if beyond != kin.beyond:
-                kin.beyond = beyond
-                moved.update([one for one in kin.types if one.is_closed or one.has_ended])
+        for coupled_types in groups:
+            beyond = self._beyond_of(coupled_types)
+            if beyond != coupled_types.beyond:
+                coupled_types.beyond = beyond
+                moved.update([one for one in coupled_types.types if one.is_closed or one.has_ended])
 
-    def due(self, moved: set[TypeProgress], clock: int | None) -> dict[str, int]:
+    def engine_marks(self, moved: set[TypeProgress], clock: int | None) -> dict[str, int]:
         """The marks that the engine is to be given; adds Timer to the types that have moved, if it
         has. ``clock``: its mark, None where the clock does not count.
         """
@@ -161,7 +161,7 @@ class Watermarks:
                 marks[one.name] = one.mark
             elif one.mark == CLOSED:
                 marks[one.name] = self.beyond_gone(one)
-        for one in map(self.standings.__getitem__, self.finished):
+        for one in map(self.type_records.__getitem__, self.finished):
             if one.mark == UNSAID:
                 marks[one.name] = self.beyond_gone(one)
         if ticks:
@@ -171,12 +171,12 @@ class Watermarks:
     @property
     def _gone(self) -> set[TypeProgress]:
         """The types of which nothing is published any more, or nothing at all will come."""
-        return self.said.closed.union(map(self.standings.__getitem__, self.ends.types))
+        return self.inputs.closed.union(map(self.type_records.__getitem__, self.ends.types))
 
     def end(self, moved: set[TypeProgress], *, is_timed: bool) -> Collection[str]:
         """See what has ended; adds to the types that have moved, and gives rules (Ends.look)."""
-        types, rules = self.ends.look(self.said, is_timed=is_timed)
-        for one in map(self.standings.__getitem__, types):
+        types, rules = self.ends.look(self.inputs, is_timed=is_timed)
+        for one in map(self.type_records.__getitem__, types):
             one.has_ended = one.name in self.ends.types
             if one.mark != UNSAID or one.name in self._defining:
                 moved.add(one)
@@ -190,23 +190,23 @@ class Watermarks:
 
     def beyond_gone(self, one: TypeProgress) -> int:
         """The mark of a type of which nothing is published any more (Laws 2 and 3)."""
-        beyond = self._beyond_of(one.kin)
+        beyond = self._beyond_of(one.coupled_types)
         return max(beyond, self._timer) if one.is_timed else beyond
 
     def beyond(self, name: str) -> int:
-        """How far the kin of a type has come (Law 2)."""
-        return self._beyond_of(self.standings[name].kin)
+        """How far the coupled types of a type have come (Law 2)."""
+        return self._beyond_of(self.type_records[name].coupled_types)
 
-    def _beyond_of(self, kin: Kin) -> int:
+    def _beyond_of(self, coupled_types: CoupledTypes) -> int:
         """Just beyond all that has come of some types, or was promised, or is kept for masters that
         do not come any more.
         """
-        beyond = self.said.furthest(kin)
-        if kin.front >= beyond and kin.front > TIME_MIN:
-            beyond = kin.front + 1
+        beyond = self.inputs.furthest(coupled_types)
+        if coupled_types.front >= beyond and coupled_types.front > TIME_MIN:
+            beyond = coupled_types.front + 1
         for name, until in self._kept.items():
-            one = self.standings[name]
-            if one.kin is kin and one.is_closed:
+            one = self.type_records[name]
+            if one.coupled_types is coupled_types and one.is_closed:
                 beyond = max(beyond, until + 1)
         return beyond
 
@@ -220,7 +220,7 @@ class Watermarks:
 
     def _from_sources(self, needs: Iterable[str]) -> list[TypeProgress]:
         """The records of these types, but for Timer and those that rules here alone define."""
-        records = [self.standings[name] for name in needs if name != TIMER.name]
+        records = [self.type_records[name] for name in needs if name != TIMER.name]
         return [one for one in records if one.mark != UNSAID or one.name not in self._defining]
 
     def _said_of(self, one: TypeProgress) -> int:

@@ -16,7 +16,8 @@ from routing.messages import (
     Awakening,
     Catalog,
     CatalogDelta,
-    Committed,
+    CheckpointCommitted,
+    CheckpointProbe,
     Flow,
     Forward,
     Hold,
@@ -25,19 +26,18 @@ from routing.messages import (
     LinkStates,
     Name,
     NameContested,
-    Need,
     Number,
     Part,
     Pause,
     Plan,
     PlanFollowed,
     Report,
+    RootRequest,
     RuleFacts,
     RuleState,
     Shared,
     SubscriptionAck,
     SubscriptionUpdate,
-    Survey,
     Text,
     Time,
     TraceAnswer,
@@ -81,7 +81,7 @@ class _Report(msgspec.Struct, array_like=True, frozen=True):
     fronts: tuple[tuple[Name, Time], ...]
     marks: tuple[tuple[Name, Time], ...]
     rules: tuple[tuple[Name, Time], ...]
-    due: tuple[tuple[Name, Time], ...]
+    resume_from: tuple[tuple[Name, Time], ...]
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
     known: Annotated[tuple[_Catalog, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     wants: tuple[tuple[Name, tuple[Text, ...]], ...]
@@ -283,9 +283,9 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(75, NameContested),
     plain_codec(76, TraceQuery),
     plain_codec(77, TraceAnswer),
-    plain_codec(64, Need),
-    plain_codec(65, Survey),
-    plain_codec(67, Committed),
+    plain_codec(64, RootRequest),
+    plain_codec(65, CheckpointProbe),
+    plain_codec(67, CheckpointCommitted),
     Codec(_STATE, RuleState, _encode_state, _decode_state),
     plain_codec(69, PlanFollowed),
     Codec(_SHARED, Shared, _encode_shared, _decode_shared),

@@ -19,7 +19,7 @@ from routing.wire.codec import pack
 MESSAGE = 29 + 7
 """Bytes of a packet that says nothing, and of the acknowledgements, which several share."""
 PART = 11
-"""Bytes that one tree's part of a message for several takes (sharing), but for its marks."""
+"""Bytes that one tree's part of a message for several takes (shared_batches), but for its marks."""
 ASKING_BYTES = 150
 """Bytes of what is asked and answered over one link for the sake of one master."""
 BATCH = 45

@@ -9,9 +9,9 @@ from msgspec import structs
 
 from matcher.model import TIME_MIN, Event, EventType
 from routing.config import NodeConfig
+from routing.delivery.delivery_batch import DeliveryBatch
 from routing.delivery.durable import WINDOW, DurableSink, Numbered, QueueBounds
 from routing.delivery.durables import Durables
-from routing.delivery.parcel import Parcel
 from routing.delivery.remainder import event_numbers, left_of, marks_of
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import interest
@@ -24,10 +24,10 @@ TEMP = EventType.of("Temp", n="int")
 MOST = 2**31 - 1
 
 
-def parcel(*values: int) -> Parcel:
+def delivery_batch(*values: int) -> DeliveryBatch:
     """Temps of these values, which are their times, too; subscription 1 wants them."""
     events = [Event("Temp", one, "s", str(one), {"n": one}, one) for one in values]
-    return Parcel.of((batch_of_events(TEMP, events),), ((1,),))
+    return DeliveryBatch.of((batch_of_events(TEMP, events),), ((1,),))
 
 
 class Kept:
@@ -48,9 +48,9 @@ class Kept:
     def flush(self, sink: DurableSink) -> None:
         for one in sink.take_new():
             size = BYTES * one.events
-            parcel = structs.replace(one, at=round(self.now * 1e6), size=size)
-            self.records[one.first] = parcel
-            sink.keep(parcel)
+            delivery_batch = structs.replace(one, at=round(self.now * 1e6), size=size)
+            self.records[one.first] = delivery_batch
+            sink.keep(delivery_batch)
         for first in sink.take_done():
             del self.records[first]
 
@@ -93,7 +93,7 @@ def test_events_are_numbered_and_come_again_from_the_first_that_was_not_acknowle
     billing = sink()
     attach(billing, b"one")
     for n in range(1, 6):
-        billing.offer(parcel(n))
+        billing.offer(delivery_batch(n))
     delivery = billing.take(100)
     assert delivery is not None
     assert (values(delivery), delivery.number, delivery.again) == ([1, 2, 3, 4, 5], 5, False)
@@ -101,7 +101,7 @@ def test_events_are_numbered_and_come_again_from_the_first_that_was_not_acknowle
     assert billing.acknowledge(b"one", 3) == 3
     assert billing.acknowledged == 3
     billing.detach(b"one")
-    billing.offer(parcel(6))
+    billing.offer(delivery_batch(6))
     attach(billing, b"two")
     again, new = billing.take(100), billing.take(100)
     assert again is not None
@@ -115,8 +115,8 @@ def test_what_is_not_kept_yet_does_not_leave() -> None:
     keeper = Kept(waits=True)
     billing = sink(keeper=keeper)
     attach(billing, b"one")
-    billing.offer(parcel(1, 2))
-    billing.offer(parcel(3))
+    billing.offer(delivery_batch(1, 2))
+    billing.offer(delivery_batch(3))
     assert billing.take(100) is None
     keeper.flush(billing)
     assert billing.take(100) is None
@@ -130,7 +130,7 @@ def test_what_is_not_kept_yet_does_not_leave() -> None:
 def test_part_of_a_batch_can_be_acknowledged() -> None:
     billing = sink()
     attach(billing, b"one")
-    billing.offer(parcel(1, 2, 3, 4))
+    billing.offer(delivery_batch(1, 2, 3, 4))
     billing.take(100)
     assert [billing.acknowledge(b"one", number) for number in (2, 2, 3, 9)] == [2, 0, 1, 1]
     assert billing.acknowledged == 4
@@ -140,7 +140,7 @@ def test_clients_of_one_name_share_its_events() -> None:
     billing = sink()
     attach(billing, b"one", credit=2)
     attach(billing, b"two")
-    billing.offer(parcel(*range(1, 8)))
+    billing.offer(delivery_batch(*range(1, 8)))
     given = {b"one": list[int](), b"two": list[int]()}
     while (delivery := billing.take(3)) is not None:
         given[billing.to] += values(delivery)
@@ -155,7 +155,7 @@ def test_clients_of_one_name_share_its_events() -> None:
 def test_what_exceeds_the_queue_is_dropped_and_told_with_what_comes_next() -> None:
     billing = sink(limit=3, when_full=WhenFull.DROP_OLDEST)
     for n in range(1, 6):
-        billing.offer(parcel(n))
+        billing.offer(delivery_batch(n))
     assert billing.excess == 2
     billing.drop_oldest()
     assert billing.dropped == 2
@@ -169,10 +169,10 @@ def test_what_exceeds_the_queue_is_dropped_and_told_with_what_comes_next() -> No
 def test_a_restart_leaves_out_what_was_acknowledged_and_what_was_queued_before() -> None:
     keeper = Kept()
     billing = sink(keeper=keeper)
-    kept = [Numbered.from_(parcel(11, 12, 13), 1), Numbered.from_(parcel(14), 4)]
+    kept = [Numbered.from_(delivery_batch(11, 12, 13), 1), Numbered.from_(delivery_batch(14), 4)]
     keeper.records = {one.first: one for one in kept}
     billing.recall(last=4, acknowledged=2, floor=15, size=40)
-    billing.offer_found(parcel(14, 15))
+    billing.offer_found(delivery_batch(14, 15))
     attach(billing, b"one")
     first, second = billing.take(100), billing.take(100)
     assert first is not None
@@ -192,7 +192,7 @@ def test_whatever_happens_every_event_is_acknowledged_once_and_in_order(seed: in
         does = random.random()
         if does < 0.4 and offered < 200:
             count = random.randint(1, min(5, 200 - offered))
-            billing.offer(parcel(*range(offered + 1, offered + count + 1)))
+            billing.offer(delivery_batch(*range(offered + 1, offered + count + 1)))
             offered += count
         elif does < 0.5 and billing.attached:
             billing.detach(str(peer).encode())
@@ -228,7 +228,7 @@ def test_a_durable_sink_belongs_to_the_user_that_made_it() -> None:
     narrow = Rights("alice", (Permit(Act.SUBSCRIBE, "Temp", 3, "Temp(n < 9)"),))
     durables.subscribe(b"a", asked, {"Temp": TEMP}, narrow)
     (billing,) = durables
-    sinks.offer((parcel(1, 5, 10).batches[0],), None)
+    sinks.offer((delivery_batch(1, 5, 10).batches[0],), None)
     assert billing.queued == 1, "what the rights leave"
     durables.detach(b"a")
     assert durables.remove("billing", alice) is billing
@@ -236,18 +236,18 @@ def test_a_durable_sink_belongs_to_the_user_that_made_it() -> None:
 
 def test_a_queue_of_too_many_bytes_holds_up_its_sources_or_drops_the_oldest_records() -> None:
     blocking = sink(size=3 * BYTES)
-    blocking.offer(parcel(1, 2))
+    blocking.offer(delivery_batch(1, 2))
     assert blocking.full_from is None
-    blocking.offer(parcel(3))
+    blocking.offer(delivery_batch(3))
     assert blocking.full_from == TIME_MIN
     attach(blocking, b"one")
     assert values(blocking.take(1)) == [1]
     assert (blocking.full_from, blocking.bytes) == (None, 2 * BYTES)
     dropping = sink(when_full=WhenFull.DROP_OLDEST, size=3 * BYTES)
-    dropping.offer(parcel(1, 2))
-    dropping.offer(parcel(3))
+    dropping.offer(delivery_batch(1, 2))
+    dropping.offer(delivery_batch(3))
     assert not dropping.is_over
-    dropping.offer(parcel(4))
+    dropping.offer(delivery_batch(4))
     assert dropping.is_over
     dropping.drop_oldest()
     assert (dropping.bytes, dropping.dropped) == (2 * BYTES, 2)
@@ -263,7 +263,7 @@ def test_what_has_waited_for_too_long_is_dropped_and_told(when_full: WhenFull) -
     billing = sink(when_full=when_full, age_s=10.0, keeper=keeper)
     for n in (1, 2, 3):
         keeper.now = n * 5.0
-        billing.offer(parcel(n))
+        billing.offer(delivery_batch(n))
     assert not billing.has_old
     keeper.now = 20.5
     assert billing.has_old
@@ -282,7 +282,7 @@ def test_what_is_beyond_the_window_is_in_the_store_alone_and_read_in_order() -> 
     keeper, count = Kept(), 3 * WINDOW
     billing = sink(limit=count, keeper=keeper)
     for n in range(1, count + 1, 16):
-        billing.offer(parcel(*range(n, n + 16)))
+        billing.offer(delivery_batch(*range(n, n + 16)))
     assert sum(one.events for one in billing._queue) == WINDOW
     assert (billing.queued, billing.bytes, keeper.reads) == (count, count * BYTES, 0)
     assert billing.full_from == TIME_MIN
@@ -296,7 +296,7 @@ def test_what_is_beyond_the_window_is_in_the_store_alone_and_read_in_order() -> 
     assert (billing.queued, billing.bytes, billing.stored_bytes) == (0, 0, 0)
     keeper.note(billing)
     assert not keeper.records
-    billing.offer(parcel(0))
+    billing.offer(delivery_batch(0))
     assert values(billing.take(100)) == [0], "in memory again"
 
 
@@ -317,7 +317,7 @@ def test_a_queue_is_the_same_whatever_is_in_memory_of_it(
         does = random.random()
         if does < 0.5:
             count = random.randint(1, 5)
-            billing.offer(parcel(*range(last + 1, last + count + 1)))
+            billing.offer(delivery_batch(*range(last + 1, last + count + 1)))
             waiting += range(last + 1, last + count + 1)
             last += count
             if billing.is_over:
@@ -355,11 +355,11 @@ def test_what_has_ended_is_left_out_of_what_is_read() -> None:
     keeper = Kept()
     billing = sink(limit=10**6, keeper=keeper)
     billing.interests.add(interest(2, "Temp()", {"Temp": TEMP}))
-    first = parcel(*range(WINDOW))
+    first = delivery_batch(*range(WINDOW))
     billing.offer(first)
-    both = parcel(1, 2)
-    billing.offer(Parcel.of(both.batches, ((2,),)))
-    billing.offer(Parcel.of(both.batches, ((1, 2),)))
+    both = delivery_batch(1, 2)
+    billing.offer(DeliveryBatch.of(both.batches, ((2,),)))
+    billing.offer(DeliveryBatch.of(both.batches, ((1, 2),)))
     billing.interests.remove(2)
     billing.forget(2)
     attach(billing, b"one", credit=10**6)
@@ -403,8 +403,8 @@ def test_who_acknowledges_has_said_nothing_of_older_events_that_came_behind() ->
     billing = sink()
     attach(billing, b"one", credit=2)
     attach(billing, b"two", credit=2)
-    billing.offer(parcel(1, 2))
-    billing.offer(parcel(3, 4))
+    billing.offer(delivery_batch(1, 2))
+    billing.offer(delivery_batch(3, 4))
     assert [values(billing.take(2)), billing.to] == [[1, 2], b"one"]
     assert [values(billing.take(2)), billing.to] == [[3, 4], b"two"]
     billing.detach(b"one")
@@ -422,7 +422,7 @@ def test_a_delivery_has_numbers_without_a_gap() -> None:
     attach(billing, b"one", credit=2)
     attach(billing, b"two", credit=2)
     for first in (1, 3, 5):
-        billing.offer(parcel(first, first + 1))
+        billing.offer(delivery_batch(first, first + 1))
     assert [values(billing.take(2)), billing.to] == [[1, 2], b"one"]
     assert [values(billing.take(2)), billing.to] == [[3, 4], b"two"]
     billing.grant(b"one", 2, MOST)
@@ -436,7 +436,7 @@ def test_a_delivery_has_numbers_without_a_gap() -> None:
 
 
 def test_what_is_left_of_a_delivery_keeps_its_numbers() -> None:
-    delivery = structs.replace(parcel(7, 8, 9, 10).delivery, number=10, again=True)
+    delivery = structs.replace(delivery_batch(7, 8, 9, 10).delivery, number=10, again=True)
     left = left_of(delivery, np.array([True, False, True, False]))
     assert left is not None
     assert (values(left), left.number, left.again) == ([7, 9], 10, True)

@@ -10,7 +10,7 @@ from matcher.matching import MATCHERS, Matching
 from matcher.model import EventBatch, EventType
 from matcher.rows import batch_of
 from routing.config import NodeConfig
-from routing.delivery.parcel import Parcel
+from routing.delivery.delivery_batch import DeliveryBatch
 from routing.delivery.selection import BITS_MAX, Pattern, patterns_of
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriber_index import MANY, SubscriberIndex
@@ -165,16 +165,16 @@ def test_numbers_that_go_with_every_event_are_in_each_pattern() -> None:
     assert found == {0: (5, 7), 1: (5,), 2: (3, 5, 7), 3: (5,)}
 
 
-def delivered(parcel: Parcel | None) -> list[tuple[str, int, tuple[int, ...]]]:
+def delivered(delivery_batch: DeliveryBatch | None) -> list[tuple[str, int, tuple[int, ...]]]:
     """Type, sequence number and subscriptions of each event, in the order of delivery."""
-    if parcel is None:
+    if delivery_batch is None:
         return []
     flat = [
         (batch.type.name, sequence, tuple(sorted(numbers)))
-        for batch, numbers in zip(parcel.batches, parcel.subscriptions, strict=True)
+        for batch, numbers in zip(delivery_batch.batches, delivery_batch.subscriptions, strict=True)
         for sequence in batch.ids.sequence.tolist()
     ]
-    return [flat[place] for place in parcel.places.tolist()]
+    return [flat[place] for place in delivery_batch.places.tolist()]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -208,6 +208,8 @@ def test_sinks_get_what_each_would_get_alone(seed: int) -> None:
             sink.credit = count
             delivery = sink.take(count)
             assert delivery is not None
-            parcel = Parcel.of(delivery.batches, delivery.subscriptions, delivery.order)
-            assert delivered(parcel) == expected[sink.peer]
+            delivery_batch = DeliveryBatch.of(
+                delivery.batches, delivery.subscriptions, delivery.order
+            )
+            assert delivered(delivery_batch) == expected[sink.peer]
         assert {sink.peer for sink in touched} == {peer for peer, told in expected.items() if told}

@@ -16,10 +16,10 @@ from timeline import batches
 
 from matcher.formats.printing import json_lines
 from matcher.model import Event, Kind, Value
-from routing.network.brokers import measuring
+from routing.network.brokers import measurements
 from routing.network.ways.division import divided, divided_for_sinks
-from routing.partition.choosing import Weights
-from routing.partition.pulling import masters_of
+from routing.partition.master_choice import Weights
+from routing.partition.masters import masters_of
 from simulator.checkers import check
 from simulator.experiment import Experiment
 from simulator.oracle import delivered
@@ -103,7 +103,7 @@ def test_by_arrival_what_is_asked_for_counts_when_it_came(tmp_path: Path, pulled
 
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """Masters become others, chosen by chance, with every survey; what they were."""
+    """Masters become others, chosen by chance, with every checkpoint; what they were."""
     chosen: set[str] = set()
 
     def choose(weights: Weights) -> dict[str, int]:
@@ -119,9 +119,9 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         return found
 
     monkeypatch.setattr(Weights, "choose", choose)
-    monkeypatch.setattr(measuring, "ADAPT_AFTER_S", 1.0)
-    monkeypatch.setattr(measuring, "ADAPT_EVERY_S", 2.0)
-    monkeypatch.setattr(measuring, "preferred", lambda costs, now: list(costs)[-1])
+    monkeypatch.setattr(measurements, "ADAPT_AFTER_S", 1.0)
+    monkeypatch.setattr(measurements, "ADAPT_EVERY_S", 2.0)
+    monkeypatch.setattr(measurements, "preferred", lambda costs, now: list(costs)[-1])
     for one in (divided, divided_for_sinks):  # what is divided here is like nothing elsewhere
         one.cache_clear()
     yield chosen
@@ -131,7 +131,7 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 
 @pytest.mark.parametrize("strategy", ["push-pull-st", "push-pull-mt"])
 @pytest.mark.parametrize("seed", [2, 3])
-def test_masters_may_change_at_every_survey(
+def test_masters_may_change_at_every_checkpoint(
     tmp_path: Path, seed: int, strategy: str, restless: set[str]
 ) -> None:
     found = sharp(seed)
@@ -139,7 +139,7 @@ def test_masters_may_change_at_every_survey(
     path = write(tmp_path, seed, *found, strategy)
     outcome = run(path)
     assert outcome.settled
-    # With a plan at every survey, one every other second, the network need never come to rest.
+    # With a plan at every checkpoint, one every other second, the network need never come to rest.
     told = [line for line in check(outcome) if not line.endswith("it does not come to rest")]
     assert told == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
     assert len(restless) > 1

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from networks import apart, faulty, local, run, sharp, usable, write
 
-from routing.network.brokers import measuring
+from routing.network.brokers import measurements
 from routing.network.recovery import replay_buffer
 from routing.network.strategy import Choice
 from simulator.checkers import check
@@ -38,9 +38,9 @@ def but_for_rest(told: list[str]) -> list[str]:
 
 def by_chance(monkeypatch: pytest.MonkeyPatch, seed: int) -> Chance:
     chance = Chance(seed)
-    monkeypatch.setattr(measuring, "preferred", chance.prefer)
-    monkeypatch.setattr(measuring, "ADAPT_AFTER_S", 0.7)
-    monkeypatch.setattr(measuring, "ADAPT_EVERY_S", 1.5)
+    monkeypatch.setattr(measurements, "preferred", chance.prefer)
+    monkeypatch.setattr(measurements, "ADAPT_AFTER_S", 0.7)
+    monkeypatch.setattr(measurements, "ADAPT_EVERY_S", 1.5)
     monkeypatch.setattr(replay_buffer, "LEAST", 3 if seed % 2 else 4_096)
     return chance
 

@@ -90,8 +90,9 @@ def test_nothing_is_lost_where_brokers_without_clients_crash(
 
 @pytest.mark.parametrize("name", strategy.names())
 def test_nothing_is_let_go_of_where_a_link_was_just_lost(written, name: str) -> None:
-    """A root that had lost its only child surveyed itself alone before there was another tree, and
-    took what the child's sink had yet to get for arrived (found by a fuzz of torn networks).
+    """A root that had lost its only child took a checkpoint of itself alone before there was
+    another tree, and took what the child's sink had yet to get for arrived (found by a fuzz of torn
+    networks).
     """
     rules = "event A(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n"
     text = f"""

@@ -8,7 +8,7 @@ from simulator_text import overlay
 
 from routing.effects import Effect, Log
 from routing.network import strategy
-from routing.network.brokers.planning import INPUTS_CLOSED
+from routing.network.brokers.planner import INPUTS_CLOSED
 from routing.overlay.config import OverlayConfig
 from simulator import scenario
 from simulator.checkers import check

@@ -75,10 +75,10 @@ def test_what_sinks_lacked_before_their_broker_failed(monkeypatch: pytest.Monkey
     wanted = Sinks._wanted
 
     def fewer(self: Sinks, *arguments: Any) -> Iterator[Any]:
-        for sink, parcel in wanted(self, *arguments):
-            batch = parcel.batches[0]
+        for sink, delivery_batch in wanted(self, *arguments):
+            batch = delivery_batch.batches[0]
             if not (batch.is_composite and batch.time[0] < until):
-                yield sink, parcel
+                yield sink, delivery_batch
 
     monkeypatch.setattr(Sinks, "_wanted", fewer)
     assert "missing" in "\n".join(differences(case))

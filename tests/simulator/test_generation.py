@@ -18,14 +18,14 @@ from simulator.experiment import Experiment, Outcome
 from simulator.generation import ORIGIN_S, Generated, generate, horizon_s
 from simulator.report import delays
 from simulator.scenario import ScenarioError
-from simulator.topology import Topology, graph_of
+from simulator.topology import TopologySpec, graph_of
 from simulator.workload import Workload
 
 SEED = 5
 
 
 def network(brokers: int = 20) -> nx.Graph:
-    return graph_of(Topology("waxman", brokers), Random(SEED))
+    return graph_of(TopologySpec("waxman", brokers), Random(SEED))
 
 
 def made(graph: nx.Graph | None = None, **keys: object) -> Generated:

@@ -12,8 +12,8 @@ from pairs import seeds, some_of
 from simulator_text import events, overlay
 
 from routing.network import strategy
-from routing.network.brokers.following import REOPENED
-from routing.network.brokers.planning import INPUTS_CLOSED
+from routing.network.brokers.plan_follower import REOPENED
+from routing.network.brokers.planner import INPUTS_CLOSED
 from simulator.checkers import check
 from simulator.experiment import Outcome
 from simulator.fuzzing.campaign import differences

@@ -23,7 +23,7 @@ from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.evaluation import tree_evaluator
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network import strategy
-from routing.network.brokers import measuring
+from routing.network.brokers import measurements
 from routing.network.strategy import WHOLE, Choice
 from routing.partition.forwarder import Forwarder
 from routing.partition.fragment import Fragment
@@ -239,8 +239,8 @@ def noted(folder: Path, name: str, *, chosen: bool) -> tuple[Outcome, list[str]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rules.engine, "make", lambda kind, **more: NotingEngine(make(kind, **more)))
         patch.setattr(tree_evaluator, "Forwarder", NotingForwarder)
-        patch.setattr(measuring, "ADAPT_AFTER_S", 0.5 if chosen else 1e6)
-        patch.setattr(measuring, "preferred", lambda costs, now: CHOSEN)
+        patch.setattr(measurements, "ADAPT_AFTER_S", 0.5 if chosen else 1e6)
+        patch.setattr(measurements, "preferred", lambda costs, now: CHOSEN)
         experiment = written(folder, name)
         notes = Notes(experiment)
         return experiment.run(), notes.lines

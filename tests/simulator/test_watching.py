@@ -80,7 +80,7 @@ def test_what_is_right_is_found_to_be_so_at_rest(written, name: str) -> None:
 
 
 def lower_a_type(experiment: Experiment) -> None:
-    standings = broker_of(experiment, "b2").context.detection.evaluator.progress._standings
+    standings = broker_of(experiment, "b2").context.detection.evaluator.progress._type_records
     standings["Smoke"].given -= 1
 
 
@@ -91,8 +91,8 @@ def lower_what_went_up(experiment: Experiment) -> None:
 
 def lower_an_outlook(experiment: Experiment) -> None:
     evaluator = broker_of(experiment, "b2").context.detection.evaluator
-    lower = evaluator.outlook("fire") - 1
-    evaluator.progress._outlook.of = lambda rule: lower
+    lower = evaluator.output_watermark("fire") - 1
+    evaluator.progress._output_watermarks.of = lambda rule: lower
 
 
 def lower_what_a_sink_has(experiment: Experiment) -> None:
@@ -113,7 +113,10 @@ def lower_a_promise(experiment: Experiment) -> None:
     [
         (lower_a_type, "broker b2: the mark in the single tree of type Smoke went back"),
         (lower_what_went_up, "broker b1: what has gone up in the single tree of type Temp went"),
-        (lower_an_outlook, "broker b2: the outlook in the single tree of rule fire went back"),
+        (
+            lower_an_outlook,
+            "broker b2: the output watermark in the single tree of rule fire went back",
+        ),
         (lower_what_a_sink_has, "broker b3: what sink k1/1 has of rule fire, version 0 since None"),
         (lower_a_mark_at_the_root, "broker b2: the mark in the network of type Smoke went back"),
         (lower_a_promise, "broker b1: the promise of source s1 went back"),
@@ -135,7 +138,7 @@ def test_a_mark_of_a_tree_for_sinks_that_goes_back_is_found(written) -> None:
     experiment = midway(written)
     watch, tree = watch_of(experiment), tree_of(experiment, "b2")
     watch.look()
-    tree.evaluator.progress._standings["Temp"].given -= 1
+    tree.evaluator.progress._type_records["Temp"].given -= 1
     watch.look()
     told = "broker b2: the mark in the tree of b3 of type Temp went back"
     assert told in watch.found["marks"]
@@ -147,7 +150,7 @@ def test_marks_that_go_back_during_a_run_are_told_by_check(written) -> None:
     standing: list[int] = []
 
     def lower() -> None:
-        marks = broker_of(experiment, "b2").context.detection.evaluator.progress._standings
+        marks = broker_of(experiment, "b2").context.detection.evaluator.progress._type_records
         standing.append(marks["Smoke"].given)
         marks["Smoke"].given -= 5
         watch_of(experiment).look()
@@ -194,7 +197,7 @@ def crowd_a_sink_that_blocks(experiment: Experiment) -> None:
 
 
 def remember_too_much(experiment: Experiment) -> None:
-    broker_of(experiment, "b3")._passing.deduplicator._ids._count = 3_000_000
+    broker_of(experiment, "b3")._single_traffic.deduplicator._ids._count = 3_000_000
 
 
 def keep_too_many_events(experiment: Experiment) -> None:

@@ -1,4 +1,4 @@
-"""Reports of brokers in a round, combined on their way to the root (brokers.gathering).
+"""Reports of brokers in a round, combined on their way to the root (brokers.report_collector).
 
 Of how far anything has been evaluated the greatest counts, of how far who wants it has it the
 least: b2 has fire up to 40 s and b3 up to 35 s, so all have it up to 35 s.
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from matcher.model import TIME_MIN
 from routing.messages import Report
-from routing.network.recovery.dues import Times, least
+from routing.network.recovery.resume_points import Times, least
 
 ReportedNode = tuple[str, str, tuple[str, ...]]
 """A broker, its father ("" for the root), and what its sources publish or have published."""
@@ -29,7 +29,7 @@ def combined(own: Report, others: Iterable[Report]) -> Report:
         fronts=_greatest(one.fronts for one in reports),
         marks=_greatest(one.marks for one in reports),
         rules=_greatest(one.rules for one in reports),
-        due=_table(least(one.due for one in reports)),
+        resume_from=_table(least(one.resume_from for one in reports)),
         sources=tuple(source for one in reports for source in one.sources),
         known=tuple(dict.fromkeys(known for one in reports for known in one.known)),
         wants=tuple(want for one in reports for want in one.wants),

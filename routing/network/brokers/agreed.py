@@ -41,7 +41,7 @@ class Agreed:
         return self._ordering is Ordering.ARRIVAL
 
     def next_number(self) -> int:
-        """At the root: the number of a pause, or of a survey."""
+        """At the root: the number of a pause, or of a checkpoint."""
         self._last_number += 1
         return self._last_number
 
@@ -70,15 +70,17 @@ class Agreed:
         nodes = () if self.plan is None else self.plan.nodes
         return {name for name, _ in self.absent}.difference(name for name, _, _ in nodes)
 
-    def dues(
+    def resume_points(
         self, detection: DividedDetection, found: Report, apart: Collection[str], now: float
     ) -> dict[str, int]:
-        """The dues of all rules by what was found in the whole tree; ``apart``: types published out
-        of reach, beside those of the plan.
+        """The resume points of all rules by what was found in the whole tree; ``apart``: types
+        published out of reach, beside those of the plan.
         """
         apart = {*apart, *(one for _, types in self.absent for one in types)}
-        planned = {} if self.plan is None else dict(self.plan.due)
-        return detection.with_unsaid(dict(found.due), dict(found.promises), apart, planned, now)
+        planned = {} if self.plan is None else dict(self.plan.resume_from)
+        return detection.with_unsaid(
+            dict(found.resume_from), dict(found.promises), apart, planned, now
+        )
 
     def division(self) -> Division | None:
         """How rules are divided over the single tree; None before there was a plan."""

@@ -32,8 +32,8 @@ from routing.messages import (
     Asking,
     Code,
     Confirmed,
-    Need,
-    Needed,
+    RootRequest,
+    RootTask,
     ShowTrace,
     WhenFull,
 )
@@ -53,12 +53,12 @@ from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
 from routing.serving.deployment import Deployed
-from routing.serving.draining import close_overdue, stand_in_for
 from routing.serving.evaluator import Basis
 from routing.serving.link import Link
 from routing.serving.outlet import Outlet
 from routing.serving.service import Service
 from routing.serving.sources import Source
+from routing.serving.stand_in import close_overdue, stand_in_for
 from routing.serving.tables import Tables, tables_of
 from routing.storage import StoreContents
 from rules.engine.engine import Detector
@@ -113,14 +113,14 @@ class Broker:
         self.overlay.traces = tables.traces
         self.overlay.trace_queries.answer = self.context.answer
         parts = parts_of(self.context, self.agreed, self._timer)
-        self._needs = parts.needs
+        self._root_requests = parts.root_requests
         self._subscription_sync = parts.subscription_sync
         self._catalog_sync = parts.catalog_sync
         self._requests = parts.requests
-        self._passing = parts.passing
+        self._single_traffic = parts.single_traffic
         self._sink_traffic = parts.sink_traffic
         self._trees = parts.trees
-        self._surveying = parts.surveying
+        self._checkpoints = parts.checkpoints
         self._inputs = parts.inputs
         self._commits = Commits(self.context, self.service.settle)
         self.await_commit = self._commits.add
@@ -129,9 +129,9 @@ class Broker:
         self._pulled_progress = parts.pulled_progress
         self.back_pressure = parts.back_pressure
         """The holds of what is full, here and elsewhere."""
-        self._pausing = parts.pausing
+        self._pauses = parts.pauses
         self._heard = heard_by(parts)
-        self._log_reading = parts.reading
+        self._log_reader = parts.log_reader
         self._journal: Journal | None = None
 
     def _detection_of(self, engine: Detector, tables: Tables) -> DividedDetection:
@@ -188,14 +188,14 @@ class Broker:
         """
         assert not self.agreed.by_arrival, "by arrival nothing is kept"
         self._moment.now = now
-        deduplicator, context = self._passing.deduplicator, self.context
+        deduplicator, context = self._single_traffic.deduplicator, self.context
         journal = Journal(
             context, self.agreed, deduplicator, lambda effect: self.outlet.emit(effect)
         )
         self.service.durables = journal.durables
         take_over(stored, context, self._catalog_sync, deduplicator, journal)
         self._journal = self._detection.keeper = journal
-        log, self._log_reading.log = stored.log, stored.reader
+        log, self._log_reader.log = stored.log, stored.reader
         self._detection.log = None if log is None else NotedLog(log, self.overlay.traces)
         self._detection.replay_buffer.let_go_before = stored.let_go
         self.outlet.when_kept = journal.when_kept
@@ -239,12 +239,12 @@ class Broker:
     @property
     def remembered(self) -> int:
         """Ids of published events that are remembered, the most together (repeat_ids_max)."""
-        return max(self._passing.remembered, self.context.published.remembered)
+        return max(self._single_traffic.remembered, self.context.published.remembered)
 
     @property
-    def lent(self) -> frozenset[str]:
+    def borrowed(self) -> frozenset[str]:
         """At the root: types that are known until the next plan, whoever speaks of them."""
-        return self._catalog_sync.lent
+        return self._catalog_sync.borrowed
 
     @property
     def is_at_rest(self) -> bool:
@@ -291,7 +291,7 @@ class Broker:
         """Take over what a running broker can change."""
         self.node.configure(config, now)
         self._config = self._config.changed_to(config)
-        self._passing.configure(config.repeat_ids_max)
+        self._single_traffic.configure(config.repeat_ids_max)
 
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke, be it a client's or a neighbour's."""
@@ -343,7 +343,7 @@ class Broker:
         if not (len(self._detection.replay_buffer) or any(publishers.all)):
             publishers.forgets = True
             if name in dict(self.agreed.catalog.homes):
-                self._needs.say(Need(Needed.LEAVE, (name,)))
+                self._root_requests.say(RootRequest(RootTask.LEAVE, (name,)))
 
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to clients and neighbours."""
@@ -361,7 +361,7 @@ class Broker:
 
     def _awake(self, now: float) -> None:
         """Where others may have closed this broker's inputs, sources have to advertise again before
-        anything more is taken of them: the plan that comes first says so (planning, Law 4).
+        anything more is taken of them: the plan that comes first says so (planner, Law 4).
         """
         if self.overlay.awake(now):
             self._moment.now = now
@@ -390,7 +390,7 @@ class Broker:
             self.service.settle_input()
         elif changes:  # else acknowledgements, mostly
             self.service.settle_input()
-        self._pausing.look()
+        self._pauses.look()
 
     def _follow_tree(self) -> bool:
         """The single tree may be another, or may have changed; whether it is another."""
@@ -409,12 +409,12 @@ class Broker:
     def _change_root(self) -> None:
         """The tree is another, or this broker's place in it."""
         self._requests.lose_root()
-        self._pausing.stop()
+        self._pauses.stop()
         self._catalog_sync.change_role()
         if not self._router.is_root:
             self._inputs.leave()
         self._requests.ask_again()
-        self._pausing.enter()
+        self._pauses.enter()
 
     def _hear(self, heard: Heard) -> None:
         """Take in what a neighbour sent; what makes no sense is left out, and said."""
@@ -440,8 +440,8 @@ class Broker:
         self._requests.tell_answered()
         self.context.send_flows()
         self.back_pressure.tell()
-        if self._router.is_root and self._pausing.has_work:
-            self._pausing.begin()
+        if self._router.is_root and self._pauses.has_work:
+            self._pauses.begin()
 
     # --- clients (routing.serving.beyond) ---
 
@@ -455,7 +455,7 @@ class Broker:
         """Give the events that sinks have not been offered before: another may have passed them on
         before it was lost.
         """
-        return self._passing.news(batches)
+        return self._single_traffic.news(batches)
 
     def show_trace(self, link: Link, message: ShowTrace) -> None:
         """Ask all brokers for the path of an event."""
@@ -484,7 +484,7 @@ class Broker:
     def note_overrun(self, overrun: Overrun) -> None:
         """Tell the root, with the next pause: who has to evaluate the rule anew must know."""
         self._detection.ended[overrun.rule] = overrun.until
-        self._needs.say(Need(Needed.END, (overrun.rule,)))
+        self._root_requests.say(RootRequest(RootTask.END, (overrun.rule,)))
 
     def hand_over(self, source: Source) -> None:
         """Let a source go that has been sent to another broker."""
@@ -519,12 +519,12 @@ class Broker:
         if not detection.is_held:
             self._requests.ask_behind_events()
             if detection.publishers.leaving:
-                self._passing.say_who_left()
+                self._single_traffic.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
         if self._commits.are_awaited:
             self._commits.look()
         if is_at_work:
-            self._surveying.look_at_replay_buffer()
+            self._checkpoints.look_at_replay_buffer()
         if detection.tree_table.trees:
             self._sink_traffic.settle()
 

@@ -7,9 +7,9 @@ the rules that it was told are those that there are.
 Law 2: it is told while there is a plan for the tree as it is, to who is in that plan. Before that
 the root may have more to learn, from parts of the network that were apart (agreement.catalog), and
 they would take over what it knows in place of that. What it learns of types that nobody here
-mentions is lent: known until the next plan, when those who publish them have been heard; and so is
-what events are of that are held here, whose sources may have closed. b3 comes back and knows Temp,
-which nobody mentions: Temp is known until the next plan.
+mentions is borrowed: known until the next plan, when those who publish them have been heard; and so
+is what events are of that are held here, whose sources may have closed. b3 comes back and knows
+Temp, which nobody mentions: Temp is known until the next plan.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class CatalogSync:
         self._advertisements = context.advertisements
         self._deployments = context.deployments
         self._adopted: dict[str, EventType] = {}
-        """The types that are known by the word of others, by name: at the root those that are lent
-        (Law 2), elsewhere those that the root knows, but for those that do not fit."""
+        """The types that are known by the word of others, by name: at the root those that are
+        borrowed (Law 2), elsewhere those that the root knows, but for those that do not fit."""
         self._named = frozenset[str]()
         """The types that rules in force speak of."""
         self._reigns = False
         """Whether this broker was the root when it last looked."""
 
     @property
-    def lent(self) -> frozenset[str]:
-        """At the root: the types that are lent (Law 2)."""
+    def borrowed(self) -> frozenset[str]:
+        """At the root: the types that are borrowed (Law 2)."""
         return frozenset(self._adopted if self._reigns else ())
 
     # --- what is told ---
@@ -187,23 +187,23 @@ class CatalogSync:
         rules = rules_of(catalog)
         before = [schema for one in self._deployments.rules for schema in one.mentions]
         after = [schema for one in rules for schema in one.mentions]
-        self.lend(catalog.types)
+        self.borrow(catalog.types)
         self._advertisements.exchange(before, after)
         self._follow_rules(rules, [schema.name for schema in catalog.types], catalog)
         self._context.callbacks.check_interests()
 
-    def lend(self, types: Iterable[EventType]) -> None:
+    def borrow(self, types: Iterable[EventType]) -> None:
         """Others know these types, or events of them wait here, of sources that may have closed."""
-        schemas, lent = self._advertisements.schemas, self._adopted
+        schemas, borrowed = self._advertisements.schemas, self._adopted
         fitting = [one for one in types if schemas.get(one.name, one) == one]
-        new = {one.name: one for one in fitting if one.name not in lent}
+        new = {one.name: one for one in fitting if one.name not in borrowed}
         self._advertisements.exchange((), new.values())
-        lent.update(new)
+        borrowed.update(new)
 
-    def take_lent(self) -> Iterable[EventType]:
-        """Give the types lent until now; each stays known until ``advertisements`` let it go."""
-        lent, self._adopted = self._adopted, {}
-        return lent.values()
+    def take_borrowed(self) -> Iterable[EventType]:
+        """Give the types borrowed until now; each is known until ``advertisements`` let it go."""
+        borrowed, self._adopted = self._adopted, {}
+        return borrowed.values()
 
     def conclude(self, everywhere: Mapping[str, Iterable[str]], closed: Collection[str]) -> None:
         """Tell what is known. ``everywhere``: what brokers publish; ``closed`` as in Catalog."""

@@ -105,7 +105,9 @@ class BrokerContext:
             self.overlay.send(neighbour, flow, self.moment.now)
 
     def tell_all_marks(self) -> None:
-        """Tell all marks, so that the dues that brokers say next are not older than need be."""
+        """Tell all marks, so that the resume points that brokers say next are not older than need
+        be.
+        """
         self.detection.tell_all_marks()
         self.send_flows()
 

@@ -1,4 +1,4 @@
-"""Inputs that are open with nobody there: since when, and when the root closes them (planning).
+"""Inputs that are open with nobody there: since when, and when the root closes them (planner).
 
 An input is a type at a broker. It is open, or closed: its sources have said goodbye, or were lost
 for too long, which their broker says; or nobody there has spoken for it for ``forget_s``. A type
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from routing.messages import Need
+from routing.messages import RootRequest
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.update_timer import UpdateTimer
 
@@ -39,14 +39,14 @@ class Inputs:
         self._is_due, self.due_at = True, None
         self._timer.tell_soon()
 
-    def let_go(self, need: Need) -> None:
+    def let_go(self, request: RootRequest) -> None:
         """A broker that drains has nothing any more, and forgets what was published there."""
-        self.leaving.update(need.names)
+        self.leaving.update(request.names)
         self.handle_timer()
 
-    def meet(self, need: Need) -> None:
+    def handle_request(self, request: RootRequest) -> None:
         """Close types with the next plan that rules have waited for in vain."""
-        self._unpublished.update(need.names)
+        self._unpublished.update(request.names)
         self._timer.tell_soon()
 
     def take_unpublished(self) -> set[str]:

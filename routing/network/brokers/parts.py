@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from routing.durability.log_reading import LogReading
+from routing.durability.log_reader import LogReader
 from routing.messages import (
     Answered,
     Asked,
@@ -18,42 +18,42 @@ from routing.messages import (
     Awakening,
     Catalog,
     CatalogDelta,
-    Committed,
+    CheckpointCommitted,
+    CheckpointProbe,
     Flow,
     Forward,
     Hold,
     NameContested,
-    Need,
-    Needed,
     Pause,
     Plan,
     PlanFollowed,
     Report,
+    RootRequest,
+    RootTask,
     RuleState,
     Shared,
     SubscriptionAck,
     SubscriptionUpdate,
-    Survey,
 )
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.back_pressure import BackPressure
 from routing.network.brokers.catalog_sync import CatalogSync
+from routing.network.brokers.checkpoints import Checkpoints
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.following import Following
-from routing.network.brokers.gathering import Gathering
 from routing.network.brokers.inputs import Inputs
-from routing.network.brokers.measuring import Measuring
-from routing.network.brokers.needs import Needs
-from routing.network.brokers.passing import Passing
-from routing.network.brokers.pausing import Pausing
-from routing.network.brokers.planning import Planning
+from routing.network.brokers.measurements import Measurements
+from routing.network.brokers.pauses import Pauses
+from routing.network.brokers.plan_follower import PlanFollower
+from routing.network.brokers.planner import Planner
 from routing.network.brokers.pulled_progress import PulledProgress
 from routing.network.brokers.registry import SourceRegistry
+from routing.network.brokers.report_collector import ReportCollector
 from routing.network.brokers.requests import Requests
 from routing.network.brokers.resending import Resending
+from routing.network.brokers.root_requests import RootRequests
+from routing.network.brokers.single_tree_traffic import SingleTreeTraffic
 from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
-from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import chosen_by
@@ -66,92 +66,107 @@ Hear = Callable[[str, Any], None]
 class Parts:
     """One broker's; ``measuring`` is None where the strategy needs none."""
 
-    needs: Needs
+    root_requests: RootRequests
     registry: SourceRegistry
-    reading: LogReading
+    log_reader: LogReader
     subscription_sync: SubscriptionSync
     catalog_sync: CatalogSync
     requests: Requests
-    passing: Passing
+    single_traffic: SingleTreeTraffic
     sink_traffic: SinkTreeTraffic
     trees: SinkTrees
-    gathering: Gathering
-    measuring: Measuring | None
-    surveying: Surveying
+    collector: ReportCollector
+    measurements: Measurements | None
+    checkpoints: Checkpoints
     resending: Resending
     inputs: Inputs
     pulled_progress: PulledProgress
     back_pressure: BackPressure
-    pausing: Pausing
+    pauses: Pauses
 
     @property
-    def timed(self) -> Sequence[Surveying | Resending | Inputs | Measuring]:
+    def timed(self) -> Sequence[Checkpoints | Resending | Inputs | Measurements]:
         """Parts that do something at a time of their own."""
-        measuring = () if self.measuring is None else (self.measuring,)
-        return (self.surveying, self.resending, self.inputs, *measuring)
+        measurements = () if self.measurements is None else (self.measurements,)
+        return (self.checkpoints, self.resending, self.inputs, *measurements)
 
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
     """The parts of a broker with this strategy."""
-    needs, registry = Needs(context), SourceRegistry(context)
+    root_requests, registry = RootRequests(context), SourceRegistry(context)
     subscription_sync = SubscriptionSync(context, timer)
     catalog_sync = CatalogSync(context, agreed, timer, registry)
-    reading = LogReading(context, agreed)
-    requests = Requests(context, timer, registry, reading)
-    passing = Passing(context, agreed, registry)
+    log_reader = LogReader(context, agreed)
+    requests = Requests(context, timer, registry, log_reader)
+    single_traffic = SingleTreeTraffic(context, agreed, registry)
     sink_traffic = SinkTreeTraffic(context)
-    trees = SinkTrees(context, agreed, timer, needs, subscription_sync, sink_traffic)
+    trees = SinkTrees(context, agreed, timer, root_requests, subscription_sync, sink_traffic)
     measures = bool(chosen_by(agreed.strategy))
-    measuring = Measuring(context, agreed, timer, needs, trees) if measures else None
-    gathering = Gathering(context)
-    surveying = Surveying(context, agreed, timer, needs, gathering, measuring)
+    measurements = Measurements(context, agreed, timer, root_requests, trees) if measures else None
+    collector = ReportCollector(context)
+    checkpoints = Checkpoints(context, agreed, timer, root_requests, collector, measurements)
     inputs = Inputs(context, timer)
-    planning = Planning(context, agreed, inputs, registry, catalog_sync, requests, trees, measuring)
-    following = Following(
-        context, agreed, subscription_sync, catalog_sync, passing, surveying, trees, measuring
+    planner = Planner(
+        context, agreed, inputs, registry, catalog_sync, requests, trees, measurements
     )
-    reasons = (requests, surveying, inputs, trees, *(() if measuring is None else (measuring,)))
-    pausing = Pausing(
+    follower = PlanFollower(
+        context,
+        agreed,
+        subscription_sync,
+        catalog_sync,
+        single_traffic,
+        checkpoints,
+        trees,
+        measurements,
+    )
+    reasons = (
+        requests,
+        checkpoints,
+        inputs,
+        trees,
+        *(() if measurements is None else (measurements,)),
+    )
+    pauses = Pauses(
         context,
         agreed,
         timer,
-        needs,
-        gathering,
+        root_requests,
+        collector,
         subscription_sync,
-        surveying,
-        planning,
-        following,
+        checkpoints,
+        planner,
+        follower,
         trees,
         reasons,
     )
-    needs.are_met_by(
+    root_requests.are_handled_by(
         {
-            Needed.PLAN: pausing.meet,
-            Needed.SURVEY: pausing.meet_survey,
-            Needed.RELEASE: inputs.meet,
-            Needed.END: pausing.meet,
-            Needed.LEAVE: inputs.let_go,
-            Needed.TREES: trees.meet,
+            RootTask.PLAN: pauses.handle_request,
+            RootTask.CHECKPOINT: pauses.begin_checkpoint,
+            RootTask.RELEASE: inputs.handle_request,
+            RootTask.END: pauses.handle_request,
+            RootTask.LEAVE: inputs.let_go,
+            RootTask.TREES: trees.handle_request,
         }
     )
     return Parts(
-        needs=needs,
+        root_requests=root_requests,
         registry=registry,
-        reading=reading,
+        log_reader=log_reader,
         subscription_sync=subscription_sync,
         catalog_sync=catalog_sync,
         requests=requests,
-        passing=passing,
+        single_traffic=single_traffic,
         sink_traffic=sink_traffic,
         trees=trees,
-        gathering=gathering,
-        measuring=measuring,
-        surveying=surveying,
+        collector=collector,
+        measurements=measurements,
+        checkpoints=checkpoints,
         resending=Resending(context),
         inputs=inputs,
         pulled_progress=PulledProgress(context),
         back_pressure=BackPressure(context, timer, sink_traffic),
-        pausing=pausing,
+        pauses=pauses,
     )
 
 
@@ -164,19 +179,19 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Answered: parts.requests.hear_answered,
         Catalog: parts.catalog_sync.hear_catalog,
         CatalogDelta: parts.catalog_sync.hear_delta,
-        Flow: parts.passing.hear_flow,
-        Forward: parts.passing.hear_forward,
+        Flow: parts.single_traffic.hear_flow,
+        Forward: parts.single_traffic.hear_forward,
         Awakening: parts.sink_traffic.hear_awakening,
         Shared: parts.sink_traffic.hear_shared,
         PlanFollowed: parts.sink_traffic.hear_followed,
-        Pause: parts.pausing.hear_pause,
-        Report: parts.gathering.hear_report,
-        Plan: parts.pausing.hear_plan,
-        Survey: parts.surveying.hear_survey,
-        Committed: parts.surveying.hear_committed,
-        RuleState: parts.surveying.hear_state,
+        Pause: parts.pauses.hear_pause,
+        Report: parts.collector.hear_report,
+        Plan: parts.pauses.hear_plan,
+        CheckpointProbe: parts.checkpoints.hear_probe,
+        CheckpointCommitted: parts.checkpoints.hear_committed,
+        RuleState: parts.checkpoints.hear_state,
         Awaited: parts.pulled_progress.hear_awaited,
         Hold: parts.back_pressure.hear,
         NameContested: parts.registry.hear_name_contested,
-        Need: parts.needs.hear,
+        RootRequest: parts.root_requests.hear,
     }

@@ -6,7 +6,7 @@ there is no way to the root, requests wait. So do those of a source that was her
 which the root has yet to hear that it has closed. A client of b3 deploys fire: b3 asks b2, b2 asks
 the root b1.
 
-Law 2: what changes the division of the rules is done while the tree pauses (pausing). So a rule
+Law 2: what changes the division of the rules is done while the tree pauses (pauses). So a rule
 holds from an instant beyond all that has been evaluated anywhere, and a source that joins begins
 beyond all marks. An answer is sent once the root has told what it is true of. All have come to 40 s
 or less: fire, deployed now, holds from 40 s on.
@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
-from routing.durability.log_reading import LogReading
+from routing.durability.log_reader import LogReader
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
@@ -73,14 +73,14 @@ class Requests:
         context: BrokerContext,
         timer: UpdateTimer,
         registry: SourceRegistry,
-        reading: LogReading,
+        log_reader: LogReader,
     ) -> None:
         self._context = context
         self._router = context.router
         self._detection = context.detection
         self._timer = timer
         self._registry = registry
-        self._reading = reading
+        self._log_reader = log_reader
         self._pending = PendingRequests()
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
@@ -102,7 +102,7 @@ class Requests:
     def ask(self, link: Link, request: Asking) -> None:
         """A client asks what the root has to answer (Law 1), or the broker that it names."""
         if isinstance(request, ReadLog):
-            self._reading.ask(link, request, self._pending)
+            self._log_reader.ask(link, request, self._pending)
         elif not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
@@ -160,7 +160,7 @@ class Requests:
         if not asked.path or asked.path[-1] != neighbour:
             raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
         if isinstance(asked.request, ReadLog):
-            self._reading.hear(neighbour, asked)
+            self._log_reader.hear(neighbour, asked)
             return
         if not self._router.is_root:
             if self._router.father is not None:
@@ -264,7 +264,7 @@ class Requests:
         if peer and isinstance(request, Advertise):
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
         if isinstance(request, ReadLog):
-            self._reading.tell(peer, replace(answer, request=request.request))
+            self._log_reader.tell(peer, replace(answer, request=request.request))
             return
         link = context.links.find(peer)
         if isinstance(answer, Confirmed):

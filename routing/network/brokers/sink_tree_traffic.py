@@ -5,8 +5,8 @@ Links keep the order of messages, so all that comes behind that was said by this
 one. For a tree nothing is sent to a neighbour, nor taken of it, before it has said that it follows
 the plan with which the tree began (processing_tree, Law 2).
 
-Events that go over a link for several trees at one moment cross it once (tables.sharing), and so
-does what is asked along them and the single one (7.3.7).
+Events that go over a link for several trees at one moment cross it once (tables.shared_batches),
+and so does what is asked along them and the single one (7.3.7).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from routing.messages import Awakening, Plan, PlanFollowed, Shared
 from routing.network.brokers.context import BrokerContext
 from routing.network.evaluation.processing_tree import ProcessingTree
-from routing.network.tables.sharing import ForTree, messages_of, share
-from routing.partition.asking import AskedSpans
+from routing.network.tables.shared_batches import ForTree, messages_of, share
+from routing.partition.questions import AskedSpans
 
 
 class SinkTreeTraffic:

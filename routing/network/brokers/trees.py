@@ -1,7 +1,7 @@
 """A processing tree for each broker that has sinks (thesis 7.3.2): what is wanted of it, and when
 it begins anew.
 
-The single tree carries what is decided (planning, Law 1). In its answer to a pause each broker says
+The single tree carries what is decided (planner, Law 1). In its answer to a pause each broker says
 what its sinks want; the root's plan names the brokers that have trees, with what they want of them,
 and the links that count.
 
@@ -24,7 +24,7 @@ for another: it hears after the plan for Fire.
 
 Law 5: every broker's wants are told along the single tree, whatever way they are met. So they are
 in force there when the rules of a type come back to it, because of another rule or another source.
-These then begin anew (planning, Law 2), though rules above them may have had them evaluated there
+These then begin anew (planner, Law 2), though rules above them may have had them evaluated there
 all the time: what that found nobody was told, and trees of sinks may be behind it. Somebody
 publishes Fire, too: sinks get all Fires along the single tree, from where they were.
 """
@@ -34,15 +34,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from routing.messages import Need, Needed, Plan, Report, SinkTree
+from routing.messages import Plan, Report, RootRequest, RootTask, SinkTree
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.needs import Needs
+from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import has_sink_trees
-from routing.network.tables.covering import maximal
+from routing.network.tables.filter_cover import maximal
 from routing.network.tables.filters import type_named
 from routing.network.ways.sink_trees import Kinds, trees_wanted
 from routing.overlay.graph import Component, Edge
@@ -57,7 +57,7 @@ class SinkTrees:
         context: BrokerContext,
         agreed: Agreed,
         timer: UpdateTimer,
-        needs: Needs,
+        root_requests: RootRequests,
         subscription_sync: SubscriptionSync,
         sink_traffic: SinkTreeTraffic,
     ) -> None:
@@ -65,7 +65,7 @@ class SinkTrees:
         self._router = context.router
         self._agreed = agreed
         self._timer = timer
-        self._needs = needs
+        self._root_requests = root_requests
         self._subscription_sync = subscription_sync
         self._sink_traffic = sink_traffic
         self._detection = context.detection
@@ -110,15 +110,15 @@ class SinkTrees:
         wanted = self._wanted
         if self._agreed.is_planned and wanted not in (self._planned, self._asked_for):
             self._asked_for = wanted
-            self._needs.say(Need(Needed.TREES))
+            self._root_requests.say(RootRequest(RootTask.TREES))
 
     # --- links (Law 2) ---
 
-    def meet(self, need: Need) -> None:
+    def handle_request(self, request: RootRequest) -> None:
         """At the root: somebody needs a plan because of trees."""
         self.has_work = True
-        if need.names:
-            self._lost.add(frozenset(need.names))
+        if request.names:
+            self._lost.add(frozenset(request.names))
         self._timer.tell_soon()
 
     def note_link(self, neighbour: str) -> None:
@@ -129,7 +129,7 @@ class SinkTrees:
         for tree in trees:
             tree.close(neighbour)
         if trees:
-            self._needs.say(Need(Needed.TREES, (own, neighbour)))
+            self._root_requests.say(RootRequest(RootTask.TREES, (own, neighbour)))
 
     def look_at_links(self) -> None:
         """At the root: see whether the network still has the links of the plan."""
@@ -175,7 +175,12 @@ class SinkTrees:
         return self._kinds.routed & before if before else frozenset()
 
     def plan(
-        self, plan: Plan, found: Report, due: tuple[tuple[str, int], ...], *, introduce: bool
+        self,
+        plan: Plan,
+        found: Report,
+        resume_from: tuple[tuple[str, int], ...],
+        *,
+        introduce: bool,
     ) -> Plan:
         """At the root: a plan with the trees of brokers with sinks, where any types come along such
         ones.
@@ -186,7 +191,7 @@ class SinkTrees:
         links = self.standing_links(plan)
         if before is not None and _pairs(links) == _pairs(before.links):
             links = before.links  # delays that are measured a little otherwise move no tree
-        plan = replace(plan, links=links, due=due)
+        plan = replace(plan, links=links, resume_from=resume_from)
         schemas, trees = self._context.advertisements.schemas, []
         for tree in trees_wanted(found.wants, self._kinds, schemas, plan.number):
             if before is not None and self._goes_on(tree, plan):

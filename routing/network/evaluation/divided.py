@@ -41,7 +41,7 @@ from typing import Protocol
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.config import NodeConfig, Ordering
-from routing.delivery.joining import joined
+from routing.delivery.merged_detections import joined
 from routing.durability.past import check_logs, missing_from
 from routing.durability.state_table import StateTable, put_down
 from routing.errors import Refusal
@@ -55,8 +55,8 @@ from routing.network.evaluation.processing_tree import ProcessingTree, generatio
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
-from routing.network.recovery.dues import chosen, over
 from routing.network.recovery.replay_buffer import ReplayBuffer
+from routing.network.recovery.resume_points import chosen, over
 from routing.network.tables.branch import Branch
 from routing.network.ways.sink_trees import Kinds, below
 from routing.order import in_sequence
@@ -120,14 +120,14 @@ class DividedDetection(Evaluator):
         self.type_marks: dict[str, int] = {}
         self.rule_marks: dict[str, int] = {}
         """At the root, what was last found in the whole network: see messages.Report."""
-        self.dues: Mapping[str, int] | None = None
+        self.resume_points: Mapping[str, int] | None = None
         """At the root, while it does what was asked and nobody is out of reach: up to where all
         have the rules' composite events."""
         self.evaluated: dict[str, int] = {}
         """By rule, how far it has ever been evaluated here, when it was last asked: it may have
         begun anew since, and the root may be another."""
         self.committed: dict[str, int] = {}
-        """By rule, up to where composite events have arrived everywhere (surveying)."""
+        """By rule, up to where composite events have arrived everywhere (checkpoints)."""
         self.states = StateTable()
         """States of rules whose memory no window bounds."""
         self.tree_table = TreeTable()
@@ -237,11 +237,11 @@ class DividedDetection(Evaluator):
         found = [evaluator.take_conflict() for evaluator in self._fed]
         return next((one for one in found if one is not None), None)
 
-    def due_mark(self, deployed: Deployed) -> int:
+    def complete_to(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events have come, and are complete (Law 2)."""
         if self._by_arrival:
             return CLOSED  # nothing waits
-        return self._part_of(deployed.rule.name).due_mark(deployed.rule.name)
+        return self._part_of(deployed.rule.name).complete_to(deployed.rule.name)
 
     def reached(self, rule: str) -> int:
         """Up to where this broker has a rule's composite events."""
@@ -258,20 +258,20 @@ class DividedDetection(Evaluator):
         found = tree.rules.get(name)  # mostly the same object, which compares in no time
         return tree.part if found is deployed or found == deployed else self.part
 
-    def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
+    def resume_points_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
         here; of those that it was told something about, and that may still give some.
         """
         wanted = set(wanted)
-        found = self.part.dues(wanted & self._routed)
-        for name, mark in self._dues_of_trees(wanted):
+        found = self.part.resume_points(wanted & self._routed)
+        for name, mark in self._resume_points_of_trees(wanted):
             found[name] = min(mark, found.get(name, CLOSED))
         return found
 
-    def _dues_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
+    def _resume_points_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
         for tree in self.trees.values():
             for name in tree.evaluator.rules:
-                yield name, tree.evaluator.outlook(name)
+                yield name, tree.evaluator.output_watermark(name)
         own = self.own
         if own is not None:
             for name in sorted(wanted & own.wanted):
@@ -293,9 +293,9 @@ class DividedDetection(Evaluator):
         planned: Mapping[str, int],
         now: float,
     ) -> dict[str, int]:
-        """At the root: the dues that were said, and those by Law 3. ``promises``: the least that
-        there are of types; ``apart``: the types that are published out of reach; ``planned``: the
-        dues of the last plan.
+        """At the root: the resume points that were said, and those by Law 3. ``promises``: the
+        least that there are of types; ``apart``: the types that are published out of reach;
+        ``planned``: the resume points of the last plan.
         """
         found = dict(said)
         for one in self._deployments.rules:
@@ -306,8 +306,8 @@ class DividedDetection(Evaluator):
                 found[name] = max(table.get(name, TIME_MIN) for table in (planned, self.committed))
             elif not needs <= self._published_types.union(promises):
                 found[name] = TIME_MIN
-            elif (due := self._promised(needs, promises, now)) is not None:
-                found[name] = due
+            elif (resume_from := self._promised(needs, promises, now)) is not None:
+                found[name] = resume_from
         return found
 
     def _promised(
@@ -350,7 +350,8 @@ class DividedDetection(Evaluator):
 
     def floors(self, names: Iterable[str]) -> Mapping[str, int]:
         """At the root: as was last found in the whole network. Of rules no more is known here than
-        their outlooks, and what comes before one may still be evaluated (evaluation.progress).
+        their output watermarks, and what comes before one may still be evaluated
+        (evaluation.tree_progress).
         """
         return {
             name: max(self.type_marks.get(name, TIME_MIN), self._gone_on_to(name))
@@ -555,7 +556,12 @@ class DividedDetection(Evaluator):
         self.part.settle()
 
     def begin_anew(
-        self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
+        self,
+        division: Division,
+        resume_from: Mapping[str, int],
+        front: int,
+        *,
+        is_lost: bool = True,
     ) -> Mapping[str, int]:
         """The same, but on the single tree all that is kept is sent and evaluated once more.
 
@@ -567,16 +573,18 @@ class DividedDetection(Evaluator):
             self.follow(division)
             return {}
         self._feed_trees()
-        self.part.due = {name: time for name, time in due.items() if name in self._single}
+        self.part.resume_from = {
+            name: time for name, time in resume_from.items() if name in self._single
+        }
         rules = [one.rule.name for one in division.rules]
-        again = self._router.begin_anew(rules, self.part.due, front)
+        again = self._router.begin_anew(rules, self.part.resume_from, front)
         waiting = self.evaluator.replay.fresh_messages
-        said = {name: self.part.due.get(name, TIME_MAX) for name in rules}
+        said = {name: self.part.resume_from.get(name, TIME_MAX) for name in rules}
         marks = replay_starts(division.rules, said, self.states.marks).marks
         self.evaluator.begin_anew(self.states.resumed(marks))
         self._follow(division)
         self.replay_buffer.begin_anew()
-        kept = self._kept_for(division.rules, self.part.due)
+        kept = self._kept_for(division.rules, self.part.resume_from)
         unsent = waiting + len(self._held)  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - unsent, 0)
         self._go_on(kept, came)
@@ -584,10 +592,10 @@ class DividedDetection(Evaluator):
         return {source: time for source, time in again.items() if source in routed}
 
     def _kept_for(
-        self, rules: Sequence[Deployed], due: Mapping[str, int]
+        self, rules: Sequence[Deployed], resume_from: Mapping[str, int]
     ) -> list[Sequence[EventBatch]]:
         buffer, schemas = self.replay_buffer, self._advertisements.schemas
-        said = {one.rule.name: due.get(one.rule.name, TIME_MAX) for one in rules}
+        said = {one.rule.name: resume_from.get(one.rule.name, TIME_MAX) for one in rules}
         past = missing_from(buffer, self.log, horizons(rules, said, self.states.marks), schemas)
         return [*past, *buffer.fitting(schemas)]
 
@@ -597,7 +605,7 @@ class DividedDetection(Evaluator):
         begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
         for root, tree in self.trees.items():
             if root in begun:
-                tree.begin(self._kept_for(tree.division.rules, tree.part.due))
+                tree.begin(self._kept_for(tree.division.rules, tree.part.resume_from))
             else:
                 tree.wait(self._held)
         self._begun = frozenset()
@@ -618,8 +626,8 @@ class DividedDetection(Evaluator):
         self.send_slices([one for one in self.evaluators if one.replay])
 
     def send_slices(self, evaluators: Sequence[TreeEvaluator]) -> None:
-        """Send the next slice along the trees of these. A survey that has come by in between did
-        not follow what was yet to be sent: another is asked for once all has been.
+        """Send the next slice along the trees of these. A checkpoint that has come by in between
+        did not follow what was yet to be sent: another is asked for once all has been.
         """
         was_sending_again = self.is_sending_again
         for one in evaluators:
@@ -640,10 +648,10 @@ class DividedDetection(Evaluator):
             found.append(self.evaluator)
         return [one for one in found if one.replay]
 
-    def survey(self) -> None:
-        """A survey has come by: it follows what came before it, unless that has yet to be sent."""
+    def probe(self) -> None:
+        """A checkpoint has come by: it follows what came before it, unless that is yet to go."""
         if not self.is_sending_again:
-            self.replay_buffer.survey()
+            self.replay_buffer.probe()
 
     def take_unpublished(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
@@ -653,19 +661,19 @@ class DividedDetection(Evaluator):
                 found.update(evaluator.missing.take_unpublished())
         return tuple(sorted(found)) if found else ()
 
-    def put_down(self, due: Mapping[str, int]) -> list[RuleState]:
+    def put_down(self, resume_from: Mapping[str, int]) -> list[RuleState]:
         """At the root: raise the states of rules, by composite events that have arrived up to these
         times; gives what is new of them, which all have to be told before they let go of anything.
         """
         if self._by_arrival or self.evaluator.notes.are_idle:
             return []
-        return put_down(self.states, self.evaluator, self._deployments.rules, due)
+        return put_down(self.states, self.evaluator, self._deployments.rules, resume_from)
 
-    def commit(self, due: Mapping[str, int]) -> None:
+    def commit(self, resume_from: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""
         rules, states = self._deployments.rules, self.states
-        self.committed = dict(due)
-        starts = replay_starts(rules, due, states.marks).starts
+        self.committed = dict(resume_from)
+        starts = replay_starts(rules, resume_from, states.marks).starts
         self.replay_buffer.commit(horizons_from(rules, starts))
         states.let_go(starts)
         if self.keeper is None:
@@ -682,7 +690,7 @@ class DividedDetection(Evaluator):
     def over(self, ends: Mapping[Deployed, int]) -> Collection[Deployed]:
         """The rules that never hold, and while a plan is made those that everybody has, too."""
         done = [one for one, end in ends.items() if end <= one.begin]
-        if self.dues is None or len(done) == len(ends):
+        if self.resume_points is None or len(done) == len(ends):
             return done
         until = {one.rule.name: max(one.begin, end) for one, end in ends.items()}
         rules = self._deployments.rules
@@ -690,7 +698,7 @@ class DividedDetection(Evaluator):
             one if (end := until.get(one.rule.name)) is None else replace(one, until=end)
             for one in rules
         ]
-        names = {one.rule.name for one in over(ending, self.dues)}
+        names = {one.rule.name for one in over(ending, self.resume_points)}
         return [one for one, end in ends.items() if end <= one.begin or one.rule.name in names]
 
     def follow_rules(self, gone: Collection[str], added: Sequence[Deployed]) -> None:
@@ -790,7 +798,7 @@ class DividedDetection(Evaluator):
     @property
     def front(self) -> int:
         """The greatest mark of a rule that is evaluated, or was told of, here."""
-        evaluated = (one.outlook(name) for one in self.evaluators for name in one.rules)
+        evaluated = (one.output_watermark(name) for one in self.evaluators for name in one.rules)
         own = self.own
         told = [] if own is None else [own.part.mark_of(name) for name in own.wanted]
         front: int = max([TIME_MIN, *evaluated, *self._router.marks.values(), *told])

@@ -19,8 +19,8 @@ from routing.network.evaluation.origins import Names, Origins, remote_names
 from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.evaluation.router import Router
 from routing.overlay.overlay import Overlay
+from routing.partition.fragment_text import tell_fragment
 from routing.partition.places import Division
-from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, UNKNOWN, Facts, Holder, Overview, source_holder
 from routing.serving.tables import Tables

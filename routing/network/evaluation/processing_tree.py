@@ -34,11 +34,11 @@ from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Flow, Forward, Plan, PlanFollowed, SinkTree, SubscriptionUpdate
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
-from routing.network.recovery.dues import needed
+from routing.network.recovery.resume_points import needed
 from routing.network.tables.filters import type_named
 from routing.overlay.trees import LocalTree
-from routing.partition.asking import AskedSpans
 from routing.partition.places import Division
+from routing.partition.questions import AskedSpans
 from routing.partition.replay_starts import horizons
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
@@ -94,7 +94,9 @@ class ProcessingTree:
         """The types that rules of this tree use."""
         self._front = plan.front
         self.part = TreePart(evaluator, self._make_router(name, matching))
-        self.part.due = {name: time for name, time in plan.due if name in self.rules}
+        self.part.resume_from = {
+            name: time for name, time in plan.resume_from if name in self.rules
+        }
         evaluator.follow(division)
 
     def _make_router(self, name: str, matching: Matching) -> Router:
@@ -147,7 +149,7 @@ class ProcessingTree:
         for name, mark in reached.items():
             if name in self.rules:
                 router.reach(name, mark)
-        return router.begin_anew(self.rules.keys(), self.part.due, self._front)
+        return router.begin_anew(self.rules.keys(), self.part.resume_from, self._front)
 
     # --- events ---
 
@@ -159,7 +161,7 @@ class ProcessingTree:
 
     def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
         """Events of local sources that are kept: those that anything still due may depend on."""
-        since = horizons(self.division.rules, self.part.due)
+        since = horizons(self.division.rules, self.part.resume_from)
         self.wait(tuple(needed(batches, since)) for batches in kept)
 
     def wait(self, messages: Iterable[Sequence[EventBatch]]) -> None:

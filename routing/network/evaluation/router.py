@@ -9,8 +9,8 @@ b1 and b3: Temps of b1 go on to b3 if a sink at b3 wants them, and b3 tells b2 s
 Law 2: that a source has closed goes to the root behind its events, of all sources of one input in
 one message. Composite events go from the broker that evaluates their rule to all who want them, up
 and down the tree, and marks behind them: which are told follows from where the rules are that are
-wanted beyond a neighbour (owed, Laws 1 and 2). b2 evaluates fire, and b3 has a Fire of 12 s before
-it hears that there is none other before 13 s.
+wanted beyond a neighbour (deferred_watermarks, Laws 1 and 2). b2 evaluates fire, and b3 has a Fire
+of 12 s before it hears that there is none other before 13 s.
 
 Law 3: a broker remembers up to where it has every rule's composite events. When rules begin anew,
 what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
@@ -31,13 +31,13 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
-from routing.delivery.joining import joined
+from routing.delivery.merged_detections import joined
 from routing.messages import Flow, SubscriptionUpdate
-from routing.network.recovery.dues import from_due_on
+from routing.network.recovery.resume_points import from_resume_points_on
 from routing.network.tables.branch import Branch
-from routing.network.tables.covering import maximal_of_type
+from routing.network.tables.deferred_watermarks import RuleWatermarks
+from routing.network.tables.filter_cover import maximal_of_type
 from routing.network.tables.filters import type_of
-from routing.network.tables.owed import RuleWatermarks
 from routing.overlay.trees import LocalTree
 from routing.partition.places import Division
 from routing.serving.deployment import Deployed
@@ -89,7 +89,7 @@ class Router:
         self._has_strangers: bool | None = None
         self.ended: set[str] = set()
         """The rules for which nobody publishes anything any more."""
-        self._due: dict[str, int] = {}
+        self._resume_from: dict[str, int] = {}
         """By rule: from when on its composite events are news."""
         self.aside: Collection[str] = ()
         """The rules that Law 4 speaks of."""
@@ -319,7 +319,7 @@ class Router:
 
     def news(self, detections: Detections) -> Detections:
         """Composite events that have not been here before (Law 3)."""
-        return from_due_on(detections, self._due)
+        return from_resume_points_on(detections, self._resume_from)
 
     def pass_marks(self, marks: RuleWatermarks, sender: str) -> None:
         """Marks have come from a neighbour, behind the events that they follow."""
@@ -346,11 +346,11 @@ class Router:
 
     def forget(self, name: str) -> None:
         """A name means no rule any more, or another than before."""
-        for known in (self.marks, self._told, self._due):
+        for known in (self.marks, self._told, self._resume_from):
             known.pop(name, None)
         self.ended.discard(name)
         for branch in self.branches.values():
-            branch.owed.forget(name)
+            branch.deferred.forget(name)
 
     def tell_all(self) -> None:
         """Tell all marks, whether anybody waits for them or not."""
@@ -380,22 +380,22 @@ class Router:
         self.has_news = True
 
     def begin_anew(
-        self, rules: Collection[str], due: Mapping[str, int], front: int
+        self, rules: Collection[str], resume_from: Mapping[str, int], front: int
     ) -> Mapping[str, int]:
         """Rules begin anew; gives from when on their composite events are news, by source.
 
-        ``front`` as in Owed.begin_anew.
+        ``front`` as in DeferredWatermarks.begin_anew.
         """
         for branch in self.branches.values():
-            branch.owed.begin_anew(front)
+            branch.deferred.begin_anew(front)
         self._told.clear()
         self.ended.clear()
         self._detected.clear()
         self.marks = {name: mark for name, mark in self.marks.items() if name in rules}
-        for name, mark in due.items():
+        for name, mark in resume_from.items():
             self.reach(name, mark)
-        self._due = dict(self.marks)
-        return {RULE_SOURCE + name: self._due.get(name, TIME_MIN) for name in rules}
+        self._resume_from = dict(self.marks)
+        return {RULE_SOURCE + name: self._resume_from.get(name, TIME_MIN) for name in rules}
 
     def _pass_told(self, names: Collection[str], sender: str) -> None:
         if self._branches.keys() == {sender}:  # a leaf, common

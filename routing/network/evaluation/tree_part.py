@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from matcher.model import TIME_MIN
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.evaluation.router import Router
-from routing.network.recovery.dues import from_due_on
+from routing.network.recovery.resume_points import from_resume_points_on
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import NOTHING, Detections
 
@@ -20,7 +20,7 @@ class TreePart:
     def __init__(self, evaluator: TreeEvaluator, router: Router) -> None:
         self.evaluator = evaluator
         self.router = router
-        self.due: Mapping[str, int] = {}
+        self.resume_from: Mapping[str, int] = {}
         """From when on composite events of rules have to be found, since they began anew."""
         self._outdated: set[str] = set()
         """The rules of the evaluator that are there no more, until the next plan."""
@@ -32,7 +32,9 @@ class TreePart:
     def mark_of(self, name: str) -> int:
         """Up to where this broker has a rule's composite events."""
         before = self.router.marks.get(name, TIME_MIN)
-        return max(before, self.evaluator.outlook(name)) if self.evaluates(name) else before
+        return (
+            max(before, self.evaluator.output_watermark(name)) if self.evaluates(name) else before
+        )
 
     def has_ended(self, name: str) -> bool:
         """Whether nobody publishes anything any more for a rule."""
@@ -40,13 +42,13 @@ class TreePart:
             return self.evaluator.has_ended(name)
         return name in self.router.ended
 
-    def due_mark(self, name: str) -> int:
+    def complete_to(self, name: str) -> int:
         """Up to where a rule's composite events are complete."""
         if not self.evaluates(name):
             return CLOSED if name in self.router.ended else self.router.marks.get(name, TIME_MIN)
         return CLOSED if self.evaluator.has_ended(name) else self.mark_of(name)
 
-    def dues(self, wanted: Iterable[str]) -> dict[str, int]:
+    def resume_points(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
         here; of those that it was told something about, and that may still give some.
         """
@@ -56,7 +58,7 @@ class TreePart:
     def forget(self, name: str) -> None:
         """Forget a rule that is gone: nothing that was said or found of it counts."""
         self.router.forget(name)
-        self.due = {rule: time for rule, time in self.due.items() if rule != name}
+        self.resume_from = {rule: time for rule, time in self.resume_from.items() if rule != name}
         if name in self.evaluator.rules:
             self._outdated.add(name)
 
@@ -87,6 +89,6 @@ class TreePart:
         self.router.repeat_marks()
 
     def _tell(self, detected: Detections, rules: Collection[str]) -> None:
-        marks = {name: self.evaluator.outlook(name) for name in rules}
+        marks = {name: self.evaluator.output_watermark(name) for name in rules}
         ended = {name for name in rules if self.evaluator.has_ended(name)}
-        self.router.route_found(from_due_on(detected, self.due), marks, ended)
+        self.router.route_found(from_resume_points_on(detected, self.resume_from), marks, ended)

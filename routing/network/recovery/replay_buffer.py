@@ -1,6 +1,6 @@
 """Events that entered here, kept while they may be needed again (brokers.md section 5).
 
-Law 1: an event is kept until a survey that began after it came is known to have reached all
+Law 1: an event is kept until a checkpoint that began after it came is known to have reached all
 brokers, so that it has arrived wherever it was going; and, if rules use its type, until no
 composite event that is still under way can depend on it (``horizons``). A Temp of 30 s stays while
 fire, which reaches 5 min, is due from 40 s.
@@ -51,7 +51,7 @@ class ReplayBuffer:
         self.is_full = False
         """Whether it is time to ask what is still needed."""
         self._marked = self.passed = self._arrived = 0
-        """Places: at the last survey, at the last one that was committed, at the one before."""
+        """Places: at the last checkpoint, at the last one that was committed, at the one before."""
 
     def __len__(self) -> int:
         """How many events are kept."""
@@ -81,7 +81,7 @@ class ReplayBuffer:
         return self._entries[0].place if self._entries else self._place
 
     def look_soon(self) -> None:
-        """Let it be time to ask, however little is kept, until the next survey."""
+        """Let it be time to ask, however little is kept, until the next checkpoint."""
         self._full_at, self.is_full = 1, self._kept > 0
 
     def add(self, batches: Sequence[EventBatch]) -> None:
@@ -96,12 +96,13 @@ class ReplayBuffer:
             self.given_up += events
         self.is_full = self._kept >= self._full_at
 
-    def survey(self) -> None:
-        """A survey has come by: it follows on every way what came before it."""
+    def probe(self) -> None:
+        """A checkpoint has come by: it follows on every way what came before it."""
         self._marked = self._place
 
     def commit(self, horizons: Mapping[str, int]) -> None:
-        """The survey was committed: drop what has arrived and is earlier than its type's horizon.
+        """The checkpoint was committed: drop what has arrived and is earlier than its type's
+        horizon.
 
         That all have what came before it is known when the next one is committed, asked for at once
         after a change of the tree, for another may be near. No rule uses a type without a horizon.
@@ -131,7 +132,7 @@ class ReplayBuffer:
                 self._entries[place] = BufferedMessage(entry.place, batches, entry.events)
 
     def begin_anew(self) -> None:
-        """The tree is another: surveys that are under way will not be committed."""
+        """The tree is another: checkpoints that are under way will not be committed."""
         self._marked = self.passed = self._arrived
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, EventType, Int64s
-from routing.delivery.parcel import Parcel, in_messages
-from routing.delivery.subscriptions import parcel_of
+from routing.delivery.delivery_batch import DeliveryBatch, in_messages
+from routing.delivery.subscriptions import delivery_batch_of
 from routing.messages import Catalog, Flow, SubscriptionUpdate
+from routing.network.tables.deferred_watermarks import DeferredWatermarks, RuleWatermarks
 from routing.network.tables.demand import Demand
 from routing.network.tables.filters import TypeFilters, filters_of, type_of
-from routing.network.tables.owed import Owed, RuleWatermarks
 from routing.order import greatest_time
 from routing.serving.deployment import Deployed
 
@@ -52,7 +52,7 @@ class Branch:
         """Sources that have closed, with the numbers of their last events."""
         self.has_flows = False
         """Whether ``take_flows`` has something to give."""
-        self.owed = Owed()
+        self.deferred = DeferredWatermarks()
         """Marks that it was told, or is owed."""
 
     # --- what is wanted there ---
@@ -122,7 +122,7 @@ class Branch:
         )
         if rules != self.rules:
             self.rules = rules
-            self.owed.arrange(rule.rule.name for rule in rules)
+            self.deferred.arrange(rule.rule.name for rule in rules)
 
     def _fits(self, name: str) -> bool:
         found = self._filters.get(name)
@@ -172,7 +172,7 @@ class Branch:
 
     # --- what is about to be sent ---
 
-    def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> Parcel | None:
+    def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> DeliveryBatch | None:
         """Send what is wanted of these events, and give it; None for nothing."""
         patterns = []
         for batch in batches:
@@ -180,11 +180,11 @@ class Branch:
             patterns.append([] if demand is None else demand.patterns(batch))
         if not any(patterns):
             return None
-        parcel = parcel_of(batches, patterns, order)
-        if parcel is not None:
-            self._flows += [Flow(part.batches, part.order) for part in in_messages(parcel)]
+        delivery_batch = delivery_batch_of(batches, patterns, order)
+        if delivery_batch is not None:
+            self._flows += [Flow(part.batches, part.order) for part in in_messages(delivery_batch)]
             self.has_flows = True
-        return parcel
+        return delivery_batch
 
     def offer_detected(
         self,
@@ -197,17 +197,17 @@ class Branch:
     ) -> None:
         """The same for composite events, and what is to be told of marks with them.
 
-        ``every_mark`` and ``ended`` as in Owed.learn.
+        ``every_mark`` and ``ended`` as in DeferredWatermarks.learn.
         """
         wanted = self.offer(batches, order) if batches else None
-        told = self.owed.learn(marks, ended=ended, every=every_mark)
+        told = self.deferred.learn(marks, ended=ended, every=every_mark)
         if wanted is not None:
-            told += self.owed.send(max(map(greatest_time, wanted.batches)))
+            told += self.deferred.send(max(map(greatest_time, wanted.batches)))
         self.add_marks(told)
 
     def tell_all(self) -> None:
         """Tell all marks that are owed."""
-        self.add_marks(self.owed.take_all())
+        self.add_marks(self.deferred.take_all())
 
     def add_marks(self, marks: RuleWatermarks) -> None:
         """Send marks behind the events."""

@@ -8,8 +8,8 @@ and Wind: with each Temp goes a message, and the mark of Wind.
 
 Law 2: composite events cross each link between the rule and who wants them once. Their marks go
 behind them; but over a link beyond which other results come from elsewhere, too, they go whenever
-they move (owed), since a sink there waits for both. Fires are found at b1 and wanted at b2 and b3
-beyond: each crosses two links.
+they move (deferred_watermarks), since a sink there waits for both. Fires are found at b1 and wanted
+at b2 and b3 beyond: each crosses two links.
 
 Law 3: of a rule that is pulled the master is sent as it comes. The other types are asked for, and
 go in the share of the time in which windows around masters are open. Who has seen ``k`` events in
@@ -52,7 +52,7 @@ DirectedLink = tuple[str, str]
 
 @dataclass(frozen=True)
 class Measured:
-    """Findings of two surveys. ``seconds``: between them; ``age``: since when events come;
+    """Findings of two checkpoints. ``seconds``: between them; ``age``: since when events come;
     ``rates``: events a second by type; ``found``: by rule, bytes of composite events a second, and
     batches; ``time``: that of marks by now, in microseconds.
     """

@@ -1,5 +1,5 @@
 """How the rules in force are divided over the brokers: functions of the plan and of what is known
-alone, since every broker works it out for itself (planning, Law 1).
+alone, since every broker works it out for itself (planner, Law 1).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def divided(
 ) -> Division:
     """The division of the rules on the single tree; one value for all brokers.
 
-    Brokers out of reach stand below the root, which will hear nothing of them (planning, Law 3).
+    Brokers out of reach stand below the root, which will hear nothing of them (planner, Law 3).
     """
     deployed = rules_of(known)
     if has_sink_trees(strategy):

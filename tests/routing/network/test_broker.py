@@ -25,16 +25,16 @@ from routing.messages import (
     Confirmed,
     Flow,
     ListRules,
-    Need,
-    Needed,
     Part,
     PlanFollowed,
+    RootRequest,
+    RootTask,
     RuleFacts,
     Shared,
     SubscriptionUpdate,
 )
 from routing.network.brokers.broker import Broker
-from routing.network.brokers.planning import INPUTS_CLOSED
+from routing.network.brokers.planner import INPUTS_CLOSED
 from routing.network.strategy import Adaptive, Centralized, make, names, register
 from routing.overlay.config import OverlayConfig
 
@@ -623,7 +623,7 @@ def test_status_names_the_type_and_the_source_that_a_stalled_rule_waits_for(stra
     assert holder["types"] == ["Temp"]
     # Only the root of the single tree knows sources of other brokers by name: elsewhere their
     # broker is named, whose status names them. Before the Smoke that waits, nothing can be found:
-    # so far is the rule's outlook.
+    # so far is the rule's output watermark.
     names = ["t"] if place == "b2" else []
     assert holder["origins"] == [{"broker": "b1", "sources": names, "rules": []}]
     whom = "t at b1" if names else "a source at b1"
@@ -783,7 +783,7 @@ def amiss() -> list[object]:
         # of trees for sinks that there are not
         PlanFollowed("b1", 1, 1),
         Shared((), (Part("b2", ()),)),
-        Need(Needed.TREES, ("b1", "b2")),
+        RootRequest(RootTask.TREES, ("b1", "b2")),
     ]
 
 

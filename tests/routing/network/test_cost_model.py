@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from matcher.model import EventType
-from routing.network.brokers.measuring import preferred
+from routing.network.brokers.measurements import preferred
 from routing.network.strategy import Adaptive, Choice
 from routing.network.ways.cost_model import CostModel, DividedTree, Measured
 from routing.partition.placement import Tree, tree_of

@@ -57,8 +57,8 @@ def test_filters_that_come_and_go_want_together_what_each_wants_alone(seed: int)
             batch = batch_of(TEMP, rows, source="s", times=list(range(count)))
             masks = [one.mask(batch) for one in filters]
             wanted = np.flatnonzero(np.any(masks, axis=0)) if masks else []
-            parcel = branch.offer([batch], None)
-            sent = [] if parcel is None else parcel.batches[0].ids.sequence.tolist()
+            delivery_batch = branch.offer([batch], None)
+            sent = [] if delivery_batch is None else delivery_batch.batches[0].ids.sequence.tolist()
             assert sent == [place + 1 for place in wanted], f"seed {seed}, {size} filters"
 
 
@@ -67,6 +67,6 @@ def test_one_filter_without_conditions_wants_all() -> None:
     branch.hear(SubscriptionUpdate(("Temp", *(f"Temp(n = {number})" for number in range(MANY)))))
     branch.index(SCHEMAS, {})
     rows = [{"room": "a", "value": 1.0, "n": -1}] * 3
-    parcel = branch.offer([batch_of(TEMP, rows, source="s", times=[1, 2, 3])], None)
-    assert parcel is not None
-    assert len(parcel) == 3
+    delivery_batch = branch.offer([batch_of(TEMP, rows, source="s", times=[1, 2, 3])], None)
+    assert delivery_batch is not None
+    assert len(delivery_batch) == 3

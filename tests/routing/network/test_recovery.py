@@ -20,8 +20,8 @@ from matcher.model import (
 )
 from routing.delivery.deduplicator import Deduplicator
 from routing.network.recovery import replay_buffer as buffers
-from routing.network.recovery.dues import from_due_on
 from routing.network.recovery.replay_buffer import ReplayBuffer
+from routing.network.recovery.resume_points import from_resume_points_on
 from routing.partition.replay_starts import horizons
 from routing.serving.deployment import Deployed
 from rules.engine import make
@@ -43,9 +43,9 @@ def in_seconds(times: dict[str, int]) -> dict[str, float | None]:
 
 
 def test_a_type_is_needed_as_far_back_as_the_rules_above_reach() -> None:
-    due = {"low": 100 * MICROSECONDS, "high": 60 * MICROSECONDS}
+    resume_from = {"low": 100 * MICROSECONDS, "high": 60 * MICROSECONDS}
     # High has to be right from 60 on and sees L from 50 on; so low has to be right from there.
-    found = horizons(deployed(f"{LOW}\n{HIGH}"), due)
+    found = horizons(deployed(f"{LOW}\n{HIGH}"), resume_from)
     assert in_seconds(found) == {"A": 45.0, "B": 45.0, "L": 50.0}
 
 
@@ -82,35 +82,35 @@ def test_events_are_kept_until_they_have_arrived_and_are_past(
     assert not replay_buffer.is_full
     replay_buffer.add(batches_of("B@9(1)", KNOWN))
     assert replay_buffer.is_full
-    replay_buffer.survey()
+    replay_buffer.probe()
     replay_buffer.add(batches_of("A@2(2)", KNOWN))
     replay_buffer.commit({"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS})
-    assert len(replay_buffer) == 3, "that all have heard of this survey is not known yet"
-    replay_buffer.survey()
+    assert len(replay_buffer) == 3, "that all have heard of this checkpoint is not known yet"
+    replay_buffer.probe()
     replay_buffer.commit({"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS})
-    # A@2 came after the first survey, and B@9 is not past.
+    # A@2 came after the first checkpoint, and B@9 is not past.
     assert [batch.type.name for own in replay_buffer for batch in own] == ["B", "A"]
-    replay_buffer.survey()
+    replay_buffer.probe()
     replay_buffer.begin_anew()
     replay_buffer.commit({})
-    # A survey of another tree says nothing of A@2; and no rule uses B any more.
+    # A checkpoint of another tree says nothing of A@2; and no rule uses B any more.
     assert [batch.type.name for own in replay_buffer for batch in own] == ["A"]
 
 
 def test_after_a_change_of_the_tree_it_is_soon_time_to_survey_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else changes that come faster than two surveys would let the buffer grow without end."""
+    """Else changes that come faster than two checkpoints would let the buffer grow without end."""
     monkeypatch.setattr(buffers, "LEAST", 2)
     replay_buffer = ReplayBuffer(100)
     for _ in range(4):
         replay_buffer.add(batches_of("A@1(1)", KNOWN))
-    replay_buffer.survey()
+    replay_buffer.probe()
     replay_buffer.commit({})
     assert len(replay_buffer) == 4
     replay_buffer.add(batches_of("A@2(1)", KNOWN))
     assert replay_buffer.is_full
-    replay_buffer.survey()
+    replay_buffer.probe()
     replay_buffer.commit({})
     assert len(replay_buffer) == 1
 
@@ -204,7 +204,7 @@ def test_composite_events_before_their_due_are_left_out_in_order() -> None:
     for batch in batches_of("B@1(0) A@2(2) A@3(3) A@4(4)", KNOWN):
         engine.push(batch)
     found = engine.advance(TIME_MAX)
-    assert from_due_on(found, {}) is found
-    kept = from_due_on(found, {"low": 3 * MICROSECONDS, "all": 4 * MICROSECONDS})
+    assert from_resume_points_on(found, {}) is found
+    kept = from_resume_points_on(found, {"low": 3 * MICROSECONDS, "all": 4 * MICROSECONDS})
     shown = [(one.source.removeprefix(RULE_SOURCE), one.data["n"]) for one in kept.events()]
     assert shown == [("low", 3), ("low", 4), ("all", 4)]

@@ -12,7 +12,7 @@ from routing.messages import Catalog, RuleFacts, SubscriptionUpdate
 from routing.network.agreement.catalog import rules_of
 from routing.network.evaluation.router import Router
 from routing.network.tables.branch import Branch
-from routing.network.tables.covering import maximal
+from routing.network.tables.filter_cover import maximal
 from routing.overlay.trees import LocalTree
 
 RULE = "define C(n: int) from A() as a where n = a.n"

@@ -12,6 +12,7 @@ from routing.errors import ProtocolError
 from routing.messages import (
     VERSION,
     Asked,
+    CheckpointProbe,
     Code,
     Flow,
     FromNeighbour,
@@ -23,7 +24,6 @@ from routing.messages import (
     LinkStates,
     ListRules,
     Packet,
-    Survey,
 )
 from routing.overlay.channel import PILED_EVENTS, UNACKNOWLEDGED_EVENTS, Channel
 from routing.overlay.config import OverlayConfig
@@ -60,7 +60,7 @@ class Pair:
 
     def take(self, name: str) -> None:
         for result in self.ends[name].take_results():
-            if isinstance(result, Survey):
+            if isinstance(result, CheckpointProbe):
                 self.got[name].append(result.number)
                 assert self.ends[name].is_up
             else:
@@ -70,7 +70,7 @@ class Pair:
 
     def send(self, name: str) -> None:
         self.sent[name] += 1
-        self.ends[name].send(Survey(self.sent[name]), self.mesh.now)
+        self.ends[name].send(CheckpointProbe(self.sent[name]), self.mesh.now)
 
     def cut(self, cut: bool) -> None:
         for wire in self.mesh.wires.values():
@@ -337,9 +337,9 @@ def test_a_broker_whose_clock_went_back_takes_a_life_of_its_own() -> None:
     ("message", "code"),
     [
         (Heartbeat(), Code.PROTOCOL),
-        (Survey(1), Code.PROTOCOL),
+        (CheckpointProbe(1), Code.PROTOCOL),
         (LinkAck(tag_of(3, 1), 7), Code.PROTOCOL),
-        (Packet(tag_of(3, 1), 1, 7, Survey(1)), Code.PROTOCOL),
+        (Packet(tag_of(3, 1), 1, 7, CheckpointProbe(1)), Code.PROTOCOL),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -357,7 +357,7 @@ def test_what_belongs_to_another_life_is_ignored() -> None:
     end.receive(hello(3), 0.0)
     end.take_effects()
     for stale in (
-        Packet(tag_of(2, 1), 1, 0, Survey(1)),
+        Packet(tag_of(2, 1), 1, 0, CheckpointProbe(1)),
         LinkAck(tag_of(2, 1), 5),
         hello(2),
     ):

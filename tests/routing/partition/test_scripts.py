@@ -23,8 +23,8 @@ from timeline import history, push, written
 import rules
 from matcher.model import TIME_MIN, Event
 from routing.partition.fragment import Fragment
+from routing.partition.fragment_text import tell_fragment
 from routing.partition.placement import Partition, Tree, partition
-from routing.partition.telling import tell_fragment
 from rules.pattern import RuleSet
 
 SCRIPTS = sorted((Path(__file__).parent / "testdata").glob("*.txt"))

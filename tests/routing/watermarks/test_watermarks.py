@@ -18,21 +18,21 @@ class At:
         timed = {rule: used for rule, used in uses.items() if TIMER.name in used}
         together = [(*used, rule.title()) for rule, used in uses.items()]
         self.watermarks.arrange(uses, defining, timed, together, over)
-        self.watermarks.said.arrange(frozenset(published), {})
+        self.watermarks.inputs.arrange(frozenset(published), {})
 
     def say(self, clock: int | None = None, **marks: int) -> dict[str, int]:
         """Sources say this; gives the marks of types that have moved."""
         for name, mark in marks.items():
-            self.watermarks.said.note_own(name, mark)
-        moved = self.watermarks.said.hear()
+            self.watermarks.inputs.note_own(name, mark)
+        moved = self.watermarks.inputs.hear()
         self.watermarks.look_beyond(moved, is_anew=False)
-        found = self.watermarks.due(moved, clock)
+        found = self.watermarks.engine_marks(moved, clock)
         self.watermarks.end(moved, is_timed=clock is not None)
         return found
 
     def reach(self, **fronts: int) -> None:
         for name, front in fronts.items():
-            self.watermarks.reach(self.watermarks.standings[name], front)
+            self.watermarks.reach(self.watermarks.type_records[name], front)
 
 
 def test_a_closed_type_is_where_those_are_that_it_is_used_with() -> None:

@@ -24,7 +24,12 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from routing.partition.asking import (
+from routing.partition.derivation import fragment_of
+from routing.partition.forwarder import Forwarded, Forwarder
+from routing.partition.masters import Around, masters_of, pull_of
+from routing.partition.pull_buffer import DROPPED_MIN, Windows, WindowsByKey
+from routing.partition.pulls import PullRole, Pulls, roles_at
+from routing.partition.questions import (
     ANY,
     AskedSpans,
     MasterSpan,
@@ -34,11 +39,6 @@ from routing.partition.asking import (
     starting,
     united,
 )
-from routing.partition.derivation import fragment_of
-from routing.partition.forwarder import Forwarded, Forwarder
-from routing.partition.pull_buffer import DROPPED_MIN, Windows, WindowsByKey
-from routing.partition.pulling import Around, masters_of, pull_of
-from routing.partition.pulls import PullRole, Pulls, roles_at
 from rules.pattern import Rule
 
 COUNT = int(os.environ.get("REXMQ_TREES", "60"))

@@ -4,9 +4,9 @@ record.
 Marks move with nearly every message, one broker is in many trees, and each has a hundred types or
 thousands. What bears on a mark that moves is therefore in one place, and is found by its name once.
 
-Each field has one owner, which alone sets it: ``Said`` what is said of a type, ``Watermarks`` what
-follows for the engine, and ``Progress``, which asks them, the rest. Records of rules are of one
-division.
+Each field has one owner, which alone sets it: ``InputWatermarks`` what is said of a type,
+``Watermarks`` what follows for the engine, and ``TreeProgress``, which asks them, the rest. Records
+of rules are of one division.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ UNSAID = TIME_MAX + 1
 """In place of a mark: nobody says anything."""
 
 
-class Kin:
+class CoupledTypes:
     """Types that are looked at together by rules, or through such types: no other bears on them."""
 
     def __init__(self, types: list[TypeProgress]) -> None:
         self.types = types
-        # Said
+        # InputWatermarks
         self.furthest = TIME_MIN
         """The greatest mark of one that is not closed."""
         self.is_furthest_known = False
@@ -42,14 +42,14 @@ class TypeProgress:
         # Watermarks
         self.front = TIME_MIN
         """The greatest time of an event that has come here; TIME_MIN before any."""
-        self.kin = Kin([self])
+        self.coupled_types = CoupledTypes([self])
         """The types that bear on it, this one among them."""
         self.is_timed = False
         """Whether any rule here that depends on it depends on Timer too."""
         self.has_ended = False
         """Whether nothing more will come of it, from sources or from rules."""
-        # Said
-        self.sayers: list[Sayer] = []
+        # InputWatermarks
+        self.child_watermarks: list[ChildWatermark] = []
         """The children that forward the type, with what they have said."""
         self.own = TIME_MIN
         """The mark of the local sources."""
@@ -61,12 +61,12 @@ class TypeProgress:
         """No mark is beyond that."""
         self.mark = UNSAID
         """The mark that follows from both."""
-        # Progress
+        # TreeProgress
         self.given = UNSAID
         """The greatest mark of it that binds who comes later; it never goes back."""
-        self.users: list[Evaluated] = []
+        self.users: list[RuleRecord] = []
         """The rules here whose marks it bears on, through other rules here too."""
-        self.defining: list[Evaluated] = []
+        self.defining: list[RuleRecord] = []
         """The rules here that define it."""
         self.opens = False
         """Whether it is a type of terminators of rules here."""
@@ -96,13 +96,13 @@ class TypeProgress:
     def least(self) -> int:
         """The least of what is said; UNSAID where nobody is expected to say anything."""
         least = self.own if self.is_published else UNSAID
-        for sayer in self.sayers:
-            if sayer.mark < least:
-                least = sayer.mark
+        for child_watermark in self.child_watermarks:
+            if child_watermark.mark < least:
+                least = child_watermark.mark
         return least
 
 
-class Evaluated:
+class RuleRecord:
     """A rule that is evaluated here: the type that it defines, and those of its terminators."""
 
     def __init__(self, name: str, defined: TypeProgress, opening: list[TypeProgress]) -> None:
@@ -114,23 +114,23 @@ class Evaluated:
             one.opens = True
 
 
-class Sayer:
+class ChildWatermark:
     """A child that forwards a type, and the mark that it has said; what it said under the plan
     ``before`` counts on, but for an end.
     """
 
-    def __init__(self, standing: TypeProgress, before: Sayer | None) -> None:
-        self.standing = standing
+    def __init__(self, type_progress: TypeProgress, before: ChildWatermark | None) -> None:
+        self.type_progress = type_progress
         self.mark = TIME_MIN
         self.heard_at = 0.0
         """When it has spoken last, in seconds."""
         if before is not None:
             self.mark = TIME_MIN if before.mark == CLOSED else before.mark
             self.heard_at = before.heard_at
-        standing.sayers.append(self)
+        type_progress.child_watermarks.append(self)
 
 
-class Standings(dict[str, TypeProgress]):
+class TypeRecords(dict[str, TypeProgress]):
     """The types of one evaluator, by name; the record of a type is made if need be."""
 
     def __missing__(self, name: str) -> TypeProgress:

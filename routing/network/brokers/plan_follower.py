@@ -1,9 +1,9 @@
-"""Following: every broker's work on a plan of the root (brokers.md section 5).
+"""The plan follower: every broker's work on a plan of the root (brokers.md section 5).
 
 It works out the same division as all others (division), from what it was told before, and tells its
 children what is known and the plan before anything that follows from them.
 
-Where rules begin anew (planning, Law 2), sinks drop what they hold of that, since it comes again;
+Where rules begin anew (planner, Law 2), sinks drop what they hold of that, since it comes again;
 not what is from before a rule holds, which is of an earlier version.
 """
 
@@ -13,19 +13,19 @@ from matcher.identity import RULE_SOURCE
 from routing.messages import Plan
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.catalog_sync import CatalogSync
+from routing.network.brokers.checkpoints import Checkpoints
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.measuring import Measuring
-from routing.network.brokers.passing import Passing
+from routing.network.brokers.measurements import Measurements
+from routing.network.brokers.single_tree_traffic import SingleTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
-from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
-from routing.network.recovery.dues import Times
+from routing.network.recovery.resume_points import Times
 
 REOPENED = "inputs that had been closed are open again"
-"""Words of their broker's log for them, and for where they begin (planning, Law 4)."""
+"""Words of their broker's log for them, and for where they begin (planner, Law 4)."""
 
 
-class Following:
+class PlanFollower:
     """Follows plans."""
 
     def __init__(
@@ -34,24 +34,24 @@ class Following:
         agreed: Agreed,
         subscription_sync: SubscriptionSync,
         catalog_sync: CatalogSync,
-        passing: Passing,
-        surveying: Surveying,
+        single_traffic: SingleTreeTraffic,
+        checkpoints: Checkpoints,
         trees: SinkTrees,
-        measuring: Measuring | None,
+        measurements: Measurements | None,
     ) -> None:
         self._context = context
         self._agreed = agreed
         self._subscription_sync = subscription_sync
         self._catalog_sync = catalog_sync
-        self._passing = passing
-        self._surveying = surveying
+        self._single_traffic = single_traffic
+        self._checkpoints = checkpoints
         self._trees = trees
-        self._measuring = measuring
+        self._measurements = measurements
         self._told_given_up = 0
 
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""
-        self._surveying.begin_anew()
+        self._checkpoints.begin_anew()
         self._agreed.follow(plan)
         self._reopen(dict(plan.reopened).get(self._context.name, ()))
         self._take_over(plan)
@@ -61,11 +61,11 @@ class Following:
         again = self._divide(plan, is_lost=is_lost)
         if again:
             self._withdraw(again)
-        if self._measuring is not None:
-            self._measuring.follow()
+        if self._measurements is not None:
+            self._measurements.follow()
 
     def _reopen(self, begins: Times) -> None:
-        """Begin where the plan says (planning, Law 4). ``begins``: by type, where it begins."""
+        """Begin where the plan says (planner, Law 4). ``begins``: by type, where it begins."""
         if begins:
             self._context.callbacks.log("warning", REOPENED, begin=dict(begins))
             self._context.detection.begin_at(dict(begins))
@@ -101,10 +101,10 @@ class Following:
         division = self._agreed.divided(plan)
         again = dict(self._trees.follow(plan, division))
         if plan.anew:
-            self._passing.begin_anew()
+            self._single_traffic.begin_anew()
             self._warn_of_what_was_given_up()
-            due = dict(plan.due)
-            again.update(detection.begin_anew(division, due, plan.front, is_lost=is_lost))
+            resume_from = dict(plan.resume_from)
+            again.update(detection.begin_anew(division, resume_from, plan.front, is_lost=is_lost))
         else:
             detection.follow(division)
         return again

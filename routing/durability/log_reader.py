@@ -39,7 +39,7 @@ from routing.storage import ReadableLog
 from rules.pattern import TIMER
 
 
-class LogReading:
+class LogReader:
     """The log of this broker's store, as others may read it."""
 
     def __init__(self, context: BrokerContext, agreed: Agreed) -> None:

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matcher.model import MICROSECONDS
+from routing.partition.masters import Pull, masters_of, pull_of
 from routing.partition.placement import Tree, partition
-from routing.partition.pulling import Pull, masters_of, pull_of
 from rules.pattern import TIMER, Rule
 
 ROUNDS_MAX = 4

@@ -1,4 +1,4 @@
-"""Rounds: how the brokers of a tree come to do the same, at one instant (brokers.md section 5).
+"""Pauses: how the brokers of a tree come to do the same, at one instant (brokers.md section 5).
 
 Law 1: before the root changes what the division of the rules follows from it lets the whole tree
 pause: all brokers hold their local sources, and say how far they are once all that came before has
@@ -20,17 +20,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from routing.messages import Catalog, Need, Needed, Pause, Plan, Report
+from routing.messages import Catalog, Pause, Plan, Report, RootRequest, RootTask
 from routing.network.agreement.catalog import digest_of
 from routing.network.agreement.rounds import combined, raise_all
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.checkpoints import Checkpoints
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.following import Following
-from routing.network.brokers.gathering import Gathering
-from routing.network.brokers.needs import Needs
-from routing.network.brokers.planning import Planning
+from routing.network.brokers.plan_follower import PlanFollower
+from routing.network.brokers.planner import Planner
+from routing.network.brokers.report_collector import ReportCollector
+from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.subscription_sync import SubscriptionSync
-from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.ahead import horizon_of
@@ -45,7 +45,7 @@ class Reason(Protocol):
         ...
 
 
-class Pausing:
+class Pauses:
     """Lets the tree pause, at the root, and pauses. ``reasons``: whose work a plan is made for."""
 
     def __init__(
@@ -53,12 +53,12 @@ class Pausing:
         context: BrokerContext,
         agreed: Agreed,
         timer: UpdateTimer,
-        needs: Needs,
-        gathering: Gathering,
+        root_requests: RootRequests,
+        collector: ReportCollector,
         subscription_sync: SubscriptionSync,
-        surveying: Surveying,
-        planning: Planning,
-        following: Following,
+        checkpoints: Checkpoints,
+        planner: Planner,
+        follower: PlanFollower,
         trees: SinkTrees,
         reasons: Sequence[Reason],
     ) -> None:
@@ -67,12 +67,12 @@ class Pausing:
         self._detection = context.detection
         self._agreed = agreed
         self._timer = timer
-        self._needs = needs
-        self._gathering = gathering
+        self._root_requests = root_requests
+        self._collector = collector
         self._subscription_sync = subscription_sync
-        self._surveying = surveying
-        self._planning = planning
-        self._following = following
+        self._checkpoints = checkpoints
+        self._planner = planner
+        self._follower = follower
         self._trees = trees
         self._reasons = reasons
         self._to_pause: dict[str, Pause] = {}
@@ -98,15 +98,17 @@ class Pausing:
                 return True
         return False
 
-    def meet(self, need: Need) -> None:
+    def handle_request(self, request: RootRequest) -> None:
         """At the root: somebody needs a plan, or says in a pause which rule has ended by itself."""
         self._is_asked = True
-        self._needs_plan |= need.what is not Needed.END
+        self._needs_plan |= request.what is not RootTask.END
         self._timer.tell_soon()
 
-    def meet_survey(self, need: Need) -> None:
-        """At the root: somebody needs a survey, for which there is no time now, if any is asked."""
-        self._surveying.begin()
+    def begin_checkpoint(self, request: RootRequest) -> None:
+        """At the root: somebody needs a checkpoint, for which there is no time now, if any is
+        asked.
+        """
+        self._checkpoints.begin()
 
     # --- the tree ---
 
@@ -114,7 +116,7 @@ class Pausing:
         """The tree is another (Law 2)."""
         self._detection.hold()
         self._detection.is_at_work = False
-        self._gathering.stop()
+        self._collector.stop()
         self._agreed.void()
 
     def enter(self) -> None:
@@ -122,7 +124,7 @@ class Pausing:
         router = self._router
         if router.epoch is not None and router.is_back and not router.is_root:
             self._to_pause.clear()
-            self._needs.say(Need(Needed.PLAN, (self._context.name,)))
+            self._root_requests.say(RootRequest(RootTask.PLAN, (self._context.name,)))
 
     def look(self) -> None:
         """Something has come from neighbours: see whether it is time to pause."""
@@ -144,7 +146,7 @@ class Pausing:
             return
         new = sorted({one.neighbour for one in router.children} - router.partners)
         if new and new != self._newcomers:
-            self._needs.say(Need(Needed.PLAN, tuple(new)))
+            self._root_requests.say(RootRequest(RootTask.PLAN, tuple(new)))
         self._newcomers = new
 
     def _is_meant(self, neighbour: str, message: Pause | Plan) -> bool:
@@ -156,7 +158,7 @@ class Pausing:
 
     def begin(self) -> None:
         """At the root: let the tree pause, unless it does already."""
-        is_idle = self._needs_plan or not isinstance(self._gathering.question, Pause)
+        is_idle = self._needs_plan or not isinstance(self._collector.question, Pause)
         epoch = self._router.epoch
         if is_idle and epoch is not None:
             introduce = self._needs_plan or not self._agreed.is_planned
@@ -174,8 +176,8 @@ class Pausing:
             for branch in self._router.branches.values():
                 branch.told = branch.catalog = None  # it may have been told before it listened
                 branch.has_joined = False  # and may know what the root does not
-        self._context.tell_all_marks()  # so that the dues in the answers are not older than need be
-        self._gathering.ask(pause, lambda reports: self._conclude(pause, reports))
+        self._context.tell_all_marks()  # so resume points are not older than need be
+        self._collector.ask(pause, lambda reports: self._conclude(pause, reports))
 
     def hear_pause(self, neighbour: str, message: Pause) -> None:
         """A father, in some tree, asks this broker to pause."""
@@ -188,8 +190,8 @@ class Pausing:
         is_far = self._detection.forget_far(horizon_of(context.config, context.moment.now))
         report = combined(self._report(pause), reports)
         if self._router.is_root:
-            plan = self._planning.plan(report, introduce=pause.introduce, anew=is_far)
-            self._following.follow(plan, is_lost=self._may_have_lost)
+            plan = self._planner.plan(report, introduce=pause.introduce, anew=is_far)
+            self._follower.follow(plan, is_lost=self._may_have_lost)
             self._timer.look_again()  # the answers follow
         elif father is not None:
             self._subscription_sync.index()
@@ -219,7 +221,7 @@ class Pausing:
             fronts=tuple((one, front) for one, front in fronts if front is not None),
             marks=tuple(marks.items()),
             rules=tuple(rules.items()),
-            due=tuple(detection.due_of(context.wanted_rules).items()),
+            resume_from=tuple(detection.resume_points_of(context.wanted_rules).items()),
             wants=self._trees.answer(),
             front=detection.front,
             ended=tuple(detection.ended.items()),
@@ -259,5 +261,5 @@ class Pausing:
         own = self._context.name
         is_in_it = any((name, father) == (own, neighbour) for name, father, _ in plan.nodes)
         if is_in_it and self._is_meant(neighbour, plan):
-            self._gathering.stop()
-            self._following.follow(plan, is_lost=self._may_have_lost)
+            self._collector.stop()
+            self._follower.follow(plan, is_lost=self._may_have_lost)

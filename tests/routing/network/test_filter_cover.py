@@ -7,7 +7,7 @@ from conversation import schema_of
 
 from matcher.model import EventBatch
 from matcher.rows import batch_of
-from routing.network.tables.covering import FEW, maximal
+from routing.network.tables.filter_cover import FEW, maximal
 from rules.subscription import parse_subscription
 
 TEMP = schema_of("Temp(room: string, value: float, n: int, ok: bool)")

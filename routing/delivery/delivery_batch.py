@@ -1,8 +1,8 @@
 """Events on their way to one sink, with the subscriptions that each of them matched.
 
-A parcel is a Delivery whose events are counted. Sinks that get the same share one, so that it is
-encoded once. It can be cut after any event, so that credit and bounds are kept to the event, and
-parcels can be joined.
+A delivery batch is a Delivery whose events are counted. Sinks that get the same share one, so that
+it is encoded once. It can be cut after any event, so that credit and bounds are kept to the event,
+and delivery batches can be joined.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, ext
 SubscriptionNumbers = tuple[int, ...]
 
 
-class Parcel(Struct, frozen=True, eq=False, gc=False):
+class DeliveryBatch(Struct, frozen=True, eq=False, gc=False):
     """``delivery``, which tells of no loss, and how many ``events`` are in it."""
 
     delivery: Delivery
@@ -32,8 +32,8 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
         subscriptions: tuple[SubscriptionNumbers, ...],
         order: Int64s | None = None,
         late: bool = False,
-    ) -> Parcel:
-        """A parcel of these fields of Delivery, its events counted."""
+    ) -> DeliveryBatch:
+        """A delivery batch of these fields of Delivery, its events counted."""
         delivery = Delivery(batches, subscriptions, order, 0, late)
         return cls(delivery, len(delivery))
 
@@ -65,14 +65,14 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
         """``order``, spelled out where it is None."""
         return np.arange(len(self)) if self.order is None else self.order
 
-    def cut(self, events: int) -> tuple[Parcel, Parcel]:
+    def cut(self, events: int) -> tuple[DeliveryBatch, DeliveryBatch]:
         """The first ``events`` and the rest, neither of them empty."""
         places = self.places
         head = select(self.batches, self.subscriptions, places[:events], self.late)
         return head, select(self.batches, self.subscriptions, places[events:], self.late)
 
-    def without(self, number: int) -> Parcel | None:
-        """The parcel without this subscription; None where nothing is left."""
+    def without(self, number: int) -> DeliveryBatch | None:
+        """The delivery batch without this subscription; None where nothing is left."""
         if not any(number in one for one in self.subscriptions):
             return self
         left = [without(one, number) for one in self.subscriptions]
@@ -92,7 +92,7 @@ def select(
     subscriptions: Sequence[SubscriptionNumbers],
     places: Int64s,
     late: bool = False,
-) -> Parcel:
+) -> DeliveryBatch:
     """The events at ``places`` of the concatenated batches, delivered in that order."""
     starts = np.cumsum([0, *map(len, batches)])
     owners = np.searchsorted(starts, places, side="right") - 1
@@ -102,7 +102,7 @@ def select(
         parts.append(batches[number].take(places[chosen] - starts[number]))
         numbers.append(subscriptions[number])
         positions.append(chosen)
-    return Parcel.of(tuple(parts), tuple(numbers), order_of(positions), late)
+    return DeliveryBatch.of(tuple(parts), tuple(numbers), order_of(positions), late)
 
 
 def order_of(positions: Sequence[Int64s]) -> Int64s | None:
@@ -115,29 +115,38 @@ def order_of(positions: Sequence[Int64s]) -> Int64s | None:
     return np.argsort(flat)
 
 
-def join(parcels: Sequence[Parcel]) -> Parcel:
-    """Parcels of one lateness, one after another."""
-    if len(parcels) == 1:
-        return parcels[0]
+def join(delivery_batches: Sequence[DeliveryBatch]) -> DeliveryBatch:
+    """Delivery batches of one lateness, one after another."""
+    if len(delivery_batches) == 1:
+        return delivery_batches[0]
     order = None
-    if any(parcel.order is not None for parcel in parcels):
-        starts = np.cumsum([0, *map(len, parcels)])
+    if any(delivery_batch.order is not None for delivery_batch in delivery_batches):
+        starts = np.cumsum([0, *map(len, delivery_batches)])
         order = np.concatenate(
-            [parcel.places + start for parcel, start in zip(parcels, starts, strict=False)]
+            [
+                delivery_batch.places + start
+                for delivery_batch, start in zip(delivery_batches, starts, strict=False)
+            ]
         )
-    return Parcel.of(
-        tuple(batch for parcel in parcels for batch in parcel.batches),
-        tuple(numbers for parcel in parcels for numbers in parcel.subscriptions),
+    return DeliveryBatch.of(
+        tuple(batch for delivery_batch in delivery_batches for batch in delivery_batch.batches),
+        tuple(
+            numbers
+            for delivery_batch in delivery_batches
+            for numbers in delivery_batch.subscriptions
+        ),
         order,
-        parcels[0].late,
+        delivery_batches[0].late,
     )
 
 
-def in_messages(parcel: Parcel) -> Iterator[Parcel]:
-    """A parcel in parts that fit into messages."""
-    return halved(parcel, _fits)
+def in_messages(delivery_batch: DeliveryBatch) -> Iterator[DeliveryBatch]:
+    """A delivery batch in parts that fit into messages."""
+    return halved(delivery_batch, _fits)
 
 
-def _fits(parcel: Parcel) -> bool:
-    is_short = parcel.events <= EVENTS_AT_ONCE and len(parcel.batches) <= BATCHES_AT_ONCE
-    return is_short and extent_of(parcel.batches) <= EXTENT_MAX
+def _fits(delivery_batch: DeliveryBatch) -> bool:
+    is_short = (
+        delivery_batch.events <= EVENTS_AT_ONCE and len(delivery_batch.batches) <= BATCHES_AT_ONCE
+    )
+    return is_short and extent_of(delivery_batch.batches) <= EXTENT_MAX

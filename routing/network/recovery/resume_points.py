@@ -1,11 +1,12 @@
-"""Dues: what is still needed of the past, and what is not sent again (brokers.md section 5).
+"""Resume points: what is still needed of the past, and what is not sent again (brokers.md section
+5).
 
-The *due* of a rule is the least time up to which those who want its composite events have them:
-what comes from there on has to be found once more when the tree is rebuilt.
+The *resume point* of a rule is the least time up to which those who want its composite events have
+them: what comes from there on has to be found once more when the tree is rebuilt.
 
-Law: what rules need from their dues on says routing.partition.replay_starts. One that ends before
-it has to be right can be dropped: fire ends at 26 s, all sinks have it up to there, and no rule
-above it reaches back before 26 s from what it is due.
+Law: what rules need from their resume points on says routing.partition.replay_starts. One that ends
+before it has to be right can be dropped: fire ends at 26 s, all sinks have it up to there, and no
+rule above it reaches back before 26 s from what it is due.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
-from routing.delivery.joining import MergedDetections
+from routing.delivery.merged_detections import MergedDetections
 from routing.order import greatest_time, least_time
 from routing.partition.replay_starts import starts
 from routing.serving.deployment import Deployed
@@ -27,12 +28,12 @@ Times = tuple[tuple[str, int], ...]
 """Rules or types with times, as messages have them."""
 
 
-def over(rules: Sequence[Deployed], due: Mapping[str, int]) -> list[Deployed]:
+def over(rules: Sequence[Deployed], resume_from: Mapping[str, int]) -> list[Deployed]:
     """Rules that can be dropped. One of which nobody speaks, nobody has or wants."""
     ends = {one.rule.name: one.until for one in rules if one.until is not None}
     if not ends:
         return []
-    needed = starts(rules, {**ends, **due})
+    needed = starts(rules, {**ends, **resume_from})
     return [one for one in rules if one.until is not None and one.rule.name not in needed]
 
 
@@ -54,11 +55,11 @@ def least(tables: Iterable[Iterable[tuple[str, int]]]) -> dict[str, int]:
     return found
 
 
-def from_due_on(detections: Detections, due: Mapping[str, int]) -> Detections:
-    """Composite events without those that are earlier than their rule's due."""
-    if not due or not detections.batches:
+def from_resume_points_on(detections: Detections, resume_from: Mapping[str, int]) -> Detections:
+    """Composite events without those that are earlier than their rule's resume point."""
+    if not resume_from or not detections.batches:
         return detections
-    masks = [is_due(batch, due) for batch in detections.batches]
+    masks = [is_to_come(batch, resume_from) for batch in detections.batches]
     if all(mask is None for mask in masks):
         return detections
     return _chosen(detections, masks)
@@ -72,10 +73,10 @@ def chosen(detections: Detections, is_chosen: Callable[[EventBatch], bool]) -> D
     return detections if all(mask is None for mask in masks) else _chosen(detections, masks)
 
 
-def is_due(batch: EventBatch, due: Mapping[str, int]) -> Bools | None:
-    """bool[n]: which composite events are not earlier than their rule's due; None: all."""
+def is_to_come(batch: EventBatch, resume_from: Mapping[str, int]) -> Bools | None:
+    """bool[n]: which composite events are not earlier than their rule's resume point; None: all."""
     names = (batch.rule,) if isinstance(batch, Encoded) else batch.ids.source.values
-    times = [due.get(name.removeprefix(RULE_SOURCE), TIME_MIN) for name in names]
+    times = [resume_from.get(name.removeprefix(RULE_SOURCE), TIME_MIN) for name in names]
     if max(times, default=TIME_MIN) <= least_time(batch):
         return None
     mask: Bools = batch.time >= np.array(times, np.int64)[batch.ids.source.codes]

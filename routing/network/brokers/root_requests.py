@@ -1,6 +1,6 @@
-"""Needs of a broker that the root meets: a plan, a survey, an end of waiting.
+"""Requests of a broker to its root: a plan, a checkpoint, an end of waiting.
 
-A need goes up from father to father; at the root the part does it that answers for such. While
+A request goes up from father to father; at the root the part does it that answers for such. While
 there is no way to the root it is forgotten, for with another tree comes another plan.
 """
 
@@ -8,33 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from routing.messages import Need, Needed
+from routing.messages import RootRequest, RootTask
 from routing.network.brokers.context import BrokerContext
 
-Meet = Callable[[Need], None]
+HandleRequest = Callable[[RootRequest], None]
 """Does, at the root, what somebody needs."""
 
 
-class Needs:
+class RootRequests:
     """The way to the root."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
         self._router = context.router
-        self._meets: Mapping[Needed, Meet] = {}
+        self._handlers: Mapping[RootTask, HandleRequest] = {}
 
-    def are_met_by(self, meets: Mapping[Needed, Meet]) -> None:
+    def are_handled_by(self, handlers: Mapping[RootTask, HandleRequest]) -> None:
         """Set the functions that do at the root what is needed."""
-        self._meets = meets
+        self._handlers = handlers
 
-    def say(self, need: Need) -> None:
+    def say(self, request: RootRequest) -> None:
         """Something is needed of the root."""
         if self._router.is_root:
-            self._meets[need.what](need)
+            self._handlers[request.what](request)
         elif self._router.father is not None:
-            self._context.send(self._router.father, need)
+            self._context.send(self._router.father, request)
 
-    def hear(self, neighbour: str, need: Need) -> None:
+    def hear(self, neighbour: str, request: RootRequest) -> None:
         """Somebody below needs something."""
         if neighbour in self._router.branches:
-            self.say(need)
+            self.say(request)

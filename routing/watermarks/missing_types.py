@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Missing:
+class MissingTypes:
     """The types that are missing at one evaluator."""
 
     def __init__(self, waiting_events_max: int) -> None:

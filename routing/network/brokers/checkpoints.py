@@ -1,20 +1,20 @@
-"""Surveys: up to where composite events have arrived, so that brokers can forget.
+"""Checkpoints: up to where composite events have arrived, so that brokers can forget.
 
-Law 1: a broker that keeps many events of its own sources asks the root for a survey. It goes down
-the tree, the answers come back up, and what they say together is told to all as committed: a survey
-that is begun after an event came follows it on every way, and so does what is committed. b3 keeps
-4,096 Temps; fire is found everywhere up to 40 s: those before 35 s go.
+Law 1: a broker that keeps many events of its own sources asks the root for a checkpoint. It goes
+down the tree, the answers come back up, and what they say together is told to all as committed: a
+checkpoint that is begun after an event came follows it on every way, and so does what is committed.
+b3 keeps 4,096 Temps; fire is found everywhere up to 40 s: those before 35 s go.
 
-Law 2: the root surveys, too, while rules end (planning, Law 6): first ENDING_S after the plan, then
-after twice as long each time, at most ENDING_MAX_S. When one can be dropped there is a plan. fire
-ends at 26 s: all have come there in the survey after 3 s, and a plan drops it.
+Law 2: the root takes checkpoints, too, while rules end (planner, Law 6): first ENDING_S after the
+plan, then after twice as long each time, at most ENDING_MAX_S. When one can be dropped there is a
+plan. fire ends at 26 s: all have come there in the checkpoint after 3 s, and a plan drops it.
 
-Law 3: while brokers are out of reach there is no survey, for they may need everything. So nobody
-whose link to a child was just lost answers one, until there is another plan. b3 is out of reach: b1
-and b2 keep all Temps, and count those beyond their bounds.
+Law 3: while brokers are out of reach there is no checkpoint, for they may need everything. So
+nobody whose link to a child was just lost answers one, until there is another plan. b3 is out of
+reach: b1 and b2 keep all Temps, and count those beyond their bounds.
 
 Law 4: before the root tells what was committed it tells the states of rules whose memory no window
-bounds, as of then (routing.durability.state_table): with the first survey of a plan all of
+bounds, as of then (routing.durability.state_table): with the first checkpoint of a plan all of
 them, and then what is new. So whoever lets go of events has the state that stands for them. fire
 consumes its Temps: all are told its Fires up to 40 s, and that 40 s is committed, and let go of the
 Temps before 35 s.
@@ -24,42 +24,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from routing.messages import Committed, Need, Needed, Report, RuleState, Survey
+from routing.messages import (
+    CheckpointCommitted,
+    CheckpointProbe,
+    Report,
+    RootRequest,
+    RootTask,
+    RuleState,
+)
 from routing.network.agreement.rounds import combined
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.gathering import Gathering
-from routing.network.brokers.measuring import Measuring
-from routing.network.brokers.needs import Needs
+from routing.network.brokers.measurements import Measurements
+from routing.network.brokers.report_collector import ReportCollector
+from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.network.recovery.dues import over
+from routing.network.recovery.resume_points import over
 
 ENDING_S, ENDING_MAX_S = 1.0, 60.0
 """Seconds (Law 2)."""
 
 
-class Surveying:
-    """Lets go of what nobody needs any more. ``measuring`` counts what surveys bring, if any."""
+class Checkpoints:
+    """Lets go of what nobody needs any more. ``measurements`` count what these bring, if any."""
 
     def __init__(
         self,
         context: BrokerContext,
         agreed: Agreed,
         timer: UpdateTimer,
-        needs: Needs,
-        gathering: Gathering,
-        measuring: Measuring | None,
+        root_requests: RootRequests,
+        collector: ReportCollector,
+        measurements: Measurements | None,
     ) -> None:
         self._context = context
         self._router = context.router
         self._detection = context.detection
         self._agreed = agreed
         self._timer = timer
-        self._needs = needs
-        self._gathering = gathering
-        self._measuring = measuring
+        self._root_requests = root_requests
+        self._collector = collector
+        self._measurements = measurements
         self._has_asked = False
-        """Whether this broker has asked for a survey, and has not heard of one since."""
+        """Whether this broker has asked for a checkpoint, and has not heard of one since."""
         self._has_told_states = False
         """At the root: whether all have been told all states since the plan."""
         self.due_at: float | None = None
@@ -84,29 +91,32 @@ class Surveying:
 
     def begin(self) -> None:
         """At the root: ask up to where composite events have arrived, if that can be known."""
-        is_idle = self._gathering.question is None
+        is_idle = self._collector.question is None
         if is_idle and self._agreed.is_planned and not self._agreed.out_of_reach:
-            self._survey(Survey(self._agreed.next_number()))
+            self._probe(CheckpointProbe(self._agreed.next_number()))
 
-    def hear_survey(self, neighbour: str, survey: Survey) -> None:
+    def hear_probe(self, neighbour: str, probe: CheckpointProbe) -> None:
         """The root asks."""
         if neighbour == self._router.father and self._detection.is_at_work:
-            self._survey(survey)
+            self._probe(probe)
 
-    def _survey(self, survey: Survey) -> None:
+    def _probe(self, probe: CheckpointProbe) -> None:
         epoch = self._router.epoch
         if epoch is None or not self._router.partners <= self._router.branches.keys():
             return
         context, detection = self._context, self._detection
-        detection.survey()
+        detection.probe()
         context.tell_all_marks()
-        due, promises = detection.due_of(context.wanted_rules), detection.promises
+        resume_from, promises = detection.resume_points_of(context.wanted_rules), detection.promises
         own = Report(
-            *epoch, survey.number, due=tuple(due.items()), promises=tuple(promises.items())
+            *epoch,
+            probe.number,
+            resume_from=tuple(resume_from.items()),
+            promises=tuple(promises.items()),
         )
-        if self._measuring is not None:
-            own = self._measuring.added_to(own)
-        self._gathering.ask(survey, lambda reports: self._conclude_kept(combined(own, reports)))
+        if self._measurements is not None:
+            own = self._measurements.added_to(own)
+        self._collector.ask(probe, lambda reports: self._conclude_kept(combined(own, reports)))
 
     def _conclude_kept(self, report: Report) -> None:
         """Conclude once this broker would know after a restart what its part of the report says."""
@@ -121,22 +131,24 @@ class Surveying:
     def _conclude(self, report: Report) -> None:
         """All below have answered."""
         if self._router.is_root:
-            due = self._agreed.dues(self._detection, report, (), self._context.moment.now)
-            self._tell_states(due)
-            self._commit(Committed(report.number, tuple(sorted(due.items()))))
+            resume_from = self._agreed.resume_points(
+                self._detection, report, (), self._context.moment.now
+            )
+            self._tell_states(resume_from)
+            self._commit(CheckpointCommitted(report.number, tuple(sorted(resume_from.items()))))
             if over(self._context.deployments.rules, self._detection.committed):
                 self.has_work = True
                 self._timer.tell_soon()
-            if self._measuring is not None:
-                self._measuring.weigh(report)
+            if self._measurements is not None:
+                self._measurements.weigh(report)
         elif self._router.father is not None:
             self._context.send(self._router.father, report)
 
-    def _tell_states(self, due: Mapping[str, int]) -> None:
+    def _tell_states(self, resume_from: Mapping[str, int]) -> None:
         """At the root: tell all what others need to go on with rules whose memory no window bounds
         (Law 4).
         """
-        news: Iterable[RuleState] = self._detection.put_down(due)
+        news: Iterable[RuleState] = self._detection.put_down(resume_from)
         if not self._has_told_states:
             news = self._detection.states.beyond({})
         self._has_told_states = True
@@ -149,18 +161,18 @@ class Surveying:
         if neighbour == self._router.father:
             self._pass_on(state)
 
-    def _pass_on(self, message: Committed | RuleState) -> None:
+    def _pass_on(self, message: CheckpointCommitted | RuleState) -> None:
         for branch in self._router.children:
             self._context.send(branch.neighbour, message)
 
-    def hear_committed(self, neighbour: str, message: Committed) -> None:
+    def hear_committed(self, neighbour: str, message: CheckpointCommitted) -> None:
         """The root tells what was found."""
         if neighbour == self._router.father and self._detection.is_at_work:
             self._commit(message)
 
-    def _commit(self, message: Committed) -> None:
+    def _commit(self, message: CheckpointCommitted) -> None:
         self._has_asked = False
-        self._detection.commit(dict(message.due))
+        self._detection.commit(dict(message.resume_from))
         self._pass_on(message)
 
     def look_at_replay_buffer(self) -> None:
@@ -169,7 +181,7 @@ class Surveying:
         if detection.part.evaluator.missing.absent or detection.tree_table.trees:
             unpublished = detection.take_unpublished()
             if unpublished:
-                self._needs.say(Need(Needed.RELEASE, unpublished))
+                self._root_requests.say(RootRequest(RootTask.RELEASE, unpublished))
         if detection.replay_buffer.is_full and not self._has_asked:
             self._has_asked = True
-            self._needs.say(Need(Needed.SURVEY))
+            self._root_requests.say(RootRequest(RootTask.CHECKPOINT))

@@ -18,7 +18,7 @@ from matcher.model import EventBatch
 from matcher.single import Single
 from routing.errors import ProtocolError
 from routing.messages import Code, Flow, Forward, Part, Shared
-from routing.partition.asking import Answers
+from routing.partition.questions import Answers
 from routing.wire.extent import BATCHES_AT_ONCE, EVENTS_AT_ONCE, EXTENT_MAX, extent, extent_of
 
 ForTree = tuple[str, Forward | Flow]

@@ -1,11 +1,13 @@
-"""What one neighbour is told of marks, and what it is owed (routing.network.tables.owed)."""
+"""What one neighbour is told of marks, and what it is owed
+(routing.network.tables.deferred_watermarks).
+"""
 
 from matcher.model import TIME_MIN
-from routing.network.tables.owed import Owed
+from routing.network.tables.deferred_watermarks import DeferredWatermarks
 
 
-def owed(*names: str) -> Owed:
-    made = Owed()
+def owed(*names: str) -> DeferredWatermarks:
+    made = DeferredWatermarks()
     made.arrange(names)
     return made
 

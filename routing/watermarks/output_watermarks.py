@@ -3,17 +3,17 @@
 A composite event has the time of its terminator (tesla.md, before S1; with ``all``, X1, that of the
 latest event). So a rule that has been evaluated up to its mark, the least of those of all its
 types, finds nothing before the first event of its terminator's type that has come and has not been
-evaluated, nor before the mark of that type. That is its *outlook*, and sinks wait no longer than
-for that.
+evaluated, nor before the mark of that type. That is its *output watermark*, and sinks wait no
+longer than for that.
 
-Law 1: a rule's outlook is never before its mark, and never goes back, whatever plans there are,
-until the rule begins anew: sinks have been told it, though a type that moved it may be gone. fire
-is at 40 s, the next Smoke at 45 s: its outlook is 45 s, and stays so.
+Law 1: a rule's output watermark is never before its mark, and never goes back, whatever plans there
+are, until the rule begins anew: sinks have been told it, though a type that moved it may be gone.
+fire is at 40 s, the next Smoke at 45 s: its output watermark is 45 s, and stays so.
 
 Law 2: events that wait to be evaluated are remembered by the extents of their batches, of a type at
 most ``EXTENTS_MAX``; beyond that the last extent grows. A rule whose mark lies within an extent has
-no outlook beyond its mark, as any event of the batch may be next. Smokes of 40 s to 50 s come at
-once, fire is at 45 s: so is its outlook.
+no output watermark beyond its mark, as any event of the batch may be next. Smokes of 40 s to 50 s
+come at once, fire is at 45 s: so is its output watermark.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rules.pattern import Rule
 EXTENTS_MAX = 64
 
 
-class Outlook:
-    """Owner of what waits to be evaluated, and of the outlooks of some rules. ``mark``: up to where
-    a rule has been evaluated.
+class OutputWatermarks:
+    """Owner of what waits to be evaluated, and of the output watermarks of some rules. ``mark``: up
+    to where a rule has been evaluated.
     """
 
     def __init__(self, mark: Callable[[str], int]) -> None:
@@ -38,9 +38,9 @@ class Outlook:
         """The types of terminators."""
 
     def of(self, rule: str) -> int | None:
-        """The outlook of a rule; None for one that ``rise`` was not called for."""
+        """The output watermark of a rule; None for one that ``rise`` was not called for."""
         found = self._rules.get(rule)
-        return found.outlook if found is not None and found.is_known else None
+        return found.output_watermark if found is not None and found.is_known else None
 
     def arrange(self, rules: Mapping[str, Rule]) -> None:
         """Replace the rules by these; their marks are to be told anew."""
@@ -58,7 +58,7 @@ class Outlook:
             rule = self._rules[name] = _Rule(one_rule, opening)
             was = known.get(name)
             if was is not None and was.rule == one_rule:
-                rule.outlook, rule.is_known = was.outlook, was.is_known
+                rule.output_watermark, rule.is_known = was.output_watermark, was.is_known
 
     def forget(self) -> None:
         """Forget what has come: rules begin anew."""
@@ -80,7 +80,7 @@ class Outlook:
         one.waiting.append((least, greatest))
 
     def rise(self, rule: str, mark: int, bound: int) -> bool:
-        """A rule has been evaluated up to a mark; whether its outlook is another by that.
+        """A rule has been evaluated up to a mark; whether its output watermark is another by that.
 
         ``bound``: the least mark of the types of its terminators.
         """
@@ -91,19 +91,19 @@ class Outlook:
                     if greatest >= mark:
                         bound = min(bound, max(least, mark))
         bound = max(bound, mark)
-        if one.is_known and bound <= one.outlook:
+        if one.is_known and bound <= one.output_watermark:
             return False
-        one.outlook, one.is_known = bound, True
+        one.output_watermark, one.is_known = bound, True
         return True
 
 
 class _Rule:
-    """One rule: the types of its terminators, and its outlook."""
+    """One rule: the types of its terminators, and its output watermark."""
 
     def __init__(self, rule: Rule, opening: list[_Type]) -> None:
         self.rule = rule
         self.opening = opening
-        self.outlook = TIME_MIN
+        self.output_watermark = TIME_MIN
         self.is_known = False
 
 

@@ -8,8 +8,8 @@ Law 2: when the tree is another than that of the last plan, or a rule has to be 
 or for sinks that had it from trees of their own, rules begin anew. What was under way may be lost;
 but all events that may still matter are kept where they entered, are sent again (for rules alone,
 where it is but a rule that moves: everybody else has what he wanted before the pause is over), and
-what sinks have not yet got is found once more (routing.network.recovery.dues). b2 has gone, fire
-moves to b1: b3 sends its Temps again from where fire is due.
+what sinks have not yet got is found once more (routing.network.recovery.resume_points). b2 has
+gone, fire moves to b1: b3 sends its Temps again from where fire is due.
 
 Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves moves
 no rule. One that joins may; then rules begin anew, and nothing is lost. The last source of Temp at
@@ -29,9 +29,9 @@ further, in any case, than what the others that they need have promised. So that
 has closed, Smoke is promised up to 40 s: a source of Temp begins at 40 s.
 
 Law 6: a rule that ends is dropped with the first plan by which everybody has what it found before
-its end. fire ends at 26 s: the dues of the pause say 26 s or more, and no rule above it may have to
-be evaluated once more from where it would need fire. While somebody is out of reach, whose dues
-nobody knows, no rule is dropped.
+its end. fire ends at 26 s: the resume points of the pause say 26 s or more, and no rule above it
+may have to be evaluated once more from where it would need fire. While somebody is out of reach,
+whose resume points nobody knows, no rule is dropped.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.inputs import Inputs
-from routing.network.brokers.measuring import Measuring
+from routing.network.brokers.measurements import Measurements
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
-from routing.network.recovery.dues import Times, least
+from routing.network.recovery.resume_points import Times, least
 from routing.partition.places import Division
 from routing.serving.status import time_or_none
 from routing.watermarks.ends import CLOSED
@@ -62,7 +62,7 @@ Homes: TypeAlias = dict[str, set[str]]
 """By broker, what is published there."""
 
 
-class Planning:
+class Planner:
     """Makes plans, at the root."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Planning:
         catalog_sync: CatalogSync,
         requests: Requests,
         trees: SinkTrees,
-        measuring: Measuring | None,
+        measurements: Measurements | None,
     ) -> None:
         self._context = context
         self._detection = context.detection
@@ -83,7 +83,7 @@ class Planning:
         self._catalog_sync = catalog_sync
         self._requests = requests
         self._trees = trees
-        self._measuring = measuring
+        self._measurements = measurements
         self._inputs = inputs
 
     def plan(self, found: Report, *, introduce: bool, anew: bool) -> Plan:
@@ -102,27 +102,29 @@ class Planning:
         if introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, waited_for)
         ended = self._end_overrun(found.ended)
-        due = self._due_in(found, away)
-        self._close(overdue, waited_for, homes, due)
-        self._detection.dues = None if away else due
+        resume_from = self._resume_points_in(found, away)
+        self._close(overdue, waited_for, homes, resume_from)
+        self._detection.resume_points = None if away else resume_from
         self._detection.changes.drop_over()
         self._detection.out_of_reach = away
         self._detection.logs, self._detection.homes = dict(found.logs), homes
         self._do_what_was_asked(homes)
         self._detection.changes.drop_over()  # rules below those that have ended with it
-        self._detection.dues = None
-        due = {name: time for name, time in due.items() if self._context.deployments.find(name)}
-        due.update(past := self._detection.changes.take_past())
+        self._detection.resume_points = None
+        resume_from = {
+            name: time for name, time in resume_from.items() if self._context.deployments.find(name)
+        }
+        resume_from.update(past := self._detection.changes.take_past())
         reopened, closed = self._closed_in(found, homes, overdue)
         staying = {name: homes[name] for name in homes.keys() - self._inputs.leaving}
         self._catalog_sync.conclude({**staying, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened, ended)
-        dues = tuple(sorted(due.items()))
+        resume_points = tuple(sorted(resume_from.items()))
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
         if introduce or anew or is_moved or past:
-            plan = replace(plan, anew=True, due=dues)
-        return self._trees.plan(plan, found, dues, introduce=introduce)
+            plan = replace(plan, anew=True, resume_from=resume_points)
+        return self._trees.plan(plan, found, resume_points, introduce=introduce)
 
     def _end_overrun(self, overrun: Times) -> tuple[tuple[str, str, int], ...]:
         """Take rules out of force that have ended by themselves; gives them as in Plan."""
@@ -163,7 +165,7 @@ class Planning:
         detection, catalog_sync = self._detection, self._catalog_sync
         raise_all(detection.fronts, found.fronts)
         raise_all(detection.type_marks, found.marks)
-        lent = catalog_sync.take_lent()
+        borrowed = catalog_sync.take_borrowed()
         forgotten = {name: types for name, types in waited_for.items() if name in homes}
         self._registry.lose(forgotten)
         if introduce:
@@ -177,8 +179,8 @@ class Planning:
         for name, gone in forgotten.items():
             homes[name] |= gone
         raise_all(detection.rule_marks, found.rules)
-        catalog_sync.lend(detection.held_types)
-        self._context.advertisements.exchange(lent, ())
+        catalog_sync.borrow(detection.held_types)
+        self._context.advertisements.exchange(borrowed, ())
 
     def _raise_closed(self, found: Report, homes: Homes, waited_for: Homes) -> None:
         """Law 5. Inputs may be open that nobody speaks for (Law 4)."""
@@ -225,7 +227,11 @@ class Planning:
         return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
 
     def _close(
-        self, overdue: Collection[str], waited_for: Homes, homes: Homes, due: Mapping[str, int]
+        self,
+        overdue: Collection[str],
+        waited_for: Homes,
+        homes: Homes,
+        resume_from: Mapping[str, int],
     ) -> None:
         """Law 4, of these brokers, and of types that rules have waited for in vain; the log says
         from when on rules may lack what was published there.
@@ -233,7 +239,7 @@ class Planning:
         closed = self._inputs.take_unpublished()
         for known in filter(None, map(self._context.advertisements.find, closed)):
             known.given_up = True
-        self._tell_closed("never", (), closed, due)
+        self._tell_closed("never", (), closed, resume_from)
         for why, names in (
             ("unreachable", [name for name in overdue if name not in homes]),
             ("lost", [name for name in overdue if name in homes]),
@@ -241,19 +247,25 @@ class Planning:
             types = {one for name in names for one in waited_for.pop(name)}
             for name in names:
                 self._registry.close_all(name, lost_alone=name in homes)
-            self._tell_closed(why, names, types, due)
+            self._tell_closed(why, names, types, resume_from)
             closed |= types
         others = (*homes.values(), *waited_for.values())
         homes[self._context.name] |= closed.difference(*others)
 
     def _tell_closed(
-        self, why: str, brokers: Sequence[str], types: Collection[str], due: Mapping[str, int]
+        self,
+        why: str,
+        brokers: Sequence[str],
+        types: Collection[str],
+        resume_from: Mapping[str, int],
     ) -> None:
         if self._agreed.by_arrival or not (brokers or types):
             return
         needs = self._context.deployments.needs
         rules = [one.rule.name for one in self._context.deployments.rules]
-        since = [due.get(one, TIME_MIN) for one in rules if not needs(one).isdisjoint(types)]
+        since = [
+            resume_from.get(one, TIME_MIN) for one in rules if not needs(one).isdisjoint(types)
+        ]
         self._context.callbacks.log(
             "warning",
             INPUTS_CLOSED,
@@ -286,38 +298,38 @@ class Planning:
         before = self._registry.published
         self._requests.do_queued(homes)
         self._trees.joined = frozenset(name for _, _, name in self._registry.published - before)
-        if self._measuring is not None:
-            self._measuring.begin_plan()
+        if self._measurements is not None:
+            self._measurements.begin_plan()
 
-    def _due_in(self, found: Report, away: Homes) -> dict[str, int]:
+    def _resume_points_in(self, found: Report, away: Homes) -> dict[str, int]:
         """From when on rules have to give their composite events once more: not before what has
         been committed, here or where another part of the network has let go of what it would see.
         """
-        due, detection, committed = {}, self._detection, dict(found.committed)
+        resume_from, detection, committed = {}, self._detection, dict(found.committed)
         apart = set[str]().union(*away.values())
-        said = self._agreed.dues(detection, found, apart, self._context.moment.now)
+        said = self._agreed.resume_points(detection, found, apart, self._context.moment.now)
         for one in self._context.deployments.rules:
             name = one.rule.name
             tables = said, detection.committed, committed, detection.states.marks
             bounds = [table[name] for table in tables if name in table]
             if bounds:
-                due[name] = max(bounds)
-        return due
+                resume_from[name] = max(bounds)
+        return resume_from
 
     def _with_owed(self, found: Report) -> Report:
         """The same, with rules owed to brokers that were apart when they came: these have nothing
-        of them, and no due. Those in a plan are among the homes that they know; who is not, and has
-        no sinks yet, is owed nothing, and who tells of others out of reach alone knows the rest as
-        the root does.
+        of them, and no resume point. Those in a plan are among the homes that they know; who is
+        not, and has no sinks yet, is owed nothing, and who tells of others out of reach alone knows
+        the rest as the root does.
         """
-        present, dues = {name for name, _, _ in found.nodes}, [found.due]
+        present, resume_points = {name for name, _, _ in found.nodes}, [found.resume_from]
         for known in (self._agreed.catalog, *found.known):
             if any(name in present for name, _ in known.homes):
                 had = {facts.id for facts in known.rules}
                 rules = self._context.deployments.rules
                 new = [one for one in rules if one.rule.name not in had]
-                dues.append(tuple((one.rule.name, one.begin) for one in new))
-        return replace(found, due=tuple(least(dues).items()))
+                resume_points.append(tuple((one.rule.name, one.begin) for one in new))
+        return replace(found, resume_from=tuple(least(resume_points).items()))
 
 
 def has_moved(

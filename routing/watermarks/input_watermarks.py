@@ -15,17 +15,23 @@ from collections.abc import Iterable, Mapping
 
 from matcher.model import TIME_MIN
 from routing.watermarks.ends import CLOSED
-from routing.watermarks.standing import UNSAID, Kin, Sayer, Standings, TypeProgress
+from routing.watermarks.type_progress import (
+    UNSAID,
+    ChildWatermark,
+    CoupledTypes,
+    TypeProgress,
+    TypeRecords,
+)
 
-Table = dict[str, Sayer]
+Table = dict[str, ChildWatermark]
 """The words of one child, by type."""
 
 
-class Said:
+class InputWatermarks:
     """Owner of what was said, in the records of types."""
 
-    def __init__(self, standings: Standings) -> None:
-        self._standings = standings
+    def __init__(self, type_records: TypeRecords) -> None:
+        self._type_records = type_records
         self.closed: set[TypeProgress] = set()
         """The types whose marks are CLOSED."""
         self.closings = 0
@@ -40,16 +46,16 @@ class Said:
     @property
     def types(self) -> list[TypeProgress]:
         """The types of which something is said."""
-        return [one for one in self._standings.values() if one.mark != UNSAID]
+        return [one for one in self._type_records.values() if one.mark != UNSAID]
 
     @staticmethod
-    def furthest(kin: Kin) -> int:
+    def furthest(coupled_types: CoupledTypes) -> int:
         """The greatest mark of one of these types that is not closed; TIME_MIN for none."""
-        if not kin.is_furthest_known:
-            kin.is_furthest_known = True
-            still_open = [one.mark for one in kin.types if one.mark < CLOSED]
-            kin.furthest = max(still_open, default=TIME_MIN)
-        return kin.furthest
+        if not coupled_types.is_furthest_known:
+            coupled_types.is_furthest_known = True
+            still_open = [one.mark for one in coupled_types.types if one.mark < CLOSED]
+            coupled_types.furthest = max(still_open, default=TIME_MIN)
+        return coupled_types.furthest
 
     def by_child(self, name: str) -> dict[str, int]:
         """The mark that each child which forwards a type has said of it."""
@@ -58,8 +64,8 @@ class Said:
 
     def heard_at(self, child: str, name: str) -> float:
         """When a child has last spoken of a type, in seconds; 0 for never."""
-        sayer = self._children.get(child, {}).get(name)
-        return 0.0 if sayer is None else sayer.heard_at
+        child_watermark = self._children.get(child, {}).get(name)
+        return 0.0 if child_watermark is None else child_watermark.heard_at
 
     def arrange(
         self,
@@ -71,21 +77,21 @@ class Said:
         begin anew; if it does not, the child says so again.
         """
         before, self._children = self._children, {}
-        for one in self._standings.values():
-            one.sayers = []
+        for one in self._type_records.values():
+            one.child_watermarks = []
             one.bound = UNSAID
             one.is_published = False
         for name in published:
-            self._standings[name].is_published = True
+            self._type_records[name].is_published = True
         for child, names in expected.items():
             table = before.get(child, {})
             self._children[child] = {
-                name: Sayer(self._standings[name], table.get(name)) for name in names
+                name: ChildWatermark(self._type_records[name], table.get(name)) for name in names
             }
-        for one in self._standings.values():
+        for one in self._type_records.values():
             one.told = one.mark = UNSAID
-            one.kin.is_furthest_known = False
-        self._touched = {one for one in self._standings.values() if one.least() != UNSAID}
+            one.coupled_types.is_furthest_known = False
+        self._touched = {one for one in self._type_records.values() if one.least() != UNSAID}
         self._is_anew = True
         self.closed.clear()
         self.closings += 1
@@ -99,8 +105,8 @@ class Said:
     def forget(self) -> None:
         """Forget what children have said, but for when."""
         for table in self._children.values():
-            for sayer in table.values():
-                sayer.mark = TIME_MIN
+            for child_watermark in table.values():
+                child_watermark.mark = TIME_MIN
 
     def take(self, child: str, marks: Iterable[tuple[str, int]], now: float) -> bool:
         """A child speaks of types; whether it says anything new."""
@@ -109,13 +115,13 @@ class Said:
             return False
         is_news = False
         for name, mark in marks:
-            sayer = table.get(name)
-            if sayer is None:
+            child_watermark = table.get(name)
+            if child_watermark is None:
                 continue
-            sayer.heard_at = now
-            if mark > sayer.mark:
-                sayer.mark = mark
-                self._touched.add(sayer.standing)
+            child_watermark.heard_at = now
+            if mark > child_watermark.mark:
+                child_watermark.mark = mark
+                self._touched.add(child_watermark.type_progress)
                 is_news = True
         return is_news
 
@@ -131,7 +137,7 @@ class Said:
 
     def note_own(self, name: str, mark: int) -> None:
         """Local sources say this of a type."""
-        one = self._standings[name]
+        one = self._type_records[name]
         one.own = mark
         self._touched.add(one)
 
@@ -142,7 +148,7 @@ class Said:
             return moved
         touched, self._touched = self._touched, set()
         for one in touched:
-            mark = one.least() if one.sayers else one.own if one.is_published else UNSAID
+            mark = one.least() if one.child_watermarks else one.own if one.is_published else UNSAID
             if mark != one.told:
                 one.told = mark
                 self._set(one, mark)
@@ -154,10 +160,10 @@ class Said:
         types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
         another than before.
         """
-        looked_at = set(self._standings.values()) if self._is_anew else set(moved)
+        looked_at = set(self._type_records.values()) if self._is_anew else set(moved)
         self._is_anew = False
         for name, limit in limits.items():
-            one = self._standings[name]
+            one = self._type_records[name]
             one.bound = limit
             looked_at.add(one)
         for one in looked_at:
@@ -171,9 +177,9 @@ class Said:
         before, one.mark = one.mark, mark
         if mark == CLOSED or mark < before:
             # The furthest may have been this one; or it was UNSAID, and says so for the first time.
-            one.kin.is_furthest_known = False
-        elif mark > one.kin.furthest:
-            one.kin.furthest = mark
+            one.coupled_types.is_furthest_known = False
+        elif mark > one.coupled_types.furthest:
+            one.coupled_types.furthest = mark
         if (mark == CLOSED) != (one in self.closed):
             (self.closed.add if mark == CLOSED else self.closed.discard)(one)
             self.closings += 1

@@ -6,8 +6,8 @@ import pytest
 
 from matcher.model import TIME_MIN
 from routing.watermarks.ends import CLOSED, ended, users_of
-from routing.watermarks.said import Said
-from routing.watermarks.standing import UNSAID, Kin, Standings
+from routing.watermarks.input_watermarks import InputWatermarks
+from routing.watermarks.type_progress import UNSAID, CoupledTypes, TypeRecords
 
 NAMES = "ABCDEF"
 
@@ -21,17 +21,17 @@ class Anew:
         self.own: dict[str, int] = {}
 
     def told(self) -> dict[str, int]:
-        said = {name: self.own.get(name, TIME_MIN) for name in self.published}
+        inputs = {name: self.own.get(name, TIME_MIN) for name in self.published}
         for table in self.children.values():
             for name, mark in table.items():
-                said[name] = min(said.get(name, CLOSED), mark)
-        return said
+                inputs[name] = min(inputs.get(name, CLOSED), mark)
+        return inputs
 
     def marks(self, limits: dict[str, int]) -> dict[str, int]:
-        said = self.told()
+        inputs = self.told()
         for name, mark in limits.items():
-            said[name] = min(said.get(name, CLOSED), mark)
-        return said
+            inputs[name] = min(inputs.get(name, CLOSED), mark)
+        return inputs
 
 
 def subset(random: Random) -> frozenset[str]:
@@ -45,13 +45,13 @@ def a_mark(random: Random) -> int:
 @pytest.mark.parametrize("seed", range(60))
 def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
     random = Random(seed)
-    standings, anew = Standings(), Anew()
-    kins = [[name for name in NAMES if name not in NAMES[:2]], list(NAMES[:2])]
-    for names in kins:
-        kin = Kin([standings[name] for name in names])
-        for one in kin.types:
-            one.kin = kin
-    said = Said(standings)
+    type_records, anew = TypeRecords(), Anew()
+    groups = [[name for name in NAMES if name not in NAMES[:2]], list(NAMES[:2])]
+    for names in groups:
+        coupled_types = CoupledTypes([type_records[name] for name in names])
+        for one in coupled_types.types:
+            one.coupled_types = coupled_types
+    inputs = InputWatermarks(type_records)
     seen: dict[str, int] = {}
     limits: dict[str, int] = {}
     is_anew = True
@@ -60,7 +60,7 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
             case 0:
                 expected = {child: sorted(subset(random)) for child in "xyz"[: random.randrange(4)]}
                 child, doubted = random.choice("xyz"), subset(random)
-                said.doubt(child, doubted)
+                inputs.doubt(child, doubted)
                 for name in doubted & anew.children.get(child, {}).keys():
                     del anew.children[child][name]
                 anew.published = subset(random)
@@ -74,7 +74,7 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
                     }
                     for child, names in expected.items()
                 }
-                said.arrange(anew.published, expected)
+                inputs.arrange(anew.published, expected)
                 limits = dict.fromkeys(sorted(subset(random))[: random.randrange(3)], CLOSED)
                 seen, is_anew = {}, True
             case 1:
@@ -85,23 +85,23 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
                 table = anew.children.get(child, {})
                 news = [(name, mark) for name, mark in told if mark > table.get(name, CLOSED)]
                 table.update(news)
-                assert said.take(child, told, 0.0) == bool(news), f"seed {seed}"
+                assert inputs.take(child, told, 0.0) == bool(news), f"seed {seed}"
         news = {name: a_mark(random) for name in limits if is_anew or random.random() < 0.5}
         limits.update(news)
         is_anew = False
-        said.hear_own(dict(anew.own))
-        heard = said.hear()
-        said.bound(news, heard)
+        inputs.hear_own(dict(anew.own))
+        heard = inputs.hear()
+        inputs.bound(news, heard)
         moved = {one.name for one in heard}
         marks = anew.marks(limits)
-        told = {one.name: one.told for one in standings.values() if one.told != UNSAID}
+        told = {one.name: one.told for one in type_records.values() if one.told != UNSAID}
         assert told == anew.told(), f"seed {seed}"
-        assert {one.name: one.mark for one in said.types} == marks, f"seed {seed}"
-        closed = {one.name for one in said.closed}
+        assert {one.name: one.mark for one in inputs.types} == marks, f"seed {seed}"
+        closed = {one.name for one in inputs.closed}
         assert closed == {name for name, mark in marks.items() if mark == CLOSED}
-        for names in kins:
+        for names in groups:
             still_open = [marks[one] for one in names if marks.get(one, CLOSED) != CLOSED]
-            furthest = said.furthest(standings[names[0]].kin)
+            furthest = inputs.furthest(type_records[names[0]].coupled_types)
             assert furthest == max(still_open, default=TIME_MIN), f"seed {seed}"
         changed = {name for name, mark in marks.items() if seen.get(name) != mark}
         assert changed <= moved, f"seed {seed}: {changed - moved} have moved and it is not said"

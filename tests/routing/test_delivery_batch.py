@@ -1,4 +1,4 @@
-"""Parcels are cut, joined and held back without losing, doubling or misplacing an event."""
+"""Delivery batches are cut, joined and held back, and no event is lost, doubled or misplaced."""
 
 from random import Random
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from routing.delivery.delivery_batch import DeliveryBatch, join, select
 from routing.delivery.holdback import HoldBack
-from routing.delivery.parcel import Parcel, join, select
 
 TYPES = [EventType.of(name, n="int") for name in "AB"]
 
@@ -19,17 +19,17 @@ def batch(random: Random, times: list[int]) -> EventBatch:
     return EventBatch(random.choice(TYPES), np.array(times), names, (values,))
 
 
-def parcel(random: Random, spread: int = 20) -> Parcel:
+def delivery_batch(random: Random, spread: int = 20) -> DeliveryBatch:
     batches = tuple(
         batch(random, [random.randrange(spread) for _ in range(random.randint(1, 6))])
         for _ in range(random.randint(1, 3))
     )
     total = sum(map(len, batches))
     order = None if random.random() < 0.3 else np.array(random.sample(range(total), total))
-    return Parcel.of(batches, tuple((number,) for number, _ in enumerate(batches)), order)
+    return DeliveryBatch.of(batches, tuple((number,) for number, _ in enumerate(batches)), order)
 
 
-def events(one: Parcel) -> list[tuple[int, int, tuple[int, ...]]]:
+def events(one: DeliveryBatch) -> list[tuple[int, int, tuple[int, ...]]]:
     """(time, value, subscriptions) in the order of delivery."""
     rows = [
         (time, value, numbers)
@@ -42,21 +42,21 @@ def events(one: Parcel) -> list[tuple[int, int, tuple[int, ...]]]:
 @pytest.mark.parametrize("seed", range(50))
 def test_cutting_and_joining(seed: int) -> None:
     random = Random(seed)
-    whole = parcel(random)
+    whole = delivery_batch(random)
     if len(whole) > 1:
         head, rest = whole.cut(random.randint(1, len(whole) - 1))
         assert events(head) + events(rest) == events(whole)
         assert events(join([head, rest])) == events(whole)
-    more = [parcel(random) for _ in range(3)]
+    more = [delivery_batch(random) for _ in range(3)]
     assert events(join(more)) == [event for one in more for event in events(one)]
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_a_subscription_that_ends_takes_what_was_for_it_alone(seed: int) -> None:
     random = Random(seed)
-    batches, order = (whole := parcel(random)).batches, whole.order
+    batches, order = (whole := delivery_batch(random)).batches, whole.order
     numbers = [tuple(sorted(random.sample(range(3), random.randint(1, 3)))) for _ in batches]
-    whole = Parcel.of(batches, tuple(numbers), order)
+    whole = DeliveryBatch.of(batches, tuple(numbers), order)
     left = [
         (time, value, tuple(one for one in own if one != 1))
         for time, value, own in events(whole)
@@ -75,10 +75,10 @@ def test_a_subscription_that_ends_takes_what_was_for_it_alone(seed: int) -> None
 @pytest.mark.parametrize("seed", range(50))
 def test_selecting(seed: int) -> None:
     random = Random(seed)
-    whole = Parcel.of(parcel(random).batches, ((1,),) * 3, None)
+    whole = DeliveryBatch.of(delivery_batch(random).batches, ((1,),) * 3, None)
     places = random.sample(range(len(whole)), random.randint(1, len(whole)))
     batches, numbers = whole.batches, whole.subscriptions[: len(whole.batches)]
-    everything = events(Parcel.of(batches, numbers))
+    everything = events(DeliveryBatch.of(batches, numbers))
     chosen = select(batches, numbers, np.array(places))
     assert events(chosen) == [everything[place] for place in places]
 
@@ -89,8 +89,8 @@ def test_what_is_held_comes_out_in_order_of_time_rule_and_rank(seed: int) -> Non
     random = Random(seed)
     held, plain, mark = HoldBack(), [], 0
     for _ in range(12):
-        arrived = parcel(random)
-        arrived = Parcel.of(
+        arrived = delivery_batch(random)
+        arrived = DeliveryBatch.of(
             tuple(
                 EventBatch(one.type, one.time + mark, one.ids, one.columns)
                 for one in arrived.batches

@@ -2,7 +2,7 @@
 
 import rules
 from matcher.model import EventType
-from routing.partition.choosing import Weights
+from routing.partition.master_choice import Weights
 from routing.partition.placement import Tree
 
 KNOWN = {name: EventType.of(name, v="int") for name in "ABCD"}

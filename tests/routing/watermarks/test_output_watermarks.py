@@ -1,4 +1,4 @@
-"""How far ahead nothing more will be found (routing.watermarks.outlook)."""
+"""How far ahead nothing more will be found (routing.watermarks.output_watermarks)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Catalog, RuleFacts
 from routing.network.agreement.catalog import rules_of
 from routing.order import greatest_time, least_time
-from routing.watermarks import outlook
-from routing.watermarks.outlook import Outlook
+from routing.watermarks import output_watermarks
+from routing.watermarks.output_watermarks import OutputWatermarks
 from rules.engine.engine import Detections
 from rules.pattern import Rule
 
@@ -42,19 +42,19 @@ MARKS: dict[str, int] = {}
 """Up to where rules have been evaluated."""
 
 
-def made() -> Outlook:
+def made() -> OutputWatermarks:
     MARKS.clear()
-    found = Outlook(lambda rule: MARKS.get(rule, TIME_MIN))
+    found = OutputWatermarks(lambda rule: MARKS.get(rule, TIME_MIN))
     found.arrange(deployed())
     return found
 
 
-def outlook_of(found: Outlook, rule: str, mark: int, types: Mapping[str, int]) -> int:
+def outlook_of(found: OutputWatermarks, rule: str, mark: int, types: Mapping[str, int]) -> int:
     MARKS[rule] = mark
     found.rise(rule, mark, bound_of(rule, types))
-    outlook = found.of(rule)
-    assert outlook is not None
-    return outlook
+    output_watermark = found.of(rule)
+    assert output_watermark is not None
+    return output_watermark
 
 
 def bound_of(rule: str, types: Mapping[str, int]) -> int:
@@ -62,7 +62,7 @@ def bound_of(rule: str, types: Mapping[str, int]) -> int:
     return min(types.get(one.name, TIME_MIN) for one in deployed()[rule].opening)
 
 
-def see(found: Outlook, text: str) -> None:
+def see(found: OutputWatermarks, text: str) -> None:
     for batch in batches_of(text, SCHEMAS):
         found.see(batch.type.name, least_time(batch), greatest_time(batch))
 
@@ -116,7 +116,7 @@ def test_an_outlook_outlasts_plans_until_its_rule_begins_anew_or_is_another() ->
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlook, "EXTENTS_MAX", 3)
+    monkeypatch.setattr(output_watermarks, "EXTENTS_MAX", 3)
     found = made()
     for second in range(10, 20):
         see(found, f"A@{second}(1)")
@@ -135,14 +135,16 @@ def test_nothing_is_found_before_an_outlook(
     advance, looked, ahead = TreeEvaluator.advance, [0], [0]
 
     def watched(evaluator: TreeEvaluator, own: Mapping[str, int], *rest: Any) -> Detections | None:
-        before = {rule: evaluator.outlook(rule) for rule in evaluator.rules}
+        before = {rule: evaluator.output_watermark(rule) for rule in evaluator.rules}
         found = advance(evaluator, own, *rest)
         for batch in found.batches if found is not None else ():
             sources = batch.ids.source.tolist()
             for source, time in zip(sources, batch.time.tolist(), strict=True):
                 looked[0] += 1
                 assert time >= before[source.removeprefix(RULE_SOURCE)], (seed, source)
-        ahead[0] += sum(evaluator.outlook(rule) > evaluator.mark(rule) for rule in evaluator.rules)
+        ahead[0] += sum(
+            evaluator.output_watermark(rule) > evaluator.mark(rule) for rule in evaluator.rules
+        )
         return found
 
     monkeypatch.setattr(TreeEvaluator, "advance", watched)

@@ -1,11 +1,12 @@
 """Choosing how rules are divided, by what is published (thesis 7.3.8).
 
-The root surveys the tree now and then, and so hears how many events of each type there were so
-far, and what was found of them. From one survey to the next that gives rates, by the events' own
-times, since windows go by these. It does so every ``ADAPT_AFTER_S`` until rates are known, and then
-after twice as long each time, up to ``ADAPT_EVERY_S``. With each plan counting begins anew.
+The root takes a checkpoint of the tree now and then, and so hears how many events of each type
+there were so far, and what was found of them. From one checkpoint to the next that gives rates, by
+the events' own times, since windows go by these. It does so every ``ADAPT_AFTER_S`` until rates are
+known, and then after twice as long each time, up to ``ADAPT_EVERY_S``. With each plan counting
+begins anew.
 
-At each survey the root works out how the rules would be divided at these rates, as every broker
+At each checkpoint the root works out how the rules would be divided at these rates, as every broker
 would follow it, with the masters that then cost least, and where the strategy chooses among several
 by each of these, and what that costs (cost_model).
 
@@ -27,14 +28,14 @@ from typing import TypeAlias
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS
-from routing.messages import Need, Needed, Plan, Report
+from routing.messages import Plan, Report, RootRequest, RootTask
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.needs import Needs
+from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import RATES_S, Choice, chosen_by, has_sink_trees_by
-from routing.network.tables.covering import maximal
+from routing.network.tables.filter_cover import maximal
 from routing.network.tables.filters import type_named
 from routing.network.ways.cost_model import CostModel, DividedTree, Measured
 from routing.network.ways.sink_trees import trees_wanted
@@ -53,7 +54,7 @@ def preferred(costs: Mapping[Choice, float], now: Choice) -> Choice:
     return cheapest if costs[cheapest] < (1 - saving) * costs[now] else now
 
 
-class Measuring:
+class Measurements:
     """Measures at the root what is published, and chooses by that."""
 
     def __init__(
@@ -61,21 +62,21 @@ class Measuring:
         context: BrokerContext,
         agreed: Agreed,
         timer: UpdateTimer,
-        needs: Needs,
+        root_requests: RootRequests,
         trees: SinkTrees,
     ) -> None:
         self._context = context
         self._agreed = agreed
         self._timer = timer
-        self._needs = needs
+        self._root_requests = root_requests
         self._trees = trees
         self._candidates = chosen_by(agreed.strategy)
         agreed.choice = Choice(candidate=self._candidates[0])
         self.due_at: float | None = None
-        """When the root surveys next; None elsewhere."""
+        """When the root takes the next checkpoint; None elsewhere."""
         self._after_s = ADAPT_AFTER_S
         self._before: Report | None = None
-        """The findings of the last survey under the present plan."""
+        """The findings of the last checkpoint under the present plan."""
         self._chosen: Choice | None = None
         """At the root: what the next plan is to say, where another would pay."""
         context.detection.measure()
@@ -86,11 +87,11 @@ class Measuring:
         return self._chosen is not None
 
     def handle_timer(self) -> None:
-        """Survey, at the root, and where there is something to measure."""
+        """Take a checkpoint, at the root, and where there is something to measure."""
         context = self._context
         self.due_at = context.moment.now + self._after_s
         if context.router.is_root and context.detection.is_at_work and len(context.deployments):
-            self._needs.say(Need(Needed.SURVEY))
+            self._root_requests.say(RootRequest(RootTask.CHECKPOINT))
 
     def follow(self) -> None:
         """There is another plan: rules may be elsewhere, and all is measured anew."""
@@ -108,10 +109,10 @@ class Measuring:
         if self._chosen is not None:
             self._agreed.choice, self._chosen = self._chosen, None
 
-    # --- surveys ---
+    # --- checkpoints ---
 
     def added_to(self, own: Report) -> Report:
-        """Add to a survey what was published and found here, and what sinks here want."""
+        """Add to a checkpoint what was published and found here, and what sinks here want."""
         context, detection = self._context, self._context.detection
         published = [context.advertisements.find(name) for name in detection.publishers.types]
         counts = [
@@ -129,7 +130,7 @@ class Measuring:
         return replace(own, counts=tuple(counts), found=tuple(found), wants=wants)
 
     def weigh(self, report: Report) -> None:
-        """At the root: a survey has brought this."""
+        """At the root: a checkpoint has brought this."""
         before, self._before = self._before, report
         plan = self._agreed.plan
         if plan is None or before is None or not (before.counts and report.counts):
@@ -210,7 +211,7 @@ def _front_of(report: Report) -> int:
 def _measured(
     before: Report, report: Report, rates: Mapping[str, float], seconds: float
 ) -> Measured:
-    """The findings of two surveys, so many seconds apart."""
+    """The findings of two checkpoints, so many seconds apart."""
     had = {source: counts for source, *counts in before.found}
     found = {}
     for source, size, batches in report.found:

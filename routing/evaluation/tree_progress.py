@@ -7,7 +7,7 @@ After an input only what it may have changed is looked at: the types whose water
 After another plan that is everything. How far rules have come is looked up when somebody asks for
 it, be it the father for types that they define, neighbours for rules that are wanted there, or a
 sink that holds events: a thousand rules of which nobody asks cost nothing. What is told of a rule
-is its outlook, which may lie beyond its mark (outlook).
+is its output watermark, which may lie beyond its mark (output_watermarks).
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from routing.evaluation.duties import NO_DUTIES, Duties
 from routing.order import greatest_time, least_time
 from routing.partition.forwarder import Forwarder
 from routing.watermarks.ends import CLOSED
-from routing.watermarks.outlook import Outlook
-from routing.watermarks.standing import UNSAID, Evaluated, TypeProgress
+from routing.watermarks.output_watermarks import OutputWatermarks
+from routing.watermarks.type_progress import UNSAID, RuleRecord, TypeProgress
 from routing.watermarks.watermarks import Watermarks
 from rules.engine.engine import Detector
 from rules.pattern import Rule
 
 
-class Progress:
+class TreeProgress:
     """Owner of what follows from these watermarks. After an input comes ``rise``, with the types
     that have moved. ``engine``: of the rules here; ``forwarder``: what uses types beside these.
     """
 
     def __init__(self, watermarks: Watermarks, engine: Detector, forwarder: Forwarder) -> None:
         self._watermarks = watermarks
-        self._standings = watermarks.standings
+        self._type_records = watermarks.type_records
         self._engine = engine
         self._forwarder = forwarder
-        self._rules: dict[str, Evaluated] = {}
+        self._rules: dict[str, RuleRecord] = {}
         self.front = TIME_MIN
         """The greatest time of an event that is or was here; TIME_MIN for none."""
         self.has_gone_far = False
@@ -49,9 +49,9 @@ class Progress:
         """Whether rules here may have come further by that, or have ended."""
         self._changed: Collection[str] = ()
         self._is_anew = False
-        self._outlook = Outlook(self._mark)
+        self._output_watermarks = OutputWatermarks(self._mark)
         self._duties = NO_DUTIES
-        self._looked_at: set[Evaluated | TypeProgress] = set()
+        self._looked_at: set[RuleRecord | TypeProgress] = set()
         """Rules, and the types that they define, that were looked at since the last ``rise``."""
         self._forwarded: frozenset[TypeProgress] = frozenset()
         """The types that rules here define, and that may be forwarded."""
@@ -63,49 +63,51 @@ class Progress:
     def types(self) -> dict[str, int]:
         """The marks of types, which never go back."""
         self._here_of_all()
-        return {one.name: one.given for one in self._standings.values() if one.given != UNSAID}
+        return {one.name: one.given for one in self._type_records.values() if one.given != UNSAID}
 
     def marks_of(self, names: Iterable[str]) -> list[int]:
         """The marks, as of now, of those of some types of which more may come."""
         return [
             mark
-            for one in map(self._standings.__getitem__, names)
+            for one in map(self._type_records.__getitem__, names)
             if not (one.is_closed or one.has_ended) and (mark := self._here(one)) < CLOSED
         ]
 
     def furthest_of(self, names: Iterable[str]) -> int:
         """The greatest time of an event of some types that has come; TIME_MIN for none."""
-        return max([self._standings[name].front for name in names], default=TIME_MIN)
+        return max([self._type_records[name].front for name in names], default=TIME_MIN)
 
     def begun(self, names: Collection[str]) -> int:
         """How far events of some types had come when the plan that there is was begun with; if none
         had, the least time of the first of each that came since; TIME_MAX where none has.
         """
-        standings = [self._standings[name] for name in names]
-        begun = max([one.begun for one in standings], default=TIME_MIN)
-        return min([one.first for one in standings]) if begun == TIME_MIN else begun
+        type_records = [self._type_records[name] for name in names]
+        begun = max([one.begun for one in type_records], default=TIME_MIN)
+        return min([one.first for one in type_records]) if begun == TIME_MIN else begun
 
     def note_looked(self, step: int) -> None:
         """Fronts are worth a look again when they are so much further."""
         self.has_gone_far = False
-        for one in self._standings.values():
+        for one in self._type_records.values():
             one.looked_at_from = TIME_MIN if one.front == TIME_MIN else one.front + step
 
     def open_mark(self, name: str) -> int:
         """The mark of a type as of now; CLOSED where it has ended, or nothing is known of it."""
-        one = self._standings[name]
+        one = self._type_records[name]
         return CLOSED if one.has_ended else min(self._here(one), CLOSED)
 
-    def outlook(self, rule: str) -> int:
-        """Up to where it is certain that no more of a rule will be found (outlook)."""
+    def output_watermark(self, rule: str) -> int:
+        """Up to where it is certain that no more of a rule will be found (output_watermarks)."""
         mark, found = self._engine.mark(rule), self._rules.get(rule)
         if found is None:
             return mark
         if self._is_heard and found not in self._looked_at:
             self._looked_at.add(found)
             bounds = [self._here(one) for one in found.opening]
-            self._outlook.rise(rule, mark, min([TIME_MIN if b == UNSAID else b for b in bounds]))
-        known = self._outlook.of(rule)
+            self._output_watermarks.rise(
+                rule, mark, min([TIME_MIN if b == UNSAID else b for b in bounds])
+            )
+        known = self._output_watermarks.of(rule)
         return mark if known is None else known
 
     # --- deployment ---
@@ -118,21 +120,21 @@ class Progress:
         self._engine, self._forwarder = engine, forwarder
         self._duties = NO_DUTIES
         self._rules = {}
-        self._outlook.forget()
-        self._watermarks.said.forget()
+        self._output_watermarks.forget()
+        self._watermarks.inputs.forget()
 
     def forget_far(self, is_far: Callable[[str, int], bool]) -> bool:
         """Types that have come too far have not come anywhere; whether there are any."""
         self._here_of_all()
         far = [
             one
-            for one in self._standings.values()
+            for one in self._type_records.values()
             if is_far(one.name, one.front) or (one.given != UNSAID and is_far(one.name, one.given))
         ]
         for one in far:
             one.forget()
         if far:
-            self.front = max([one.front for one in self._standings.values()])
+            self.front = max([one.front for one in self._type_records.values()])
         return bool(far)
 
     def settle(self) -> None:
@@ -152,38 +154,40 @@ class Progress:
         """
         watermarks = self._watermarks
         for child, released in duties.released(self._duties):
-            watermarks.said.doubt(child, released)
+            watermarks.inputs.doubt(child, released)
         self._duties = duties
-        for one in self._standings.values():
+        for one in self._type_records.values():
             one.begun = one.front
         self._arrange_types(duties)
         here = ((*uses, duties.rules[rule].rule.defines.name) for rule, uses in duties.uses.items())
         coupled = (*here, *together)
         watermarks.arrange(duties.uses, duties.defining, duties.timed, coupled, over)
-        self._outlook.arrange({name: one.rule for name, one in duties.rules.items()})
-        watermarks.said.arrange(published, duties.expected)
+        self._output_watermarks.arrange({name: one.rule for name, one in duties.rules.items()})
+        watermarks.inputs.arrange(published, duties.expected)
 
     def _arrange_types(self, duties: Duties) -> None:
-        standings = self._standings
-        for one in standings.values():
+        type_records = self._type_records
+        for one in type_records.values():
             one.users, one.defining = [], []
             one.is_used = one.opens = False
         for name in duties.used:
-            standings[name].is_used = True
+            type_records[name].is_used = True
         self._rules = {
-            name: Evaluated(
-                name, standings[one.rule.defines.name], _opening(one.rule, standings.__getitem__)
+            name: RuleRecord(
+                name,
+                type_records[one.rule.defines.name],
+                _opening(one.rule, type_records.__getitem__),
             )
             for name, one in duties.rules.items()
         }
         for name, users in duties.users.items():
-            standings[name].users = [self._rules[rule] for rule in users]
+            type_records[name].users = [self._rules[rule] for rule in users]
 
     # --- inputs ---
 
     def take(self, batch: EventBatch, *, is_found: bool = False) -> None:
         """Events have come, from sources or from below, or were found here."""
-        one, front = self._standings[batch.type.name], greatest_time(batch)
+        one, front = self._type_records[batch.type.name], greatest_time(batch)
         if front > one.front:
             if one.front == TIME_MIN:
                 one.first = least_time(batch)
@@ -193,7 +197,7 @@ class Progress:
         if front > self.front and not is_found:
             self.front = front
         if one.opens:
-            self._outlook.see(batch.type.name, least_time(batch), front)
+            self._output_watermarks.see(batch.type.name, least_time(batch), front)
 
     # --- after an input ---
 
@@ -228,7 +232,7 @@ class Progress:
 
     def _rise_anew(self, moved: set[TypeProgress]) -> None:
         looks_at, forwarded = self._forwarder.looks_at, []
-        for one in self._standings.values():
+        for one in self._type_records.values():
             one.here = UNSAID
             if one.has_ended:
                 moved.add(one)
@@ -245,7 +249,7 @@ class Progress:
         return sorted(risen.union(name for name in self._changed if name in wanted))
 
     def _here_of_all(self) -> None:
-        for one in self._standings.values():
+        for one in self._type_records.values():
             self._here(one)
 
     def _here(self, one: TypeProgress) -> int:

@@ -32,13 +32,13 @@ RuleWatermarks = tuple[tuple[str, int], ...]
 """Rules, and up to where the receiver has all of their composite events that it wants."""
 
 
-class Owed:
+class DeferredWatermarks:
     """Owner of what one neighbour was told of marks."""
 
     def __init__(self) -> None:
         self._told: dict[str, int] = {}
         """By rule that is wanted there; TIME_MIN for nothing."""
-        self._owed: dict[str, int] = {}
+        self._deferred: dict[str, int] = {}
         """The marks that are known here and go further."""
         self._ended: set[str] = set()
         """The rules of which it was told that they have ended."""
@@ -48,19 +48,19 @@ class Owed:
     def arrange(self, names: Iterable[str]) -> None:
         """Replace the rules that are wanted there by these."""
         self._told = {name: self._told.get(name, TIME_MIN) for name in names}
-        self._owed = {name: mark for name, mark in self._owed.items() if name in self._told}
+        self._deferred = {name: mark for name, mark in self._deferred.items() if name in self._told}
 
     def forget(self, name: str) -> None:
         """A name means no rule any more, or another than before; there, too."""
         if name in self._told:
             self._told[name] = TIME_MIN
-        self._owed.pop(name, None)
+        self._deferred.pop(name, None)
         self._ended.discard(name)
 
     def begin_anew(self, front: int) -> None:
         """Rules begin anew, and what was said is forgotten there (Law 4)."""
         self._told = dict.fromkeys(self._told, TIME_MIN)
-        self._owed.clear()
+        self._deferred.clear()
         self._ended.clear()
         self._latest = front
 
@@ -69,7 +69,7 @@ class Owed:
         if latest <= self._latest:
             return ()
         self._latest = latest
-        return self._take([name for name in self._owed if self._told[name] <= latest])
+        return self._take([name for name in self._deferred if self._told[name] <= latest])
 
     def learn(
         self, marks: Mapping[str, int], *, ended: Container[str] = (), every: bool = False
@@ -82,29 +82,29 @@ class Owed:
             return ()
         few = marks if len(marks) < len(self._told) else self._told
         common = [name for name in few if name in marks and name in self._told]
-        due: list[str] = []
+        to_tell: list[str] = []
         ends: list[tuple[str, int]] = []
         for name in common:
             mark, is_over = marks[name], name in ended
             if is_over != (name in self._ended):
                 ends += self._end(name, mark, is_over=is_over)
             elif not is_over and mark > self._told[name]:
-                self._owed[name] = mark
+                self._deferred[name] = mark
                 if every or self._told[name] <= self._latest:
-                    due.append(name)
-        return (*self._take(due), *ends)
+                    to_tell.append(name)
+        return (*self._take(to_tell), *ends)
 
     def take_all(self) -> RuleWatermarks:
         """All that is owed, which is told now whether anybody waits for it or not."""
-        return self._take(list(self._owed))
+        return self._take(list(self._deferred))
 
     def _take(self, names: Iterable[str]) -> RuleWatermarks:
-        taken = [(name, self._owed.pop(name)) for name in names]
+        taken = [(name, self._deferred.pop(name)) for name in names]
         self._told.update(taken)
         return tuple(taken)
 
     def _end(self, name: str, mark: int, *, is_over: bool) -> RuleWatermarks:
-        self._owed.pop(name, None)
+        self._deferred.pop(name, None)
         mark = self._told[name] = max(mark, self._told[name])
         if is_over:
             self._ended.add(name)

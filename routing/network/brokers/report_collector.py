@@ -1,33 +1,34 @@
-"""Gathering: a question of the root goes down the single tree, and all that is reported comes up.
+"""The report collector: a question of the root goes down the single tree, and all that is reported
+comes up.
 
-A broker reports once all of its children have. One question is under way at a time; another
-takes its place, and reports of what is no longer asked are left out. b1 asks for a survey, and lets
-the tree pause before b3 has answered that: what b3 says of the survey is void.
+A broker reports once all of its children have. One question is under way at a time; another takes
+its place, and reports of what is no longer asked are left out. b1 asks for a checkpoint, and lets
+the tree pause before b3 has answered that: what b3 says of the checkpoint is void.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from routing.messages import Pause, Report, Survey
+from routing.messages import CheckpointProbe, Pause, Report
 from routing.network.brokers.context import BrokerContext
 
 Conclude = Callable[[list[Report]], None]
 """Does what follows once all children have reported."""
 
 
-class Gathering:
+class ReportCollector:
     """The question that is under way at this broker."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
-        self.question: Pause | Survey | None = None
+        self.question: Pause | CheckpointProbe | None = None
         """The question that children have yet to answer."""
         self._awaited: set[str] = set()
         self._reports: list[Report] = []
         self._conclude: Conclude = list.clear
 
-    def ask(self, question: Pause | Survey, conclude: Conclude) -> None:
+    def ask(self, question: Pause | CheckpointProbe, conclude: Conclude) -> None:
         """Ask all children; ``conclude`` is called at once where there are none."""
         children = [branch.neighbour for branch in self._context.router.children]
         self.question, self._conclude = question, conclude

@@ -12,7 +12,7 @@ from matcher.model import EventBatch
 from routing import wire
 from routing.errors import ProtocolError
 from routing.messages import Flow, Forward, Part, Shared
-from routing.network.tables.sharing import ForTree, key_of, messages_of, share
+from routing.network.tables.shared_batches import ForTree, key_of, messages_of, share
 
 SCHEMAS = {name: schema_of(f"{name}(p: int)") for name in "AB"}
 BODY_BYTES = 40

@@ -1,10 +1,10 @@
-"""When a plan has rules begin anew (routing.network.brokers.planning, Law 2)."""
+"""When a plan has rules begin anew (routing.network.brokers.planner, Law 2)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from routing.network.brokers.planning import has_moved
+from routing.network.brokers.planner import has_moved
 from routing.partition.placement import Partition
 from routing.partition.places import Division
 from routing.serving.deployment import Deployed

@@ -24,7 +24,7 @@ from routing.network.brokers.registry import SourceRegistry
 from routing.order import in_sequence
 
 
-class Passing:
+class SingleTreeTraffic:
     """The way of events and marks through this broker."""
 
     def __init__(self, context: BrokerContext, agreed: Agreed, registry: SourceRegistry) -> None:
