@@ -40,9 +40,11 @@ class Handovers:
         return cls(edges, np.full((publishers, len(edges) - 1), np.nan))
 
     def complete_at(self, time: int) -> float:
-        """When the last publisher had handed over the stretch of an event time."""
+        """When the last publisher had handed over the stretch of an event time; the last so far,
+        where a rule needs nothing of another.
+        """
         stretch = int(np.searchsorted(self.edges, time, side="right")) - 1
-        return float(self.seconds[:, stretch].max())
+        return float(np.nanmax(self.seconds[:, stretch]))
 
 
 @dataclass(slots=True)

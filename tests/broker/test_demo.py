@@ -292,6 +292,12 @@ def test_a_latency_starts_with_the_last_publisher() -> None:
     assert Account([]).latency_s(0.5) == 0.0
 
 
+def test_a_rule_does_not_wait_for_a_publisher_that_it_needs_nothing_of() -> None:
+    handovers = Handovers.of(np.array([0, 10]), 2)
+    handovers.seconds[0] = 1.0
+    assert handovers.complete_at(5) == 1.0
+
+
 def handovers_in_minutes(handovers: Handovers) -> Handovers:
     return Handovers(handovers.edges * MINUTE, handovers.seconds)
 
