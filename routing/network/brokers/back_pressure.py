@@ -11,7 +11,8 @@ from anywhere. A link empties by itself, whoever publishes, so holding up cannot
 much waits at b2 for b3, which wants Temp: sources of Temp get no more credit.
 
 What else holds up: a sink that is full and chose to block, as at its own broker (serving.credit,
-Law 3), and what lags here, own sources too (evaluation.skew).
+Law 3); what lags here, own sources too (evaluation.skew); and events that are yet to be sent again
+(evaluation.replay): what sources elsewhere went on to publish would wait for these all the same.
 
 Law 3: what was said holds for as long as the incarnations of both ends of a link. It is said again
 when it is another, and counts while the neighbour is one in the tree. The link is back, and b2 has
@@ -34,6 +35,10 @@ from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
 
 
+EVERYTHING_HELD: Held = {ANY_TYPE: TIME_MIN}
+"""No source gets credit."""
+
+
 class BackPressure:
     """Tells what is full, and hears what is full elsewhere."""
 
@@ -52,6 +57,7 @@ class BackPressure:
         self._seen_full: list[tuple[int | None, frozenset[str]]] = []
         """From when on sinks were full, and what feeds them, when this last looked."""
         self._by_sinks = self._by_lags = NOTHING_HELD
+        self._by_replay = NOTHING_HELD
 
     @property
     def told(self) -> frozenset[str]:
@@ -78,9 +84,15 @@ class BackPressure:
             self.look_at_links()
 
     def look_at_links(self) -> None:
-        """Messages may pile up for neighbours for whom they did not, or the other way round."""
-        if self._piling != self._found_piling():
+        """Messages may pile up for neighbours for whom they did not, or the other way round; and
+        what is sent again may have begun, or ended.
+        """
+        if self._piling != self._found_piling() or self._by_replay != self._held_by_replay():
             self._look()
+
+    def _held_by_replay(self) -> Held:
+        is_replayed = self._context.detection.is_sending_again
+        return EVERYTHING_HELD if is_replayed else NOTHING_HELD
 
     def _found_piling(self) -> list[str]:
         neighbours = self._context.overlay.neighbours
@@ -128,7 +140,7 @@ class BackPressure:
 
     def _look(self) -> None:
         """Something else is full than before: hold up own sources at once, and tell of it soon."""
-        self._piling = self._found_piling()
+        self._piling, self._by_replay = self._found_piling(), self._held_by_replay()
         self._hold_own()
         self._timer.tell_soon()
 
@@ -155,7 +167,7 @@ class BackPressure:
     def _held_beyond(self, neighbour: str) -> Held:
         """The types that something full holds here or, seen from that neighbour, beyond (Law 1)."""
         others = (held for towards, held in self._held_elsewhere() if towards != neighbour)
-        return held_by_all((self._by_sinks, self._by_lags, *others))
+        return held_by_all((self._by_sinks, self._by_lags, self._by_replay, *others))
 
     def _held_elsewhere(self) -> Iterator[tuple[str | None, Held]]:
         """Holds but those of own sinks, each with the neighbour that it is beyond, or None."""
@@ -169,7 +181,7 @@ class BackPressure:
     def _held_by_pile(self, neighbour: str) -> Held:
         """Law 2."""
         if neighbour == self._router.father or neighbour in self._sink_traffic.fathers:
-            return {ANY_TYPE: TIME_MIN}
+            return EVERYTHING_HELD
         branch = self._router.branches.get(neighbour)
         return NOTHING_HELD if branch is None else self._fed_by(branch.types)
 
