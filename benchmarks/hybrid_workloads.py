@@ -120,10 +120,11 @@ def walks(
             times = at[chosen] + number * MINUTE // length
             chunk.append(batch_of(type_, times, chosen * length + number, (change, *history)))
         chunks.append(chunk)
+    reach = 2 * window if runs else window  # the first events of a run are not bound to the whole
     rule = sequence(names[::-1], conditions, f"{window} min", runs)
     text = f"{schemas}\n{rule}"
     if runs:  # of which more is asked than conditions between neighbours
-        return Stream(name, text, chunks, window * MINUTE)
+        return Stream(name, text, chunks, reach * MINUTE)
     return Stream(name, text, chunks, window * MINUTE, places=names, conditions=conditions)
 
 
