@@ -669,11 +669,18 @@ class DividedDetection(Evaluator):
             return []
         return put_down(self.states, self.evaluator, self._deployments.rules, resume_from)
 
+    def not_before_committed(self, resume_from: Mapping[str, int]) -> dict[str, int]:
+        """These resume points, but none before what was committed: who evaluates a rule anew has
+        come to nothing yet, and what all had by then they have.
+        """
+        before = self.committed
+        return {name: max(time, before.get(name, time)) for name, time in resume_from.items()}
+
     def commit(self, resume_from: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""
         rules, states = self._deployments.rules, self.states
-        self.committed = dict(resume_from)
-        starts = replay_starts(rules, resume_from, states.marks).starts
+        self.committed = self.not_before_committed(resume_from)
+        starts = replay_starts(rules, self.committed, states.marks).starts
         self.replay_buffer.commit(horizons_from(rules, starts))
         states.let_go(starts)
         if self.keeper is None:
