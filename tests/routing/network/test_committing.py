@@ -2,8 +2,9 @@
 
 from brokers import SCHEMAS, Network
 from conversation import batches_of
+from lone import lone
 
-from matcher.model import EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Acks
 from routing.session import Session
 
@@ -83,3 +84,13 @@ def test_what_was_not_committed_when_the_link_broke_is_sent_again_and_heard_of()
     network.publish("t", 'Temp@5("b", 50)', 5)
     network.run(3.0)
     assert committed.unacknowledged == 0
+
+
+def test_what_was_committed_stays_so() -> None:
+    """A broker that evaluates a rule anew says that it has come to nothing yet; taken for what all
+    sinks have, every broker had its whole log to read with the next plan.
+    """
+    detection = lone().context.detection
+    detection.commit({"fire": 40})
+    detection.commit({"fire": TIME_MIN, "smoke": 3})
+    assert detection.committed == {"fire": 40, "smoke": 3}
