@@ -34,7 +34,6 @@ from routing.network.brokers.update_timer import UpdateTimer
 from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
 
-
 EVERYTHING_HELD: Held = {ANY_TYPE: TIME_MIN}
 """No source gets credit."""
 

@@ -670,7 +670,7 @@ class DividedDetection(Evaluator):
         return put_down(self.states, self.evaluator, self._deployments.rules, resume_from)
 
     def not_before_committed(self, resume_from: Mapping[str, int]) -> dict[str, int]:
-        """These resume points, but none before what was committed: who evaluates a rule anew has
+        """Resume points, none before what was committed: who evaluates a rule anew has
         come to nothing yet, and what all had by then they have.
         """
         before = self.committed
