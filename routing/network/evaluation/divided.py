@@ -670,9 +670,7 @@ class DividedDetection(Evaluator):
         return put_down(self.states, self.evaluator, self._deployments.rules, resume_from)
 
     def not_before_committed(self, resume_from: Mapping[str, int]) -> dict[str, int]:
-        """Resume points, none before what was committed: who evaluates a rule anew has
-        come to nothing yet, and what all had by then they have.
-        """
+        """Resume points, none before what was committed, which who begins anew has yet to reach."""
         before = self.committed
         return {name: max(time, before.get(name, time)) for name, time in resume_from.items()}
 
