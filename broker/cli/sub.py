@@ -92,7 +92,8 @@ def command(
     from broker.cli.streams import closing_with_reader
     from broker.log import start_logging
     from matcher.formats.printing import json_lines
-    from routing.delivery.remainder import marks_of, places_of
+    from routing.delivery.delivery_batch import places_of
+    from routing.delivery.remainder import marks_of
 
     one_of("--when-full", when_full, ("block", "drop-oldest", "disconnect"))
     one_of("--cause", cause, ("ids", "full"))

@@ -27,7 +27,8 @@ from broker.errors import BrokerError, RefusedError
 from broker.store.ordered import Ordered, Step, Wanted
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch
-from routing.delivery.remainder import left_of, places_of
+from routing.delivery.delivery_batch import places_of
+from routing.delivery.remainder import left_of
 from routing.messages import Code, Delivery
 from routing.permission import EVERY_TYPE
 from rules.errors import RuleErrors

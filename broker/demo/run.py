@@ -12,7 +12,7 @@ from broker.demo.flights import Log
 from broker.demo.live import Demo, Network
 from broker.demo.pages import FirstOnes, sentence
 from matcher.formats.printing import json_lines
-from routing.delivery.remainder import places_of
+from routing.delivery.delivery_batch import places_of
 from routing.messages import Delivery
 
 KILLED = "(broker {broker} was killed, by SIGKILL, and is back)"

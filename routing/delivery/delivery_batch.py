@@ -63,7 +63,7 @@ class DeliveryBatch(Struct, frozen=True, eq=False, gc=False):
     @property
     def places(self) -> Int64s:
         """``order``, spelled out where it is None."""
-        return np.arange(len(self)) if self.order is None else self.order
+        return places_of(self.delivery)
 
     def cut(self, events: int) -> tuple[DeliveryBatch, DeliveryBatch]:
         """The first ``events`` and the rest, neither of them empty."""
@@ -80,6 +80,11 @@ class DeliveryBatch(Struct, frozen=True, eq=False, gc=False):
         places = self.places
         rest = select(self.batches, left, places[stays[places]], self.late)
         return rest if rest.events else None
+
+
+def places_of(delivery: Delivery) -> Int64s:
+    """``delivery.order``, spelled out where it is None."""
+    return np.arange(len(delivery)) if delivery.order is None else delivery.order
 
 
 def without(numbers: SubscriptionNumbers, number: int) -> SubscriptionNumbers:

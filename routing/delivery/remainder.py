@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from matcher.model import Bools, Int64s
-from routing.delivery.delivery_batch import select
+from routing.delivery.delivery_batch import places_of, select
 from routing.messages import Delivery
 from routing.traced import traces_left
 
@@ -37,11 +37,6 @@ def marks_of(delivery: Delivery) -> list[int]:
     if not delivery.number:
         return [0] * len(delivery)
     return [*(event_numbers(delivery)[1:] - 1).tolist(), delivery.number]
-
-
-def places_of(delivery: Delivery) -> Int64s:
-    """``delivery.order``, spelled out where it is None."""
-    return np.arange(len(delivery)) if delivery.order is None else delivery.order
 
 
 def left_of(delivery: Delivery, is_left: Bools) -> Delivery | None:
