@@ -50,8 +50,14 @@ def bind_event(state: int, block: int, place: int, row: int) -> None:
     """Let them see an event of a place, by its row."""
     words, base = words_at(block, SIZE), place_at(place)
     event = words[base + EVENT]
-    arrays.frame(state)[event + 1] = (
-        words[base + RING] + (row & words[base + MASK]) * words[base + WIDTH]
-    )
+    arrays.frame(state)[event + 1] = offset_at(block, place, row)
     arrays.chosen(state)[event] = row
     arrays.chosen_types(state)[event] = words[base + TYPE]
+
+
+@kernel
+def offset_at(block: int, place: int, row: int) -> int:
+    """Where a row of a place's type stands in the heap."""
+    words, base = words_at(block, SIZE), place_at(place)
+    offset: int = words[base + RING] + (row & words[base + MASK]) * words[base + WIDTH]
+    return offset

@@ -43,7 +43,6 @@ from rules.engine.hybrid.layout import (
     IS_DECIDED,
     IS_REPEATED,
     LATEST,
-    MASK,
     PLACES,
     RANGE,
     RANGE_END,
@@ -51,7 +50,6 @@ from rules.engine.hybrid.layout import (
     RANGE_TICKET,
     RANGES,
     RANGES_AT,
-    RING,
     ROWS,
     SEQUENCES,
     STORED,
@@ -62,7 +60,6 @@ from rules.engine.hybrid.layout import (
     TIMES,
     TYPE,
     UNKNOWN,
-    WIDTH,
     WINDOW,
     WINDOW_DURATION,
     WINDOW_EARLIER,
@@ -70,7 +67,7 @@ from rules.engine.hybrid.layout import (
     WINDOWS_AT,
     WORKERS,
 )
-from rules.engine.hybrid.matches import bind, bind_event, is_match
+from rules.engine.hybrid.matches import bind, bind_event, is_match, offset_at
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arrays import words_at
 from rules.engine.kernels.expressions import run
@@ -208,7 +205,7 @@ def extend(
     while number < end and times[number] <= until:
         row = rows[number]
         if words[base + IS_REPEATED] == 0 or not holds(block, place, sequence, row):
-            frame[own] = words[base + RING] + (row & words[base + MASK]) * words[base + WIDTH]
+            frame[own] = offset_at(block, place, row)
             words[share + EVALUATIONS] += 1
             is_fit = test < 0 or run(state, test)
             if is_fit and is_decided:
@@ -242,10 +239,7 @@ def first_from(times, first: int, end: int, time: int) -> int:  # type: ignore[n
 @kernel
 def offset_of(block: int, place: int, number: int) -> int:
     """Where the row of an event stands in the heap."""
-    words, base = words_at(block, SIZE), place_at(place)
-    row = row_of(block, place, number)
-    offset: int = words[base + RING] + (row & words[base + MASK]) * words[base + WIDTH]
-    return offset
+    return offset_at(block, place, row_of(block, place, number))
 
 
 @kernel
