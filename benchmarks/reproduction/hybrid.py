@@ -280,31 +280,21 @@ def _panels() -> Iterator[tuple[str, Panel]]:
                     *(row, told_of),
                 ),
             )
-    rate = "events a second"
-    for letter, varied in (("a", "window"), ("b", "cores")):
-        by_cores = varied == "cores"
-        columns = (claims.FULL, claims.STATE)
-        yield (
-            f"hybrid-9{letter}",
-            Panel(
-                f"fully dynamic allocation over the {over[varied]}, stocks",
-                *("stocks", varied, columns, columns, rate, dynamic),
-                partial(claims.dynamic, by_cores),
-                LEAST_BY_STATE,
-            ),
-        )
-    for letter, varied in (("a", "window"), ("b", "cores")):
-        by_cores = varied == "cores"
-        columns = (claims.FUSED, claims.APART)
-        yield (
-            f"hybrid-10{letter}",
-            Panel(
-                f"fusion of two agents over the {over[varied]}, stocks",
-                *("stocks", varied, columns, columns, rate, fused),
-                partial(claims.fused, by_cores),
-                LEAST_APART,
-            ),
-        )
+    fast, fuse = "fully dynamic allocation", "fusion of two agents"
+    for number, name, columns, row, told_of, least in (
+        (9, fast, (claims.FULL, claims.STATE), dynamic, claims.dynamic, LEAST_BY_STATE),
+        (10, fuse, (claims.FUSED, claims.APART), fused, claims.fused, LEAST_APART),
+    ):
+        for letter, varied in (("a", "window"), ("b", "cores")):
+            yield (
+                f"hybrid-{number}{letter}",
+                Panel(
+                    f"{name} over the {over[varied]}, stocks",
+                    *("stocks", varied, columns, columns, "events a second", row),
+                    partial(told_of, varied == "cores"),
+                    least,
+                ),
+            )
 
 
 # --- the simulation beside what is real ----------------------------------------------------------
