@@ -202,8 +202,9 @@ def test_a_source_gets_credit_before_it_has_none_left() -> None:
     def come() -> Iterator[tuple[bytes, list[bytes]]]:
         for number in range(1, 11):
             read[0] = number
-            yield b"p", wire.encode(
-                Publish((Single(temp, Row(number, "sensor", number, None, (0.5,))),))
+            yield (
+                b"p",
+                wire.encode(Publish((Single(temp, Row(number, "sensor", number, None, (0.5,))),))),
             )
 
     node.outlet.emit = note
