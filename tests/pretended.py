@@ -32,7 +32,7 @@ class Pretended:
         self._catalogue.follow(others)
 
     def take_over(
-        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
+        self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]
     ) -> None:
         assert GpuEngine.refuse([*(one.rule for one in self._catalogue.rules), *rules.rules]) == []
         self._catalogue.deploy(rules, since, version, marks)
@@ -103,7 +103,7 @@ class Failing(Pretended):
             raise self._error
 
     def take_over(
-        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
+        self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]
     ) -> None:
         self._count()
         super().take_over(rules, since, version, marks)
