@@ -126,9 +126,7 @@ def _run(detector: CdpEngine) -> None:
     assert len(list(found.events())) == len(found)
     detector.choose()
     detector.remove(next(iter(detector.marks)))
-    detector.deploy(
-        load(LATER, known={READING.name: READING}, file="<warm-up>"), since=TIME_MIN
-    )
+    detector.deploy(load(LATER, known={READING.name: READING}, file="<warm-up>"), since=TIME_MIN)
     detector.advance(TIME_MAX)
     for name in tuple(detector.marks):
         detector.remove(name)

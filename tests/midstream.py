@@ -48,7 +48,5 @@ def _push(engine: Detector, **numbers: dict[int, int]) -> None:
         times = [*by_time]
         ids = [f"{name}{time}" for time in times]
         first = times[0]
-        batch = batch_of(
-            TYPES[name], rows, source="s", first_sequence=first, times=times, ids=ids
-        )
+        batch = batch_of(TYPES[name], rows, source="s", first_sequence=first, times=times, ids=ids)
         engine.push(batch)

@@ -297,9 +297,7 @@ class CdpEngine:
         self._deploy(rules, beginning(since, self.greatest), version, {})
 
     @collector_paused()
-    def _deploy(
-        self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]
-    ) -> None:
+    def _deploy(self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]) -> None:
         for deployed in self._catalogue.deploy(rules, since, version, marks):
             source = self._writer.sources.rule_number(RULE_SOURCE + deployed.rule.name)
             self._linker.link(deployed, source, incremental=self._incremental)

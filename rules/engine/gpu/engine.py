@@ -165,9 +165,7 @@ class GpuEngine:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         self.take_over(rules, beginning(since, self._greatest), version, {})
 
-    def take_over(
-        self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]
-    ) -> None:
+    def take_over(self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]) -> None:
         """Add rules, of which some were evaluated elsewhere up to their ``marks``."""
         deployed = [one.deployed.rule for one in self._linked.values()]
         if problems := self.refuse(rules.rules, deployed):

@@ -27,7 +27,7 @@ from typing import TypeVar
 from matcher.errors import SchemaError
 from matcher.gpu.device import failures
 from matcher.matching import Told, nobody
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, UInt64s
+from matcher.model import TIME_MAX, EventBatch, UInt64s
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import Conflict
