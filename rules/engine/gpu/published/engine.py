@@ -20,7 +20,7 @@ from matcher.model import EventBatch
 from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import Detections
+from rules.engine.engine import Detections, beginning
 from rules.engine.gpu.published.columns import Column, DeviceMemory
 from rules.engine.gpu.published.compiling import CompiledRule
 from rules.engine.gpu.published.detection import DeviceRule
@@ -135,7 +135,7 @@ class PublishedCdp:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         self._refuse(rules)
         compiled = {rule.name: CompiledRule(rule, self._strings) for rule in rules.rules}
-        for deployed in self._catalogue.deploy(rules, since, version):
+        for deployed in self._catalogue.deploy(rules, beginning(since, TIME_MIN), version):
             name = deployed.rule.name
             rule = self._rules[name] = DeviceRule(
                 deployed,
