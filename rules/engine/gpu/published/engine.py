@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from matcher.errors import SchemaError
 from matcher.gpu.device import Device, device
-from matcher.model import EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
