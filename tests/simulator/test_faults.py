@@ -41,9 +41,7 @@ def cases(count: int, *more: int) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(("seed", "name"), cases(COUNT, *FOUND))
-def test_nothing_is_lost_or_doubled_where_links_break(
-    tmp_path: Path, seed: int, name: str
-) -> None:
+def test_nothing_is_lost_or_doubled_where_links_break(tmp_path: Path, seed: int, name: str) -> None:
     random = Random(f"faults {seed}")
     found = sharp(seed) if seed % 3 else usable(seed)
     if found is None:

@@ -145,6 +145,21 @@ def test_in_narrow_networks_sources_wait_for_one_another() -> None:
         assert replace(case, source_lead_max_s=None) in smaller
 
 
+def test_in_half_of_the_networks_brokers_soon_ask_what_is_needed(tmp_path: Path) -> None:
+    cases = [random_case(seed, "centralized") for seed in range(60)]
+    asking = [case for case in cases if case.unasked_events_max is not None]
+    assert 15 < len(asking) < 45
+    assert not any(case.ordering == "arrival" for case in asking)
+    assert all(replace(one, unasked_events_max=None) in smaller_cases(one) for one in asking)
+    let_go = 0
+    for case in asking[:5]:
+        outcome = Experiment(scenario.read(case.write(tmp_path / str(case.seed)))).run()
+        for host in outcome.experiment.brokers.values():
+            buffer = host.broker.context.detection.replay_buffer
+            let_go += buffer.place - len(buffer)
+    assert let_go > 20
+
+
 def test_in_some_networks_a_broker_with_clients_fails() -> None:
     failing = 0
     for seed in range(100):
