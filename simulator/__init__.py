@@ -6,7 +6,7 @@ is clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols
 what uses them; ``processing`` is what messages cost them; ``topology`` and ``faults`` (``mishaps``
 draws some) are what is done to them; ``scenario`` is the file that says so, ``network`` what it
 says, built, and ``experiment`` runs it, in large pages of memory (``paging``). ``oracle`` and
-``checkers`` say whether the results are right, for which ``dues``, ``losses`` and ``closings`` say
-what a sink may lack; ``watching`` and ``agreement`` whether brokers are as they must be meanwhile;
-``report``, ``figures`` and ``drawing`` tell of it.
+``checkers`` say whether the results are right, for which ``dues``, ``losses``, ``closings`` and
+``endings`` say what a sink may lack; ``watching`` and ``agreement`` whether brokers are as they
+must be meanwhile; ``report``, ``figures`` and ``drawing`` tell of it.
 """

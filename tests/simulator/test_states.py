@@ -7,11 +7,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from networks import faulty, run, sharp, usable, write
+from networks import FORGETFUL, faulty, run, sharp, usable, write
 from simulator_text import HEAD, at, lines, overlay
 
 from routing.network import strategy
-from routing.network.recovery import replay_buffer
 from simulator.checkers import check
 from simulator.experiment import Outcome
 
@@ -34,14 +33,8 @@ FILES = {
 END_S = 60.0
 
 
-@pytest.fixture(autouse=True)
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brokers that let go of events as soon as nobody needs them."""
-    monkeypatch.setattr(replay_buffer, "LEAST", 3)
-
-
 def story(name: str, faults: str = "", *, durable: bool = True) -> str:
-    text = HEAD.format(name=name)
+    text = HEAD.format(name=name) + "unasked_events_max = 3\n"
     text += at("source", "s0", "b1", 'events = "s0.jsonl"')
     text += at("source", "s1", "b2", 'events = "s1.jsonl"')
     kept = "\ndurable = true" if durable else ""
@@ -99,7 +92,8 @@ def test_nothing_is_lost_or_doubled_with_any_rules(tmp_path: Path, seed: int) ->
     text, events = found
     seconds = max(event.time for event in events) / 1e6
     name = Random(f"states {seed}").choice(strategy.names())
-    path = faulty(write(tmp_path, seed, text, events, name), Random(f"faults {seed}"), seconds)
+    written = write(tmp_path, seed, text, events, name, FORGETFUL)
+    path = faulty(written, Random(f"faults {seed}"), seconds)
     outcome = run(path)
     outcome.experiment.simulation.run(outcome.ended_at + 60)
     assert outcome.settled, f"seed {seed}\n{path.read_text()}"

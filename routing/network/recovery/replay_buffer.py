@@ -21,9 +21,6 @@ from msgspec import Struct
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.order import greatest_time
 
-LEAST = 4_096
-"""So many events are kept without asking whether they are needed."""
-
 
 class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
     """Events that came with one message, and their place: how many events came before it."""
@@ -36,7 +33,8 @@ class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
 class ReplayBuffer:
     """The events of a broker's own sources, in the order in which they came."""
 
-    def __init__(self, events_max: int) -> None:
+    def __init__(self, events_max: int, least: int) -> None:
+        """``least``: so many are kept without asking whether they are needed."""
         self.events_max = events_max
         self.given_up = 0
         """Events that gave way (Law 2) though they may be needed again."""
@@ -47,7 +45,7 @@ class ReplayBuffer:
         self._entries: deque[BufferedMessage] = deque()
         self._place = 0
         self._kept = 0
-        self._full_at = LEAST
+        self._least = self._full_at = least
         self.is_full = False
         """Whether it is time to ask what is still needed."""
         self._marked = self.passed = self._arrived = 0
@@ -116,7 +114,7 @@ class ReplayBuffer:
         self._note_gone(batch for entry in gone for batch in entry.batches)
         self._entries = deque(kept)
         self._kept = sum(entry.events for entry in kept)
-        self._full_at, self.is_full = LEAST if is_first else max(LEAST, 2 * self._kept), False
+        self._full_at, self.is_full = max(self._least, 0 if is_first else 2 * self._kept), False
 
     def _note_gone(self, batches: Iterable[EventBatch]) -> None:
         for one in batches:
