@@ -28,7 +28,7 @@ from broker.monitoring.entry import load_token
 from broker.monitoring.monitor import Monitor
 from broker.monitoring.settings import User
 from broker.parallel import engine_of
-from broker.resting import give_back
+from broker.library_pages import give_back
 from broker.security.access import load_access
 from broker.security.gate import Gate
 from broker.security.keys import load_pair

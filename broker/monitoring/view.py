@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from broker.monitoring.drawing import places
+from broker.monitoring.layout import places
 from broker.monitoring.figures import Row
 from broker.monitoring.gathered import Facts, Look, gathered
 

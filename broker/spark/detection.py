@@ -42,7 +42,7 @@ from broker.spark.request import (
 )
 from broker.spark.scans import Scan, scan_of
 from broker.spark.task import DIGEST, Task, Work
-from broker.spark.telling import readable_errors
+from broker.spark.errors import readable_errors
 from matcher.formats.layout import Layout
 from matcher.model import TIME_MIN, EventType
 from rules.cutting.splitting import WAYS, Pass, split

@@ -32,7 +32,7 @@ from broker.spark.parquet import READ_TOGETHER, Piece, WideRows
 from broker.spark.scans import Scan
 from broker.spark.settling import settle
 from broker.spark.task import Task
-from broker.spark.telling import in_a_sentence
+from broker.spark.errors import in_a_sentence
 from matcher.model import Int64s
 from rules.cutting.splitting import Pass
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from broker.spark.columns import from_bytes, strings_of, to_bytes
 from broker.spark.frames import BAD, TIME, TYPE
-from broker.spark.telling import in_a_sentence
+from broker.spark.errors import in_a_sentence
 from matcher.errors import BadEvent
 from matcher.model import AnyArray
 

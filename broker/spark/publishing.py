@@ -32,7 +32,7 @@ from broker.spark.look import look
 from broker.spark.options import WriteOptions, default_source
 from broker.spark.source import register
 from broker.spark.target import Target, text_of
-from broker.spark.telling import readable_errors
+from broker.spark.errors import readable_errors
 from matcher.formats.layout import Layout
 from matcher.model import EventType
 

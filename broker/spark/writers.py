@@ -42,7 +42,7 @@ from broker.spark.options import WriteOptions
 from broker.spark.outgoing import Rows
 from broker.spark.rowwise import batches_of
 from broker.spark.target import Target
-from broker.spark.telling import in_a_sentence
+from broker.spark.errors import in_a_sentence
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, EventBatch
 
