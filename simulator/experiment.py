@@ -16,8 +16,8 @@ from matcher.model import MICROSECONDS
 from rules.collector import collector_patient
 from simulator.faults import arrange, behind_s
 from simulator.hosts import BrokerHost
-from simulator.network import READY_AT, SINKS_AT, SOURCES_AT, Network
 from simulator.large_pages import use_large_pages
+from simulator.network import READY_AT, SINKS_AT, SOURCES_AT, Network
 from simulator.scenario import Scenario
 from simulator.simulation import Trace
 from simulator.watch import Watch

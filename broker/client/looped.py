@@ -94,8 +94,8 @@ class Looped:
         self._tell()
 
     def end(self, seconds: float) -> None:
-        """Close as the interpreter ends (broker.client.open_clients). Its loop has ended mostly, and is
-        not needed; one that runs on in a thread of its own does it itself.
+        """Close as the interpreter ends (broker.client.open_clients). Its loop has ended mostly,
+        and is not needed; one that runs on in a thread of its own does it itself.
         """
         note_closed(self)
         if self._loop is None or not self._loop.is_running():

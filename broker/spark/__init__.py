@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from broker.spark.composites import of_type, write_by_type
     from broker.spark.detection import detect, explain_plan, rejected
     from broker.spark.environment import SparkUnavailable, local_session
+    from broker.spark.errors import SparkFailed, readable_errors
     from broker.spark.identity import identified
     from broker.spark.publishing import publish
     from broker.spark.source import register
     from broker.spark.streaming import detect_stream
-    from broker.spark.errors import SparkFailed, readable_errors
 
 _HOMES = {
     "SparkFailed": "broker.spark.errors",
