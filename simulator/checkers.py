@@ -2,7 +2,7 @@
 
 Each checker gives the differences in words; none is a pass. The results are compared with the
 centralised oracle, the network with what is really there, tables and trees with one another and
-with what clients said; marks and buffers are looked at while the run goes on (simulator.watching).
+with what clients said; marks and buffers are looked at while the run goes on (simulator.watch).
 A scenario names the checkers that are asked; all, unless it does.
 """
 

@@ -64,7 +64,7 @@ from routing.serving.published import Sifted, have_ids
 from routing.serving.rates import Rates
 from routing.serving.sources import FAR, GOODBYE, Source
 from routing.serving.status import (
-    Overview,
+    StatusReader,
     begin_facts,
     client_facts,
     ended_facts,
@@ -102,7 +102,7 @@ class Service:
         tables: Tables,
         detection: Evaluator,
         changes: RuleChanges,
-        overview: Overview,
+        overview: StatusReader,
         outlet: Outlet,
         beyond: Beyond,
     ) -> None:

@@ -24,7 +24,7 @@ from broker import (
     RuleManager,
     Subscriber,
 )
-from broker.client.looking import deploying, removing
+from broker.client.rule_requests import deploying, removing
 from broker.errors import ConfigurationError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventIds, EventType, StringColumn

@@ -8,13 +8,14 @@ from random import Random
 
 import pytest
 from networks import FORGETFUL, faulty, run, sharp, usable, write
+from pairs import some_of
 from simulator_text import HEAD, at, lines, overlay
 
 from routing.network import strategy
 from simulator.checkers import check
 from simulator.experiment import Outcome
 
-COUNT = int(os.environ.get("REXMQ_FAULTS", "12"))
+COUNT = int(os.environ.get("REXMQ_FAULTS", "4"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 RULES = """
 event A(n: int)
@@ -31,6 +32,7 @@ FILES = {
     "s1.jsonl": lines("s1", "B", *(at_ / 2 for at_ in range(1, 119))),
 }
 END_S = 60.0
+KILLED = (("b0",), ("b1",), ("b2",), ("b0", "b1", "b2", "b3"))
 
 
 def story(name: str, faults: str = "", *, durable: bool = True) -> str:
@@ -63,7 +65,7 @@ def test_events_are_let_go_of_beyond_the_windows(written, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", strategy.names())
-@pytest.mark.parametrize("brokers", [("b0",), ("b1",), ("b2",), ("b0", "b1", "b2", "b3")])
+@pytest.mark.parametrize("brokers", some_of(KILLED, 1, 3))
 def test_brokers_that_are_killed_go_on(written, name: str, brokers: tuple[str, ...]) -> None:
     """With their stores: nothing is missing, and nothing comes twice."""
     killed = fault("restart", 33.3, 3.0, *brokers, value=0.004)

@@ -17,7 +17,7 @@ from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome
 from simulator.fuzzing.making import random_case
 from simulator.scenario import CHECKS
-from simulator.watching import Watch
+from simulator.watch import Watch
 
 LINE = TWO.replace(
     '["b1", "b2"]\n',

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from cases import Deploy, Push, random_case
 from engines import make
+from pairs import WHOLE
 from timeline import batches
 
 import rules
@@ -23,7 +24,7 @@ from rules.engine.intervals import Intervals
 from rules.engine.parts import PartedEngine
 from rules.pattern import RuleSet
 
-COUNT = int(os.environ.get("REXMQ_STATES", "60"))
+COUNT = int(os.environ.get("REXMQ_STATES", "60" if WHOLE else "20"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 ENGINES = ("naive", "cdp", "aip", "auto", "aip-published", "parts")
 
