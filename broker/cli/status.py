@@ -82,7 +82,8 @@ def page(status: Mapping[str, Any]) -> str:
     """The status as a page of tables, for people."""
     from broker.cli.table import table
 
-    lines = [f"broker {status['broker']}: up {status['uptime_s']:.0f} s"]
+    kept = "" if status.get("store", True) else "; no store (--data): what it knows is kept in memory alone"
+    lines = [f"broker {status['broker']}: up {status['uptime_s']:.0f} s{kept}"]
     lines.append(f"clients: {len(status['clients'])}")
     for title in ("totals", "rates"):
         facts = ", ".join(f"{name} {value:,}" for name, value in status[title].items())

@@ -186,6 +186,7 @@ class Service:
             "broker": self._config.name,
             "version": VERSION,
             "uptime_s": round(now - self._started_at, 3),
+            "store": self._outlet.when_kept is not None,
             "clients": [client_facts(link, now) for link in self._links],
             "network": {**ALONE, "root": self._config.name},
             **self._overview.facts(now),
