@@ -62,7 +62,7 @@ class LogReader:
         self._under_way: dict[Peer, LogReading] = {}
         """The parts whose turn it is, some of them over by now, by client."""
         self._waiting: dict[Peer, ReadLog] = {}
-        """What others ask for, in the order in which they did."""
+        """Requests of the others, in the order in which they came."""
         self.due_at: float | None = None
         """When it is looked whose turn it is; None while nobody waits."""
 

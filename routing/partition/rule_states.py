@@ -106,7 +106,7 @@ class StateNotes:
     @property
     def are_many(self) -> bool:
         """Whether it is time to tell states (Law 4), beyond as many as were left the last time."""
-        return self._events - self._left >= min(max(NOTED_MANY, self._left), NOTED_MAX)
+        return self._events - self._left >= min(max(NOTED_MANY, self._left), NOTED_MAX // 2)
 
     @property
     def are_full(self) -> bool:

@@ -122,9 +122,9 @@ def is_quiet(socket: zmq.Socket[bytes], seconds: float) -> bool:
     """Whether nothing but heartbeats comes for so long."""
     ends_at = time.monotonic() + seconds
     while (left_s := ends_at - time.monotonic()) > 0:
-        if socket.poll(left_s * 1_000):
-            if not isinstance(decode(socket.recv_multipart()), Heartbeat):
-                return False
+        is_there = socket.poll(left_s * 1_000)
+        if is_there and not isinstance(decode(socket.recv_multipart()), Heartbeat):
+            return False
     return True
 
 

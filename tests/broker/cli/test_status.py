@@ -56,9 +56,7 @@ def test_what_the_engine_keeps_for_each_type_is_left_to_the_whole_answer() -> No
 
 def test_a_broker_without_a_store_says_so() -> None:
     first = page({**STATUS, "store": False, "sinks": []}).splitlines()[0]
-    assert first == (
-        "broker b1: up 61 s; no store (--data): what it knows is kept in memory alone"
-    )
+    assert first == ("broker b1: up 61 s; no store (--data): what it knows is kept in memory alone")
 
 
 # --- of networks: what brokers that run tell ---
