@@ -1,7 +1,7 @@
 """A source that counts, and writes down up to where its broker has acknowledged: one that is killed
 and started again counts on from there, and publishes some numbers a second time.
 
-python counting.py ENDPOINT FILE
+python -m tests.counting ENDPOINT FILE
 """
 
 import os

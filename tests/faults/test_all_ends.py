@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import counting
 import pytest
 from counting import acknowledged
 from pairs import some_of
@@ -18,7 +17,6 @@ from pairs import some_of
 from broker.process import BrokerProcess
 
 KILLS, PAUSE_S, WAIT_S = 5, (0.05, 0.6), 60.0
-SOURCE = Path(counting.__file__)
 
 
 class Ends:
@@ -39,7 +37,8 @@ class Ends:
         return subprocess.Popen([sys.executable, *words])
 
     def _start_source(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, SOURCE, self.endpoint, self.count])
+        words = "-m", "tests.counting", self.endpoint, str(self.count)
+        return subprocess.Popen([sys.executable, *words])
 
     @property
     def lines(self) -> Path:
