@@ -231,11 +231,11 @@ class Network:
         for fault in self.scenario.faults:
             if fault.kind == "restart" and fault.value is not None:
                 for name in fault.brokers or self.brokers:
-                    self.brokers[name].store = SimulatedStore(self.simulation, fault.value)
+                    self.brokers[name].store = SimulatedStore(self.simulation, name, fault.value)
         for sink in self.scenario.sinks:
             host = self.brokers[sink.broker]
             if sink.durable and host.store is None:
-                host.store = SimulatedStore(self.simulation, SYNC_S)
+                host.store = SimulatedStore(self.simulation, sink.broker, SYNC_S)
 
     def _broker(self, name: str) -> BrokerHost:
         scenario = self.scenario

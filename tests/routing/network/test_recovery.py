@@ -107,6 +107,36 @@ def test_after_a_change_of_the_tree_it_is_soon_time_to_survey_again() -> None:
     assert len(replay_buffer) == 1
 
 
+def test_what_comes_while_a_checkpoint_is_under_way_does_not_put_off_the_next() -> None:
+    replay_buffer = ReplayBuffer(100_000, 10)
+    most = 0
+    for _ in range(100):
+        while not replay_buffer.is_full:
+            replay_buffer.add(batches_of("A@1(1)", KNOWN))
+        replay_buffer.probe()
+        for _ in range(5):
+            replay_buffer.add(batches_of("A@1(1)", KNOWN))
+        replay_buffer.commit({})
+        most = max(most, len(replay_buffer))
+    assert most <= 10 + 2 * 5
+
+
+def test_what_is_needed_may_be_more_than_half_of_what_may_be_kept() -> None:
+    """Then twice as much was never reached: nothing was let go any more, and events were lost."""
+    replay_buffer = ReplayBuffer(8, 2)
+    for number in range(6):
+        replay_buffer.add(batches_of(f"A@{number}(1)", KNOWN))
+    for _ in range(2):
+        replay_buffer.probe()
+        replay_buffer.commit({"A": 0})
+    assert not replay_buffer.is_full
+    for number in (6, 7):
+        replay_buffer.add(batches_of(f"A@{number}(1)", KNOWN))
+    assert replay_buffer.is_full
+    replay_buffer.commit({"A": 5 * MICROSECONDS})
+    assert (len(replay_buffer), replay_buffer.given_up) == (3, 0)
+
+
 def test_a_replay_buffer_is_bounded_and_says_what_it_gave_up() -> None:
     replay_buffer = ReplayBuffer(3, 4_096)
     for number in range(3):

@@ -75,6 +75,9 @@ def test_a_rule_finds_from_a_state_what_it_would_have_found(engine: str, seed: i
         notes.take(batch)
     for name, mark in ideal.marks.items():
         table.take(RuleState(name, TIME_MIN, mark, tuple(notes.take_until(name, mark))))
+    left = len(notes)
+    assert left == sum(len(one) for name in by_name for one in notes.take_until(name, TIME_MAX))
+    assert len(notes) == 0
 
     engine_ = Intervals(engine_of(engine))
     engine_.deploy(ruleset)
