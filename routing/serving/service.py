@@ -143,6 +143,8 @@ class Service:
         """Whether what follows from inputs is done later, for several (routing.node, Law 3)."""
         self._is_unsettled = False
         """Whether it is still to be done for any."""
+        self._without_credit = 0
+        """How many sources waited for credit when all was settled last."""
         self._answers: Mapping[type, Callable[[Link, Any], Confirmed]] = {
             Advertise: self._advertise,
             Unadvertise: self._unadvertise,
@@ -593,11 +595,15 @@ class Service:
     # --- after every input ---
 
     def settle_input(self) -> None:
-        """Settle behind an input, or behind all that is gathered."""
-        if self.gathers:
-            self._is_unsettled = True
-        else:
+        """Settle behind an input; or behind all that is gathered, and as soon as a source has used
+        up half of its credit.
+        """
+        if not self.gathers:
             self.settle()
+            return
+        self._is_unsettled = True
+        if len(self._credit.waiting) > self._without_credit:
+            self.settle_gathered()
 
     def settle_gathered(self) -> None:
         """Settle for all that was gathered; published events, which are due at once, go first."""
@@ -632,6 +638,7 @@ class Service:
                 assert grant.source.peer is not None
                 grant.source.outstanding += grant.events
                 self._send(grant.source.peer, Credit(grant.events))
+        self._without_credit = len(self._credit.waiting)
 
     def _acknowledge(self) -> None:
         links, self._unacknowledged = self._unacknowledged, {}
