@@ -327,8 +327,12 @@ class Broker:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, others = self.node.next_timer(), [part.due_at for part in self._timed]
-        for at in (self._timer.tell_at, self.overlay.next_timer(), *others):
+        due = self.node.next_timer()
+        for at in (self._timer.tell_at, self.overlay.next_timer()):
+            if at is not None and (due is None or at < due):
+                due = at
+        for part in self._timed:
+            at = part.due_at
             if at is not None and (due is None or at < due):
                 due = at
         return due
