@@ -105,10 +105,11 @@ class TreeProgress:
             return mark
         if self._is_heard and found not in self._looked_at:
             self._looked_at.add(found)
-            bounds = [self._here(one) for one in found.opening]
-            self._output_watermarks.rise(
-                rule, mark, min([TIME_MIN if b == UNSAID else b for b in bounds])
-            )
+            bound = TIME_MAX
+            for one in found.opening:
+                here = self._here(one)
+                bound = min(bound, TIME_MIN if here == UNSAID else here)
+            self._output_watermarks.rise(rule, mark, bound)
         known = self._output_watermarks.of(rule)
         return mark if known is None else known
 

@@ -1,9 +1,9 @@
 """A broker's part in one tree, the single one or that of a broker with sinks: what it evaluates
 there, and what it has of composite events that were found anywhere in that tree.
 
-Law: a mark of a rule here is worked out when composite events are found, or somebody beyond a
-neighbour may wait for it; until then it is *owed* (network.tables.deferred_watermarks, Law 1). b5
-has the Fires up to 12 s, and knows that none comes before 13 s: as Temps of 14 s and Smokes of 15 s
+A mark of a rule here is worked out when composite events are found, or when somebody beyond a
+neighbour may wait for it; until then it is owed (network.tables.deferred_watermarks, Law 1). b5 has
+the Fires up to 12 s, and knows that none comes before 13 s: as Temps of 14 s and Smokes of 15 s
 come, nobody asks how far fire is, until there is a Fire.
 """
 
