@@ -18,6 +18,7 @@ from routing.permission import check_rules
 from routing.serving.claims import check_claims
 from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Basis, Evaluator
+from routing.serving.known_rules import remember
 from routing.serving.limits import check_count
 from rules.engine.engine import Selective
 from rules.engine.timers import uses_timer
@@ -76,6 +77,7 @@ class RuleChanges:
             added += self._deployments.add(own, since, version, rights.user)
         if sinces != beyond:
             self._past.update((one.rule.name, one.begin) for one in added)
+        remember(added)
         self._tell_changed(added)
         return added, ended
 
