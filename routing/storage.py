@@ -100,8 +100,8 @@ class KeptLog(Protocol):
         ...
 
     def events(self, stretch: Stretch, since: int) -> Iterator[Entry]:
-        """The entries of a stretch that may hold events from a time on. Refusal (trimmed) where some
-        are kept no more.
+        """The entries of a stretch that may hold events from a time on. Refusal (trimmed) where
+        some are kept no more.
         """
         ...
 

@@ -181,8 +181,8 @@ class Reader:
             at = rows[-1][0] + 1
 
     def stretches(self, since_time: int) -> Iterator[Stretch]:
-        """All entries that are stored by now, some at a time: those that may hold events from a time
-        on. Their frames are not read.
+        """All entries that are stored by now, some at a time: those that may hold events from a
+        time on. Their frames are not read.
         """
         return self._stretches(self.first_position, self.last_position, since_time)
 

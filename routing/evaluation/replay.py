@@ -11,9 +11,9 @@ go while the rest is on its way.
 Law 3: what everybody has got who wanted it is sent once more for rules alone: it is not ``fresh``.
 fire moves to b1: the Temps of b3 go there again, and to no sinks.
 
-Law 4: what is yet to be read from elsewhere (durability.past) goes before all that waits, a slice at a
-time, too, and for rules alone. fire holds since yesterday: the log of b3 is read, then the Temps go
-that b3 keeps.
+Law 4: what is yet to be read from elsewhere (durability.past) goes before all that waits, a slice
+at a time, too, and for rules alone. fire holds since yesterday: the log of b3 is read, then the
+Temps go that b3 keeps.
 """
 
 from __future__ import annotations
