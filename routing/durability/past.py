@@ -30,8 +30,10 @@ from routing.network.recovery.resume_points import needed
 from routing.storage import Entry, KeptLog, Stretch
 
 PAST_GONE = "some of the past was let go of before it was read"
-NOTED, LOOKED_AT = 1_024, 128
-"""Messages of a buffer and stretches of a log that are looked at in one go."""
+NOTED, LOOKED_AT, READ_ENTRIES = 1_024, 128, 256
+"""Messages of a buffer and stretches of a log that are looked at in one go, and entries that are
+read in one.
+"""
 Messages: TypeAlias = Sequence[Sequence[EventBatch]]
 """Events, message by message."""
 
@@ -118,24 +120,26 @@ class Past:
                 stretches.append(one)
             if place % LOOKED_AT == 0:
                 yield ()
-        for one in _with_least_to_come(stretches):
-            self.bounds = {name: max(time, one.least) for name, time in self._horizons.items()}
-            yield from self._events(one, held)
-        self._is_read = True
-
-    def _events(self, stretch: Stretch, held: Mapping[str, Int64s]) -> Iterator[Messages]:
         found: list[Sequence[EventBatch]] = []
-        events = 0
-        for _, batches, _ in self._log.events(stretch, self._since):
-            events += sum(map(len, batches))
-            known = [one for one in batches if self._schemas.get(one.type.name) == one.type]
-            left = [_without(one, held) for one in needed(known, self._horizons)]
-            if some := [one for one in left if len(one)]:
-                found.append(some)
-            if events >= SLICE_EVENTS:
-                yield found
-                found, events = [], 0
+        events = entries = 0
+        for one in _with_least_to_come(stretches):
+            for _, batches, _ in self._log.events(one, self._since):
+                if some := self._wanted_of(batches, held):
+                    found.append(some)
+                events, entries = events + sum(map(len, batches)), entries + 1
+                if events >= SLICE_EVENTS or entries >= READ_ENTRIES:
+                    self.bounds = {name: max(at, one.least) for name, at in self._horizons.items()}
+                    yield found
+                    found, events, entries = [], 0, 0
+        self._is_read = True
         yield found
+
+    def _wanted_of(
+        self, batches: Iterable[EventBatch], held: Mapping[str, Int64s]
+    ) -> Sequence[EventBatch]:
+        known = [one for one in batches if self._schemas.get(one.type.name) == one.type]
+        left = [_without(one, held) for one in needed(known, self._horizons)]
+        return [one for one in left if len(one)]
 
 
 def past_of(
