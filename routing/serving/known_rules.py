@@ -9,12 +9,14 @@ text of 100 rules to deploy it: what it tells of them, and divides for its plan,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from weakref import WeakValueDictionary
 
 from matcher.model import EventType
+from matcher.spelling import PLAIN
 from routing.messages import RuleFacts
 from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange
@@ -23,6 +25,7 @@ from rules.language import load
 from rules.pattern import TIMER, Rule
 from rules.syntax.words import scan
 
+_WORD = re.compile(PLAIN)
 _rules: WeakValueDictionary[tuple[str, str], Rule] = WeakValueDictionary()
 """By id and text, as they are by the types that were known last (the law)."""
 
@@ -71,9 +74,15 @@ def _speaks_of(rule: Rule, schemas: Mapping[str, EventType]) -> bool:
 
 
 def _loaded(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:
-    words = {token.value for token in scan(text)[0] if token.type == "NAME"}
-    known = {word: schemas[word] for word in words if word in schemas}
+    known = {word: schemas[word] for word in _words(text) if word in schemas}
     loaded = load(text, file=name, known=known).rules
     if len(loaded) != 1:
         raise RuleErrors([Problem(f"expected one rule, {name}, found {len(loaded)}")])
     return replace(loaded[0], name=name)
+
+
+def _words(text: str) -> Collection[str]:
+    """Words of a text, the names in it among them."""
+    if "`" in text:
+        return {token.value for token in scan(text)[0] if token.type == "NAME"}
+    return set(_WORD.findall(text))
