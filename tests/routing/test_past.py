@@ -75,7 +75,7 @@ def log_of(*seconds: float) -> Log:
 
 def past(log: Log, since: float, let_go: float, kept: int = 0) -> Past:
     """A buffer has the last events of a log, and has let go of some before that time."""
-    buffer = ReplayBuffer(1_000)
+    buffer = ReplayBuffer(1_000, 1)
     for batches in log.messages[len(log.messages) - kept :]:
         buffer.add(batches)
     buffer.let_go["Temp"] = round(let_go * MICROSECONDS)
@@ -152,7 +152,7 @@ def test_it_goes_before_all_that_waits_and_for_rules_alone() -> None:
 
 
 def test_where_the_buffer_has_all_nothing_is_read() -> None:
-    buffer, log = ReplayBuffer(1_000), log_of(1, 2)
+    buffer, log = ReplayBuffer(1_000, 1), log_of(1, 2)
     assert past_of(buffer, log, {"Temp": 5}, SCHEMAS) is None
     buffer.let_go_before = 9
     assert past_of(buffer, None, {"Temp": 5}, SCHEMAS) is None
