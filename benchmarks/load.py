@@ -188,8 +188,10 @@ def run(seconds: float, clients: int, share: float, rate: float | None, folder: 
         far_sinks.recv()
         with child(publish, broker.endpoint, sources, sinks) as far_sources:
             far_sources.recv()
-            capacity = sum(_asked(far_sources, CAPACITY_S, None)) / CAPACITY_S
-            _await(far_sinks, round(capacity * CAPACITY_S))
+            begun = time.monotonic()
+            published = sum(_asked(far_sources, CAPACITY_S, None))
+            _await(far_sinks, published)
+            capacity = published / (time.monotonic() - begun)
             rate = rate or share * capacity
             every = max(1, round(rate * seconds / AWAY_EVENTS))
             print(

@@ -166,7 +166,7 @@ class Panel:
     columns: tuple[str, ...]
     drawn: tuple[str, ...]
     y_label: str
-    row: Callable[[Point], Sequence[float]]
+    row: Callable[[Point], Sequence[float | None]]
     claims: Told
     least: int = 1
 
@@ -217,7 +217,9 @@ def speed_ups_and_kleene(point: Point) -> list[float]:
     ]
 
 
-def of_three(measure: Callable[[Figures], float], is_offered: bool, point: Point) -> list[float]:
+def of_three(
+    measure: Callable[[Figures], float | None], is_offered: bool, point: Point
+) -> list[float | None]:
     """A figure of the three systems."""
     return [
         measure(hybrid(point.pattern, point.cores, is_offered=is_offered)),
@@ -226,7 +228,12 @@ def of_three(measure: Callable[[Figures], float], is_offered: bool, point: Point
     ]
 
 
-latencies = partial(of_three, lambda one: one.latency_s * 1e3, True)
+def latency_ms(one: Figures) -> float | None:
+    """The mean latency; None where nothing was found, so that nothing was late."""
+    return one.latency_s * 1e3 if one.composites else None
+
+
+latencies = partial(of_three, latency_ms, True)
 memories = partial(of_three, lambda one: one.megabytes, False)
 
 
