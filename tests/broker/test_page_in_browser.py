@@ -138,7 +138,8 @@ def test_it_fits_from_a_telephone_to_a_wall(tab, scheme):
 
 
 BEYOND = """[...document.body.querySelectorAll("*")].filter(
-    one => one.getBoundingClientRect().right > innerWidth + 0.5).map(one => one.outerHTML.slice(0, 200))"""
+    one => one.getBoundingClientRect().right > innerWidth + 0.5).map(
+    one => one.outerHTML.slice(0, 200))"""
 """Elements that end beyond the right edge of the window, be it in a box that scrolls."""
 
 
