@@ -32,14 +32,14 @@ $(VENV)/.runs: pyproject.toml constraints.txt
 demo: $(VENV)/.runs
 	$(BIN)/rexmq demo
 
-# Kernels that have changed are compiled first. Three workers share two cores: a third of what tests
+# Kernels that have changed are compiled first. Four workers share two cores: a third of what tests
 # take is waiting, for processes, links and moments. The tests of Spark have a target of their own,
 # whatever is installed. Files go to the workers in the order of tests/conftest.py, the longest
 # first. Of what is alike a sample is tried: `make combinations` tries the rest, `make campaign` and
 # `make fuzz` more at random.
 test: $(VENV)/.ready
 	$(COMPILE_KERNELS)
-	$(BIN)/python -m pytest -n 3 --dist worksteal --ignore tests/spark
+	$(BIN)/python -m pytest -n 4 --dist worksteal --ignore tests/spark
 
 # The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
 # which they are skipped.

@@ -28,14 +28,15 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.device import moved_operators
 from benchmarks.report import Row, attempted
-from matcher.gpu.device import Device, NoDevice, device
+from matcher.gpu.device import NoDevice, device
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make
 from rules.operators import Aggregate, Chain, DevicePlace, Filter, Join, Length, Stream
 from rules.operators.operator import Operator
-from rules.operators.places import HOST, DeviceTurn, Place, Turn, Words
+from rules.operators.places import HOST, WIDE, DeviceTurn, Place, Turn, Words
 
 SEED = 39
 POSITION = EventType.of(
@@ -76,6 +77,8 @@ AGGREGATED = {"mean": "Avg(Position().v)", "most": "Max(Position().v)"}
 AGAIN = {"flag", "append", "append_values", "oldest", "arrange", "span", "pair", "select"}
 """Kernels that may be launched again, to the same effect."""
 TIMES = 10
+SCAN = "scan"
+COPIES = ("copy in", "copy out")
 
 
 def run(quick: bool) -> Iterator[Row]:
@@ -273,7 +276,7 @@ def many_joins(place: DevicePlace, sizes: Sizes) -> Iterator[Row]:
     """Several joins of the same streams, in windows as published."""
     batch, window = sizes.batches[len(sizes.batches) // 2], sizes.windows[0]
     batches = [both_streams(batch, 2 * window + number * batch) for number in range(4)]
-    for queries in [one for one in sizes.queries if one <= 10]:
+    for queries in sizes.queries:
 
         def of(on: Place, queries: int = queries) -> list[Operator[Any, Any]]:
             return [join_of(on, window) for _ in range(queries)]
@@ -428,6 +431,8 @@ class TimedPlace(DevicePlace):
         super().__init__(on)
         self.spent: dict[str, float] = defaultdict(float)
         self.words_moved: dict[str, int] = defaultdict(int)
+        self.moved: dict[str, int] = defaultdict(int)
+        """Bytes by kernel (:mod:`benchmarks.device.moved_operators`)."""
 
     def turn(self) -> Turn:
         return TimedTurn(self)
@@ -452,12 +457,16 @@ class TimedTurn(DeviceTurn):
         return self._timed("copy in", lambda: super(TimedTurn, self).send(name, size))
 
     def run(self, kernel: str, threads: int, *arguments: Words | int) -> None:
-        times = TIMES if kernel in AGAIN else 1
+        if not threads:
+            return
+        times = TIMES if kernel in AGAIN and not self.place.simulated else 1
         launch = partial(super().run, kernel, threads, *arguments)
-        self._timed(f"kernel {kernel}", launch, times)
+        self._timed(kernel, launch, times)
+        self.place.moved[kernel] += moved_operators.moved(self.place, kernel, threads, arguments)
 
     def scan(self, name: str, counts: Words, size: int) -> None:
-        self._timed("kernel scan", partial(super().scan, name, counts, size))
+        self._timed(SCAN, partial(super().scan, name, counts, size))
+        self.place.moved[SCAN] += moved_operators.moved_by_scan(size, wide=size >= WIDE)
 
     def ask(self, name: str, words: Words, begin: int, size: int) -> None:
         self.place.words_moved["copy out"] += size
@@ -472,38 +481,33 @@ def phases(
     batch: int,
     pairs: int,
 ) -> Iterator[Row]:
-    """Copy in, kernels and copy out of one batch, by waiting behind each."""
+    """Copy in, kernels and copy out of one batch, by waiting behind each. Each kernel by
+    itself, with the bytes that it moves at least.
+    """
+    # numba may have no CUDA where there is no device
+    from benchmarks.device.bandwidth import bytes_a_second, of_kernel, share
+
     timed = TimedPlace(place.on)
     operator = of(timed)
     for one in batches[:2]:  # on either lane
         operator.push(one)
     timed.spent.clear()
     timed.words_moved.clear()
+    timed.moved.clear()
     operator.push(batches[2])
-    spent = timed.spent
-    kernels = {what: seconds for what, seconds in spent.items() if what.startswith("kernel")}
-    for what in ("copy in", "copy out"):
-        moved = 8 * timed.words_moved[what]
-        note = f"{moved:,} bytes, {moved / max(spent[what], 1e-9) / 1e9:.2f} GB/s"
+    spent, moved = timed.spent, timed.moved
+    kernels = {what: seconds for what, seconds in spent.items() if what not in COPIES}
+    for what in COPIES:
+        copied = 8 * timed.words_moved[what]
+        note = f"{copied:,} bytes, {copied / max(spent[what], 1e-9) / 1e9:.2f} GB/s"
         yield Row(f"{name}, {what}", spent[what] * 1e6, "us", note=note)
     listed = sorted(kernels.items(), key=lambda one: -one[1])
-    note = ", ".join(f"{what[7:]} {seconds * 1e6:.0f}" for what, seconds in listed)
-    told, whole = share_on(place.on), sum(kernels.values())
-    note = f"{note}; {told(8 * sum(timed.words_moved.values()), whole)}"
+    note = ", ".join(f"{what} {seconds * 1e6:.0f}" for what, seconds in listed)
+    bandwidth, whole = bytes_a_second(place.on), sum(kernels.values())
+    note = f"{note}; {share(sum(moved.values()), whole, bandwidth)}"
     yield Row(f"{name}, kernels", whole * 1e6, "us", note=note)
-    if pairs and "kernel pair" in kernels:
-        looked, seconds = 8 * pairs / 32, kernels["kernel pair"]
-        note = f"{told(looked, seconds)}, a word of the window for 32 pairs"
-        yield Row(f"{name}, kernel pair", pairs / seconds * 1e-9, "10^9 pairs/s", note=note)
-    if "kernel flag" in kernels:
-        read, seconds = 8 * timed.words_moved["copy in"], kernels["kernel flag"]
-        note = f"{told(read, seconds)}, the words of the batch"
-        yield Row(f"{name}, kernel flag", read / seconds / 1e9, "GB/s", note=note)
-
-
-def share_on(on: Device) -> Callable[[float, float], str]:
-    """A function that tells bytes moved in so many seconds, beside a copy on a device."""
-    from benchmarks.device import bandwidth  # numba may have no CUDA where there is no device
-
-    whole = bandwidth.bytes_a_second(on)
-    return lambda moved, seconds: bandwidth.share(moved, seconds, whole)
+    if pairs and "pair" in kernels:
+        yield Row(f"{name}, kernel pair", pairs / kernels["pair"] * 1e-9, "10^9 pairs/s")
+    for what, seconds in listed:
+        line = f"operator kernels/{name.removeprefix('operators/')}/{what}"
+        yield from of_kernel(line, seconds, moved[what], bandwidth)

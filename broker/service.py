@@ -22,13 +22,13 @@ from broker.configuration import Configuration
 from broker.errors import ConfigurationError, StoreError
 from broker.host import Host
 from broker.keeping import Keeping, StoreChoices
+from broker.library_pages import give_back
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.monitoring.entry import load_token
 from broker.monitoring.monitor import Monitor
 from broker.monitoring.settings import User
 from broker.parallel import engine_of
-from broker.resting import give_back
 from broker.security.access import load_access
 from broker.security.gate import Gate
 from broker.security.keys import load_pair

@@ -29,7 +29,15 @@ from matcher.kernels.entering import index_insert_all
 from matcher.kernels.index import index_match
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.methods.loading import load_kernels
-from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
+from matcher.model import (
+    MICROSECONDS,
+    TIME_MAX,
+    TIME_MIN,
+    EventBatch,
+    EventIds,
+    EventType,
+    StringColumn,
+)
 from rules import load
 from rules.engine import Detector, loading, make
 from rules.engine.cdp import CdpEngine
@@ -118,7 +126,7 @@ def _run(detector: CdpEngine) -> None:
     assert len(list(found.events())) == len(found)
     detector.choose()
     detector.remove(next(iter(detector.marks)))
-    detector.deploy(load(LATER, known={READING.name: READING}, file="<warm-up>"))
+    detector.deploy(load(LATER, known={READING.name: READING}, file="<warm-up>"), since=TIME_MIN)
     detector.advance(TIME_MAX)
     for name in tuple(detector.marks):
         detector.remove(name)

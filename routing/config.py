@@ -63,6 +63,8 @@ class NodeConfig:
     retained_events_max: int = 1_000_000
     """In a network: events of own sources that are kept until nobody needs them again; beyond it
     what is under way may be lost when the network changes."""
+    unasked_events_max: int = 4_096
+    """In a network: events of own sources that are kept without asking whether they are needed."""
     wall_clock: bool = True
     """Whether ``now`` is seconds since the epoch, so that ``Timer`` ticks by it (S13), and so that
     times can be ahead of it."""
@@ -139,6 +141,7 @@ FIXED = (
     "wall_clock",
     "ordering",
     "matching",
+    "unasked_events_max",
     "drainable",
     "composites_per_instant_max",
 )
@@ -149,6 +152,7 @@ NODE_BOUNDS = (
     "heartbeats_missed_max",
     "waiting_events_max",
     "retained_events_max",
+    "unasked_events_max",
     "publish_credit",
     "delivery_events_max",
     "queue_events_max",

@@ -37,6 +37,7 @@ from routing.messages import (
     Heartbeat,
     Hello,
     LogPart,
+    LogReceived,
     ReadLog,
     Refused,
     Rejected,
@@ -148,8 +149,6 @@ class Conversation:
         """Events that a sink has lost, as a delivery said of which nothing was new."""
         self._claims = 0
         """How many more links may find the name taken before anybody is told."""
-        self._part: int | None = None
-        """The request that the last part of a log on this link has answered."""
 
     # --- the link ---
 
@@ -180,7 +179,6 @@ class Conversation:
         self._now = self._heard_at = now
         self.timer_at = now + self._tick_s
         self._enter(State.GREETING)
-        self._part = None
         config = self._config
         own = config.name, config.heartbeat_s, config.instance, config.replay
         self._send(Hello(VERSION, *own))
@@ -301,7 +299,7 @@ class Conversation:
     def _read_on(self) -> None:
         """Ask for the next part of a log, if the last has come."""
         if self._state is State.READY and (request := self._requests.take_read()) is not None:
-            self._send(replace(request, having=self._part))
+            self._send(request)
 
     def _receive_confirmed(self, message: Confirmed) -> None:
         has_ended = self._requests.is_ended(message.request)
@@ -339,7 +337,7 @@ class Conversation:
             reason = f"an answer to request {message.request}, which is not open"
             self._end(Code.PROTOCOL, reason)
         else:
-            self._part = message.request
+            self._send(LogReceived(message.request))
             self.results.append(message)
             self._read_on()
 

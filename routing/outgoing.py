@@ -78,6 +78,8 @@ class Outgoing:
         self._stamp = TIME_MIN
         self.credit = 0
         self.unacknowledged = 0
+        self.acknowledged = 0
+        """The number up to which the broker has said that it has dealt with all."""
         self.last_sequence = 0
         self._begun_above = 0
         """The number above which this session's own begin."""
@@ -111,6 +113,7 @@ class Outgoing:
         self._waiting.extendleft(reversed(self._sent))
         self._sent.clear()
         acknowledged = 0 if self._config.acks is Acks.COMMITTED else last_sequence
+        self.acknowledged = max(self.acknowledged, acknowledged)
         while self._waiting and self._waiting[0].last <= acknowledged:
             self.unacknowledged -= self._waiting.popleft().events
         self.credit = credit
@@ -127,6 +130,7 @@ class Outgoing:
 
     def acknowledge(self, sequence: int) -> None:
         """The broker has dealt with everything up to ``sequence``."""
+        self.acknowledged = max(self.acknowledged, sequence)
         while self._sent and self._sent[0].last <= sequence:
             self.unacknowledged -= self._sent.popleft().events
 

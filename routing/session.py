@@ -51,6 +51,11 @@ class Session(Conversation):
         return self._outgoing.unacknowledged
 
     @property
+    def acknowledged(self) -> int:
+        """The number up to which the broker has dealt with everything, as it has said."""
+        return self._outgoing.acknowledged
+
+    @property
     def last_sequence(self) -> int:
         """The sequence number of the last event given to ``publish``."""
         return self._outgoing.last_sequence

@@ -135,14 +135,13 @@ class Engine:
         ending = [rule for rule, _ in self._ending.values()]
         ending += [self._rules[name][0] for name in taken if self._time != TIME_MIN]
         arrange([*kept, *ending, *checked.rules])  # or what it replaces would be gone when refused
-        since = None if self._time == TIME_MIN else self._now
         version = max((self._versions.get(rule.name, -1) + 1 for rule in checked.rules), default=0)
         for name in taken:
             self.remove(name)
         versions = tuple(
             dataclasses.replace(rule, name=rule_id(rule.name, version)) for rule in checked.rules
         )
-        self._detector.deploy(RuleSet(versions, checked.schemas), since=since, version=version)
+        self._detector.deploy(RuleSet(versions, checked.schemas), since=self._now, version=version)
         self._schemas.update(checked.schemas)
         for rule in checked.rules:
             self._rules[rule.name] = (rule, version)

@@ -2,7 +2,7 @@
 
 Each checker gives the differences in words; none is a pass. The results are compared with the
 centralised oracle, the network with what is really there, tables and trees with one another and
-with what clients said; marks and buffers are looked at while the run goes on (simulator.watching).
+with what clients said; marks and buffers are looked at while the run goes on (simulator.watch).
 A scenario names the checkers that are asked; all, unless it does.
 """
 
@@ -25,10 +25,11 @@ from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source
 from simulator.closings import Closings, closed_at
 from simulator.dues import due, misnumbered, quiet_way_s
+from simulator.endings import undecided
 from simulator.experiment import Experiment, Outcome
 from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
-from simulator.losses import Losses
+from simulator.losses import Losses, less
 from simulator.oracle import Answer, Oracle, delivered, differences
 from simulator.scenario import CHECKS
 
@@ -47,7 +48,8 @@ def check(outcome: Outcome) -> list[str]:
 def check_results(outcome: Outcome) -> Iterator[str]:
     """Every sink got exactly what the centralised oracle gives it, and nothing was refused; but for
     what a source brings too late that comes in mid-stream, or comes back to a broker that has
-    failed, which the oracle does not see either; and for what may be lost with such a broker
+    failed, which the oracle does not see either; for what follows from events that come too late
+    for a rule that is over (simulator.endings); and for what may be lost with such a broker
     (simulator.losses).
 
     Of events whose times are those of their arrival only the published ones are compared; of
@@ -65,6 +67,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     losses = None if by_arrival else _losses(experiment)
     closings = None if by_arrival else Closings(experiment)
     without = _Without(experiment, taken, oracle)
+    unclear = set() if by_arrival else undecided(experiment, taken, oracle, _returning(experiment))
     for name, sink in experiment.sinks.items():
         got = delivered(sink.arrivals)
         expected = due(experiment, sink, oracle, got)
@@ -75,6 +78,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
         if losses is not None:
             gaps = () if sink.durable else sink.gaps
             expected, got = losses.excuse(expected, sink.arrivals, gaps)
+        expected, got = less(expected, unclear), less(got, unclear)
         got = _as_published(experiment, sink, got)
         if by_arrival:
             expected = Answer(got.composite, expected.published)
@@ -247,6 +251,15 @@ def _may_be_late_from(experiment: Experiment, source: Source) -> Iterator[float]
         }
         if all(one.name in others for one in source.types):
             yield -math.inf
+
+
+def _returning(experiment: Experiment) -> set[str]:
+    """The sources that come in mid-stream, or come back."""
+    return {
+        one.name
+        for one in experiment.sources
+        if next(_may_be_late_from(experiment, one), None) is not None
+    }
 
 
 def _forgetful(host: BrokerHost) -> list[Failure]:

@@ -13,9 +13,9 @@ from matcher.formats.inputs import verify_files
 from matcher.formats.outputs import replaced, replaced_text
 from simulator import scenario, sweep
 from simulator.checkers import check, refusals
-from simulator.drawing import DrawingError, draw, refuse_picture, sketch_of
 from simulator.experiment import Experiment
 from simulator.figures import write_figures
+from simulator.picture import DrawingError, draw, refuse_picture, sketch_of
 from simulator.report import line, summary, write_deliveries, write_tables
 from simulator.simulation import Replay, Trace
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -541,6 +541,9 @@ class Manager(Client):
     ) -> None:
         super().__init__(place, name)
         self.is_done = False
+        self.came: Mapping[str, int] = {}
+        """By source, the number of the last event that a broker had taken in when it asked."""
+        self.answer: Confirmed | None = None
         self.is_decided = False
         """Where it was refused, or had no answer: whether it is known what has become of it."""
         self._ask = ask
@@ -557,7 +560,8 @@ class Manager(Client):
         """Wait for the answer."""
         if isinstance(result, Confirmed | Refused) and result.request == self._request:
             self.is_done = True
-            self._on_answer(result if isinstance(result, Confirmed) else None)
+            self.answer = result if isinstance(result, Confirmed) else None
+            self._on_answer(self.answer)
 
     @property
     def is_refused(self) -> bool:

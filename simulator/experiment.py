@@ -16,11 +16,11 @@ from matcher.model import MICROSECONDS
 from rules.collector import collector_patient
 from simulator.faults import arrange, behind_s
 from simulator.hosts import BrokerHost
+from simulator.large_pages import use_large_pages
 from simulator.network import READY_AT, SINKS_AT, SOURCES_AT, Network
-from simulator.paging import use_large_pages
 from simulator.scenario import Scenario
 from simulator.simulation import Trace
-from simulator.watching import Watch
+from simulator.watch import Watch
 
 QUIET_S = 5.0
 """Seconds without news after which a run is over."""

@@ -8,8 +8,8 @@ Nothing else may differ from what the oracle says.
 Law 1: of a published event that the broker had kept, and of a composite one that depends on such an
 event, or would, within the reach of its rule, nobody can say whether it comes to a sink, but that
 it does not come twice. What was delivered before the broker failed is as it must be. (A replay
-buffer is looked through once it has some thousand events. Before that it has all of its sources'
-events.)
+buffer is looked through once it has some thousand events, or ``unasked_events_max``. Before that it
+has all of its sources' events.)
 
 Law 2: a sink of that broker subscribes anew. It may miss what is published or found before that is
 in force, beyond the instant up to which it had got all; and what it had got may come again, once
@@ -84,7 +84,7 @@ class Losses:
             and moment >= self._first_s
             and self._hangs(event)
         }
-        expected, got = _less(expected, missing), _less(Answer.of(one for _, one in came), surplus)
+        expected, got = less(expected, missing), less(Answer.of(one for _, one in came), surplus)
         turns = {_key(event): _turn(gaps, moment) for moment, event in came}
         return expected, replace(got, composite=_together(expected.composite, got.composite, turns))
 
@@ -166,8 +166,8 @@ def _times(kept: Iterable[EventBatch]) -> dict[str, Int64s]:
     return {name: np.concatenate(times) for name, times in found.items()}
 
 
-def _less(answer: Answer, gone: AbstractSet[Key]) -> Answer:
-    """Without these, each once: what comes twice is no loss."""
+def less(answer: Answer, gone: AbstractSet[Key]) -> Answer:
+    """An answer without these events, each once: what comes twice is no loss."""
     left = set(gone)
 
     def stays(event: Event) -> bool:

@@ -45,6 +45,8 @@ AHEAD_MAX_S = 1e10
 """Recordings know what is to come, and promise it: some 300 years ahead of the clock."""
 SYNC_S = 0.004
 """Seconds that a store takes to keep something, unless a fault says how many."""
+BROKER_BOUNDS = ("publish_credit", "delivery_events_max", "unasked_events_max")
+"""Bounds of brokers that a scenario may set, as NodeConfig calls them."""
 AT_HAND = Quality(delay_s=0.0)
 """Clients are where their broker is (7.4 looks at links between brokers only)."""
 
@@ -138,7 +140,16 @@ class Network:
         """Let a step come that changes the rules, when its time has come."""
         if place < len(self._steps):
             moment = self._moment(self._steps[place].at_s, RULES_AT)
-            self.simulation.at(moment, self.managers[place].start)
+            self.simulation.at(moment, partial(self._ask, self.managers[place]))
+
+    def _ask(self, manager: Manager) -> None:
+        manager.came = {one.name: self._last_taken(one.name) for one in self.sources}
+        manager.start()
+
+    def _last_taken(self, source: str) -> int:
+        """The number of the last event of a source that a broker has taken in; -1 for none."""
+        known = (host.broker.context.sources.find(source) for host in self.brokers.values())
+        return max((one.last_sequence for one in known if one is not None), default=-1)
 
     def _moment(self, at_s: float | None, share: float) -> float:
         """So many seconds after the first event's time; or at a share of the time before it."""
@@ -220,11 +231,11 @@ class Network:
         for fault in self.scenario.faults:
             if fault.kind == "restart" and fault.value is not None:
                 for name in fault.brokers or self.brokers:
-                    self.brokers[name].store = SimulatedStore(self.simulation, fault.value)
+                    self.brokers[name].store = SimulatedStore(self.simulation, name, fault.value)
         for sink in self.scenario.sinks:
             host = self.brokers[sink.broker]
             if sink.durable and host.store is None:
-                host.store = SimulatedStore(self.simulation, SYNC_S)
+                host.store = SimulatedStore(self.simulation, sink.broker, SYNC_S)
 
     def _broker(self, name: str) -> BrokerHost:
         scenario = self.scenario
@@ -249,10 +260,8 @@ class Network:
         )
         if scenario.source_lead_max_s is not None:
             config = replace(config, lead_max_s=scenario.source_lead_max_s)
-        if scenario.publish_credit is not None:
-            config = replace(config, publish_credit=scenario.publish_credit)
-        if scenario.delivery_events_max is not None:
-            config = replace(config, delivery_events_max=scenario.delivery_events_max)
+        bounds = {name: getattr(scenario, name) for name in BROKER_BOUNDS}
+        config = replace(config, **{name: most for name, most in bounds.items() if most})
 
         def make(now: float) -> Broker:
             incarnation = 1 + round((now - self.simulation.start) * MICROSECONDS)

@@ -72,7 +72,7 @@ class Oracle:
             yield from self._advance(_time(when))
             if begins:
                 ruleset = RuleSet((replace(one.rule, name=_id(one)),), self._schemas)
-                self._detector.deploy(ruleset, since=when, version=one.version)
+                self._detector.deploy(ruleset, since=_time(when), version=one.version)
                 for batch in self._published:  # which this rule may be the first to use
                     self._detector.push(batch)
             else:

@@ -163,6 +163,7 @@ class Scenario:
     window_max: int | None = None
     buffer_max: int | None = None
     delivery_events_max: int | None = None
+    unasked_events_max: int | None = None
     matching: Mapping[str, Matching] = field(default_factory=dict)
     """How brokers match subscriptions, of those that say it."""
 
@@ -268,6 +269,7 @@ class _Reader:
         _positive("protocol.buffer_max", protocol.buffer_max)
         _hold_a_window(protocol)
         _positive("protocol.delivery_events_max", protocol.delivery_events_max)
+        _positive("protocol.unasked_events_max", protocol.unasked_events_max)
         _not_negative("protocol.message_cost_us", protocol.message_cost_us)
         _not_negative("protocol.byte_cost_ns", protocol.byte_cost_ns)
         brokers, links = self._network()
@@ -308,6 +310,7 @@ class _Reader:
             protocol.window_max,
             protocol.buffer_max,
             protocol.delivery_events_max,
+            protocol.unasked_events_max,
             dict(self._matching()),
         )
         return made if table.faults is None else self._struck(made, table.faults)

@@ -1,14 +1,14 @@
 """Store of a simulated broker: keeps what it is asked to, some time after it was asked.
 
 Law: what was asked for is kept in order, the changes of one Store together or not at all, and all
-that waits at once. A broker that fails loses what was not kept by then: with ``sync_s`` of 20 ms
-Temp 7, which came 15 ms before, is gone from its store, and its source has not been told that it
-came. Events go through their frames, as in a store that is a file.
+that waits at once. A broker that fails loses what was not kept by then, from some Store on: with
+``sync_s`` of 20 ms Temp 7, which came 15 ms before, is gone from its store, or it is there, and its
+source has not been told so. Events go through their frames, as in a store that is a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from matcher.model import TIME_MIN
 from routing import wire
@@ -24,10 +24,11 @@ FOLLOWING = 3
 
 
 class SimulatedStore:
-    """One broker's. ``sync_s``: seconds that it takes to keep something."""
+    """The store of the broker of a name. ``sync_s``: seconds that it takes to keep something."""
 
-    def __init__(self, simulation: Simulation, sync_s: float) -> None:
+    def __init__(self, simulation: Simulation, name: str, sync_s: float) -> None:
         self._simulation = simulation
+        self._random = simulation.random(f"store {name}")
         self._sync_s = sync_s
         self._records: dict[str, dict[str, bytes]] = {}
         self._log: dict[int, list[bytes]] = {}
@@ -47,10 +48,13 @@ class SimulatedStore:
         if event.what != self._lives:
             return  # the broker has failed in between
         asked, self._asked = self._asked, []
+        self._keep_all(asked)
+        self.when_kept(asked[-1].number)
+
+    def _keep_all(self, asked: Sequence[Store]) -> None:
         for store in asked:
             for change in store.changes:
                 self._change(change)
-        self.when_kept(asked[-1].number)
 
     def _change(self, change: StoreChange) -> None:
         if isinstance(change, Append):
@@ -70,7 +74,8 @@ class SimulatedStore:
             self._records.get(change.kind, {}).pop(change.key, None)
 
     def fail(self) -> None:
-        """The broker has failed, and what was not kept is lost."""
+        """The broker has failed: of what was not kept yet the first may be, the rest is lost."""
+        self._keep_all(self._asked[: self._random.randint(0, len(self._asked))])
         self._asked.clear()
         self._lives += 1
 

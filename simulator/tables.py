@@ -117,6 +117,7 @@ class ProtocolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     window_max: int | None = None
     buffer_max: int | None = None
     delivery_events_max: int | None = None
+    unasked_events_max: int | None = None
     processing: str | None = None
 
 

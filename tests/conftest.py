@@ -2,6 +2,7 @@ import gc
 import os
 import signal
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
@@ -49,14 +50,19 @@ TURNS = (
 NETWORKS = tuple(Path(__file__).parent / name for name in ("simulator", "routing", "conformance"))
 
 
+@cache
+def is_of_networks(file: Path) -> bool:
+    return any(folder in file.parents for folder in NETWORKS)
+
+
 def is_in_turn(item: pytest.Item) -> bool:
     """Whether a test is run with its strategy by default, which only its name decides."""
-    from routing.network.strategy import names
-
-    if not any(folder in item.path.parents for folder in NETWORKS):
+    if not is_of_networks(item.path):
         return True
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return True
+    from routing.network.strategy import names
+
     every = {*names()}
     columns: list[Sequence[object]] = [
         fixture.params

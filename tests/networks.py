@@ -26,6 +26,8 @@ BELOW = (("loss", 0.2), ("repeats", 0.3), ("reordering", 0.05), ("delay", 0.3))
 """What may happen below links, and how much of it."""
 MAKE = Matching.make
 FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1)", "Y()", "Z")
+FORGETFUL = "[protocol]\nunasked_events_max = 3\n"
+"""Brokers that let go of events as soon as nobody needs them."""
 
 
 def usable(seed: int) -> tuple[str, list[Event]] | None:
@@ -55,7 +57,12 @@ def usable_of(case: Case) -> tuple[str, list[Event]] | None:
 
 
 def write(
-    folder: Path, seed: int, rules: str, events: list[Event], strategy: str = "centralized"
+    folder: Path,
+    seed: int,
+    rules: str,
+    events: list[Event],
+    strategy: str = "centralized",
+    protocol: str = "",
 ) -> Path:
     """A scenario of a random network with these rules and events."""
     random = Random(f"network {seed}")
@@ -63,6 +70,7 @@ def write(
     (folder / "rules.tesla").write_text(f"{declared}\n{rules}")
     brokers = [f"n{number}" for number in range(random.randint(2, 12))]
     text = f'seed = {seed}\nstrategy = "{strategy}"\nengine = "naive"\nrules = "rules.tesla"\n'
+    text += protocol
     text += "".join(f'[[broker]]\nname = "{name}"\n' for name in brokers)
     links = {frozenset((brokers[random.randrange(n)], brokers[n])) for n in range(1, len(brokers))}
     for _ in range(random.randint(0, len(brokers))):

@@ -32,6 +32,7 @@ from routing.messages import (
     ListRules,
     LogEntry,
     LogPart,
+    LogReceived,
     Message,
     NameContested,
     Packet,
@@ -93,7 +94,7 @@ PLAIN: tuple[Message, ...] = (
     ReadLog(6),
     ReadLog(6, "b2", 12, 1_000, ("Temp",), True),
     ReadLog(6, at=(3, 4)),
-    ReadLog(6, having=5),
+    LogReceived(6),
     LogPart(
         6,
         "b2",

@@ -31,9 +31,7 @@ class Pretended:
     def follow(self, others: Catalogue) -> None:
         self._catalogue.follow(others)
 
-    def take_over(
-        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
-    ) -> None:
+    def take_over(self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]) -> None:
         assert GpuEngine.refuse([*(one.rule for one in self._catalogue.rules), *rules.rules]) == []
         self._catalogue.deploy(rules, since, version, marks)
         for rule in rules.rules:
@@ -102,9 +100,7 @@ class Failing(Pretended):
         if self._calls == self.at:
             raise self._error
 
-    def take_over(
-        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
-    ) -> None:
+    def take_over(self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]) -> None:
         self._count()
         super().take_over(rules, since, version, marks)
 

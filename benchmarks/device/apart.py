@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks.device.bandwidth import bytes_a_second, share
+from benchmarks.device.bandwidth import bytes_a_second, of_kernel
 from benchmarks.device.moved import counting
 from benchmarks.device.streams import Recordings
 from benchmarks.report import Row
@@ -75,10 +75,4 @@ def kernels(place: str, recordings: Recordings) -> Iterator[Row]:
         lane.wait()
     moved = {kernel.__name__: size for kernel, size in counted.items()}
     for name, spent in seconds.items():
-        line, size = f"kernels/{place}/{name}", moved.get(name, 0)
-        note = share(size, spent, bandwidth) if size and spent else ""
-        yield Row(line, spent * 1e6, "us", note=note)
-        if size:
-            yield Row(f"{line}, moved", size / 1e6, "MB")
-        if size and spent:
-            yield Row(f"{line}, share of bandwidth", 100 * size / spent / bandwidth, "%")
+        yield from of_kernel(f"kernels/{place}/{name}", spent, moved.get(name, 0), bandwidth)

@@ -52,6 +52,19 @@ def share(moved: float, seconds: float, bandwidth: float) -> str:
     )
 
 
+def of_kernel(line: str, seconds: float, moved: float, bandwidth: float) -> Iterator[Row]:
+    """The rows of a kernel: its time, the bytes that it moves at least, where these are known, and
+    its share of the bandwidth of a copy.
+    """
+    is_known = moved > 0 and seconds > 0
+    note = share(moved, seconds, bandwidth) if is_known else ""
+    yield Row(line, seconds * 1e6, "us", note=note)
+    if moved:
+        yield Row(f"{line}, moved", moved / 1e6, "MB")
+    if is_known:
+        yield Row(f"{line}, share of bandwidth", 100 * moved / seconds / bandwidth, "%")
+
+
 def timed(on: Device, lane: Lane, work: Callable[[], None]) -> float:
     """Seconds for each of some times that work is put into a lane, one behind the other."""
     launches = 1 if on.simulated else LAUNCHES

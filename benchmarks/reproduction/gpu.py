@@ -20,7 +20,7 @@ from benchmarks.reproduction import gpu_operators as operators
 from benchmarks.reproduction import gpu_sentences as sentences
 from benchmarks.reproduction import writing
 from benchmarks.reproduction.experiment import Experiment, Outcome, Table
-from benchmarks.reproduction.gpu_chapter4 import CHAPTER_4
+from benchmarks.reproduction.gpu_chapter4 import CHAPTER_4, SYSTEM
 from benchmarks.reproduction.gpu_tables import NOTHING, Kept, Sentence, outcome
 from benchmarks.reproduction.verdicts import RULE
 
@@ -244,6 +244,18 @@ _MADE = (
         "default,targets",
     ),
     _experiment(
+        "gpu-operator-kernels",
+        "kernels of the operators, each by itself",
+        "One batch of the filter, the join and the aggregate on the device: each kernel's time, "
+        "waited for, in microseconds, the bytes that it moves at least (threads side by side read "
+        "a word of a window together), and how much of the bandwidth of a copy that comes to.",
+        (),
+        GOAL,
+        "",
+        of_rows("us", "operator kernels/"),
+        "operators",
+    ),
+    _experiment(
         "gpu-matching",
         "matching",
         "The workloads of [matching](../matching.md), by CCM and the batched matcher. *cpu auto* "
@@ -266,6 +278,19 @@ _MADE = (
         CHAPTER,
         "",
         of_rows("chapter 4", "chapter 4/"),
+        "chapter4",
+    ),
+    _experiment(
+        "gpu-4.14",
+        "the whole system (figure 4.14)",
+        "Events processed a second, by how many are offered: decoding, a queue of 100 events that "
+        "drops what finds it full, matching and encoding in three threads of one process, in the "
+        "default scenario of chapter 4. *All queued*: up to 100 events that wait are matched "
+        "together, by CCM 10.",
+        SYSTEM,
+        CHAPTER,
+        "",
+        of_rows("events/s, by events offered a second", "system/"),
         "chapter4",
     ),
 )

@@ -9,7 +9,9 @@ import math
 from collections.abc import Callable
 
 from benchmarks.device.chapter4 import AT_ONCE, OCM, ZIPF
-from benchmarks.reproduction.gpu_tables import DEFAULT, Grid, Sentence, Told
+from benchmarks.reproduction.gpu_operators import not_measured
+from benchmarks.reproduction.gpu_tables import DEFAULT, Grid, Sentence, Told, listed
+from benchmarks.reproduction.matching_claims import SHARED_LOCK
 from benchmarks.reproduction.methods import CCM, MEMSET, OCM_1, ONCE, ORDERED, SFF
 from benchmarks.reproduction.verdicts import (
     ABOVE,
@@ -90,6 +92,12 @@ def by_several(grid: Grid) -> Told:
     return f"{gain} times as fast", [(gain, SLIGHTLY_ABOVE)]
 
 
+def follows(grid: Grid) -> Told:
+    offered, found = grid.enough(grid.places), grid.line(f"{CCM} [1/s]")
+    first, last = (found[at].times(1 / float(offered[at])) for at in (0, -1))
+    return listed(f"{CCM}, events/s", found), [(first, SAME), (last, BELOW)]
+
+
 CHAPTER_4 = (
     Sentence("CCM is 7.45 times as fast as SFF (0.139 ms)", over_sff),
     Sentence("with Zipf names its speedup is the same (2.06 ms)", over(ZIPF, DEFAULT, SAME)),
@@ -131,4 +139,9 @@ CHAPTER_4 = (
         grows("100 numeric [%]", "0 numeric [%]"),
     ),
     Sentence("with more than 300 names CCM is behind OCM", beside(OCM, CCM, "1,000 names", BELOW)),
+)
+SYSTEM = (
+    Sentence("the processing rate follows the input rate until the engine cannot follow", follows),
+    not_measured("both versions of CCM are as fast in the system as alone", SHARED_LOCK),
+    not_measured("for CCM leaves the processor to the others", SHARED_LOCK),
 )

@@ -1,4 +1,6 @@
-"""The matchers of chapter 4, and ours, under the thesis's names; CCM where there is a GPU."""
+"""The matchers of chapter 4, and ours, under the thesis's names; CCM and the batched matcher where
+there is a GPU.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,22 @@ ATOMIC = f"OCM, {CORES} threads, atomic counts"
 """As published, where ``OCM`` shares out whole filters."""
 CCM, MEMSET = "CCM", "CCM, reset by memset"
 ORDERED, ONCE = "CCM, ordered constraints", "CCM, each constraint once"
+BATCHED = "batched"
 DISTINCT = "OCM, 1 thread, each constraint once"
 Makers = dict[str, Callable[[], TableMatcher]]
 
 
 def on_device() -> Makers:
-    """CCM, and its variants in the thesis; none without a GPU."""
+    """Those of :func:`of_device`; none without a GPU."""
     try:
-        if device().simulated:
-            return {}
+        return {} if device().simulated else of_device()
     except NoDevice:
         return {}
+
+
+def of_device() -> Makers:
+    """CCM, its variants in the thesis, and the batched matcher."""
+    from matcher.gpu.batched import BatchedMatcher
     from matcher.gpu.ccm import CcmMatcher
 
     return {
@@ -36,6 +43,7 @@ def on_device() -> Makers:
         MEMSET: lambda: CcmMatcher(memset=True),
         ORDERED: lambda: CcmMatcher(ordered=True),
         ONCE: lambda: CcmMatcher(distinct=True),
+        BATCHED: BatchedMatcher,
     }
 
 
@@ -52,7 +60,7 @@ METHODS: Makers = {
     OCM_1: PcmMatcher,
     OCM: lambda: PcmMatcher(threads=CORES),
     ATOMIC: lambda: OcmMatcher(threads=CORES),
-    **{name: made for name, made in _ON_DEVICE.items() if name == CCM},
+    **{name: maker for name, maker in _ON_DEVICE.items() if name == CCM},
     AUTO: AutoMatcher,
 }
 """Those of all figures."""
@@ -68,3 +76,8 @@ def ms(method: str) -> str:
 def speedup(method: str) -> str:
     """The name of the column of a method's speed as a multiple of SFF's."""
     return f"{method} / SFF"
+
+
+def made(method: str) -> TableMatcher:
+    """A new matcher of that name; one of a device where that is simulated, too."""
+    return (MAKERS.get(method) or of_device()[method])()

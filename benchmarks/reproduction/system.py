@@ -12,7 +12,7 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -24,12 +24,15 @@ from benchmarks.reproduction.matching_claims import of_parallel, of_system
 from benchmarks.reproduction.methods import (
     ATOMIC,
     AUTO,
+    BATCHED,
     CCM,
     CORES,
+    MAKERS,
     METHODS,
     OCM,
     SFF,
     ccm_together,
+    made,
 )
 from matcher.filters.encoded import EncodedEvents
 from matcher.filters.mixed import FilterBatch, MixedEvents
@@ -47,6 +50,7 @@ SYSTEMS = {
     "CCM, several at once": (CCM, 10),
     "auto": (AUTO, 1),
     "auto, all queued": (AUTO, 100),
+    "batched, all queued": (BATCHED, 100),
 }
 """By line of figure 4.14: the matcher, and how many events it takes at once."""
 
@@ -107,22 +111,35 @@ def _spread(
 
 def system(scenario: Scenario, seconds: float) -> Outcome:
     """Events processed a second as more are offered (4.5.3)."""
-    rng = np.random.default_rng(1)
-    wanted, mixed = filters_of(scenario, rng), events_of(scenario, 512, rng)
-    wire = [msgspec.json.encode(mixed.data(place)) for place in range(len(mixed))]
-    methods = {name: one for name, one in SYSTEMS.items() if one[0] in METHODS}
-    columns = {}
-    for name, (method, at_once) in methods.items():
-        several = method == CCM and at_once > 1
-        matcher = ccm_together(at_once) if several else METHODS[method]()
-        matcher.add_all(wanted)
-        matcher.match(mixed)
-        columns[name] = [_processed(matcher, wire, rate, at_once, seconds) for rate in RATES]
-    lines = tuple(f"{name} [1/s]" for name in methods)
+    there = [name for name, (method, _) in SYSTEMS.items() if method in MAKERS]
+    columns = dict(processed(scenario, there, RATES, seconds))
+    lines = tuple(f"{name} [1/s]" for name in columns)
     rows = tuple(
-        (rate, *(columns[name][place] for name in methods)) for place, rate in enumerate(RATES)
+        (rate, *(rates[place] for rates in columns.values())) for place, rate in enumerate(RATES)
     )
     return system_told(Table(("input rate [1/s]", *lines), rows))
+
+
+def processed(
+    scenario: Scenario,
+    lines: Iterable[str],
+    rates: Sequence[int],
+    seconds: float,
+    events: int = 512,
+) -> Iterator[tuple[str, list[float]]]:
+    """For each of some lines of SYSTEMS the events that it processes a second, by how many of
+    them are offered, for so many seconds each.
+    """
+    rng = np.random.default_rng(1)
+    wanted, mixed = filters_of(scenario, rng), events_of(scenario, events, rng)
+    wire = [msgspec.json.encode(mixed.data(place)) for place in range(len(mixed))]
+    for name in lines:
+        method, at_once = SYSTEMS[name]
+        several = method == CCM and at_once > 1
+        matcher = ccm_together(at_once) if several else made(method)
+        matcher.add_all(wanted)
+        matcher.match(mixed)
+        yield name, [_processed(matcher, wire, rate, at_once, seconds) for rate in rates]
 
 
 def system_told(table: Table) -> Outcome:

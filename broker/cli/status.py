@@ -43,6 +43,7 @@ TREES_SHOWN = 20
 """Of trees of sinks: with more, the others are counted."""
 RULES_SHOWN_HERE, RULES_SHOWN = 40, 5
 """At the broker that is asked, and at each other: of so many rules the fragments are shown."""
+UNSTORED = "no store (--data): what it knows is kept in memory alone"
 TIMES = frozenset({"promise", "latest", "mark", "since"})
 
 
@@ -82,7 +83,8 @@ def page(status: Mapping[str, Any]) -> str:
     """The status as a page of tables, for people."""
     from broker.cli.table import table
 
-    lines = [f"broker {status['broker']}: up {status['uptime_s']:.0f} s"]
+    note = "" if status.get("store", True) else f"; {UNSTORED}"
+    lines = [f"broker {status['broker']}: up {status['uptime_s']:.0f} s{note}"]
     lines.append(f"clients: {len(status['clients'])}")
     for title in ("totals", "rates"):
         facts = ", ".join(f"{name} {value:,}" for name, value in status[title].items())

@@ -13,7 +13,7 @@ from broker.client.address import Address, address_of
 from broker.client.looped import Looped
 from broker.client.publisher import AcksName, blocked, check_given_up, new_source
 from broker.client.scope import AsyncScoped
-from broker.client.source import OnRefusal
+from broker.client.source import OnAck, OnRefusal
 from broker.errors import BrokerError, RefusedError
 from matcher.model import Event, EventType
 from matcher.times import time_of
@@ -48,6 +48,7 @@ class AsyncPublisher(AsyncScoped):
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
         replay: bool = False,
+        on_ack: OnAck | None = None,
         key: str | Path | None = None,
         server_key: str | Path | None = None,
         timeout_s: float = synchronous.TIMEOUT_S,
@@ -66,6 +67,7 @@ class AsyncPublisher(AsyncScoped):
             on_refusal,
             time_unit,
             replay,
+            on_ack,
         )
         self._types = tuple(types)
         self._timeout_s = timeout_s
@@ -147,14 +149,19 @@ class AsyncPublisher(AsyncScoped):
             self._source.check()
             self._source.send()
 
-    async def wait(self, timeout_s: float | None = None) -> None:
+    async def wait(self, timeout_s: float | None = None, *, up_to: int | None = None) -> None:
         """See ``Publisher.wait``."""
         seconds = self._timeout_s if timeout_s is None else timeout_s
         await self.flush()
-        session = self._source.session
-        if not await self._driver.wait_until(lambda: session.unacknowledged == 0, seconds):
+        source = self._source
+        if not await self._driver.wait_until(lambda: source.has_had(up_to), seconds):
             raise blocked(self._source, seconds)
         self._source.check()
+
+    @property
+    def published(self) -> int:
+        """See ``Publisher.published``."""
+        return self._source.published
 
     @property
     def rejected(self) -> int:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from broker.client.connection import Connection
-from broker.client.ending import is_seen_off, note_closed, note_open, see_off, tell_unsaid
+from broker.client.open_clients import is_seen_off, note_closed, note_open, see_off, tell_unsaid
 from broker.errors import BrokerError, BrokerUnreachable
 
 
@@ -94,8 +94,8 @@ class Looped:
         self._tell()
 
     def end(self, seconds: float) -> None:
-        """Close as the interpreter ends (broker.client.ending). Its loop has ended mostly, and is
-        not needed; one that runs on in a thread of its own does it itself.
+        """Close as the interpreter ends (broker.client.open_clients). Its loop has ended mostly,
+        and is not needed; one that runs on in a thread of its own does it itself.
         """
         note_closed(self)
         if self._loop is None or not self._loop.is_running():

@@ -11,8 +11,8 @@ from typing import Any, Self, TypeAlias
 
 from broker.client.address import Address, address_of
 from broker.client.connection import Connection
-from broker.client.looking import Steps, deploying, removing
 from broker.client.looped import Looped
+from broker.client.rule_requests import Steps, deploying, removing
 from broker.client.scope import AsyncScoped, Scoped
 from broker.client.threaded import Threaded
 from broker.errors import RefusedError

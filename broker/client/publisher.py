@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from broker.client.address import Address, address_of
 from broker.client.scope import Scoped
-from broker.client.source import OnRefusal, Source
+from broker.client.source import OnAck, OnRefusal, Source
 from broker.client.threaded import Threaded
 from broker.errors import BrokerError, ClientClosed, PublishBlocked, RefusedError
 from broker.transport import CONNECTED_MISSED_MAX
@@ -47,6 +47,7 @@ def new_source(
     on_refusal: OnRefusal,
     time_unit: str,
     replay: bool,
+    on_ack: OnAck | None,
 ) -> Source:
     """The half of a publisher that never waits, of either form."""
     if acks not in get_args(AcksName):
@@ -67,7 +68,7 @@ def new_source(
         unacknowledged_max=unacknowledged_max,
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
-    return Source(address, config, batch_events, delay_s, on_refusal, time_unit)
+    return Source(address, config, batch_events, delay_s, on_refusal, time_unit, on_ack)
 
 
 class Publisher(Scoped):
@@ -91,6 +92,10 @@ class Publisher(Scoped):
 
     ``on_refusal="raise"``: what the broker refused of events published earlier is raised by the
     next call. ``"keep"``: nothing is raised, ``rejected`` counts and ``take_refusals`` tells.
+
+    ``on_ack`` is called with a number whenever everything that was published up to there is
+    acknowledged, by the thread that happens to hear of it: it should do little, and ask the
+    publisher for nothing that waits.
 
     ``time_unit`` (s, ms, us or ns): what times that are numbers count in the dicts and tables of
     ``publish_batch``; where they count something else their years are most often beyond 9999, and
@@ -129,6 +134,7 @@ class Publisher(Scoped):
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
         replay: bool = False,
+        on_ack: OnAck | None = None,
         key: str | Path | None = None,
         server_key: str | Path | None = None,
         timeout_s: float = TIMEOUT_S,
@@ -147,6 +153,7 @@ class Publisher(Scoped):
             on_refusal,
             time_unit,
             replay,
+            on_ack,
         )
         self._timeout_s = timeout_s
         self._close_timeout_s = close_timeout_s
@@ -249,19 +256,26 @@ class Publisher(Scoped):
             self._source.check()
             self._source.send()
 
-    def wait(self, timeout_s: float | None = None) -> None:
-        """Send what is gathered and wait until the broker has everything.
+    def wait(self, timeout_s: float | None = None, *, up_to: int | None = None) -> None:
+        """Send what is gathered and wait until the broker has everything, or everything up to a
+        number (``published``), as ``acks`` says.
 
         Raises PublishBlocked after ``timeout_s`` seconds (default: the publisher's), and what
         the broker refused.
         """
         seconds = self._timeout_s if timeout_s is None else timeout_s
         self.flush()
-        session = self._source.session
+        source = self._source
         with self._driver.lock:
-            if not self._driver.wait_until(lambda: session.unacknowledged == 0, seconds):
+            if not self._driver.wait_until(lambda: source.has_had(up_to), seconds):
                 raise blocked(self._source, seconds)
             self._source.check()
+
+    @property
+    def published(self) -> int:
+        """The number of the event that was published last."""
+        with self._driver.lock:
+            return self._source.published
 
     @property
     def rejected(self) -> int:

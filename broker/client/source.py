@@ -11,9 +11,9 @@ session's own timer acts, for that may promise by the clock that nothing earlier
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -27,11 +27,13 @@ from matcher.rows import batch_of, refuse_surplus, refuse_taken
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, spoken, time_of, verify_range
 from matcher.traces import Contexts, is_context
 from routing.config import SessionConfig
-from routing.messages import Code, Rejected
+from routing.messages import Acknowledged, Code, Rejected
 from routing.order import greatest_time
 from routing.session import NO_TIME, Result
 
 OnRefusal = Literal["raise", "keep"]
+OnAck: TypeAlias = Callable[[int], object]
+"""Told the number up to which events are acknowledged."""
 
 GATHERING = 3
 """In a stream, events gather for so many times as long as the last sending took."""
@@ -54,7 +56,9 @@ class Source:
         delay_s: float,
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
+        on_ack: OnAck | None = None,
     ) -> None:
+        self._on_ack = on_ack
         self.connection = Connection(address, config, self._take)
         self.connection.due = self.send
         self.connection.settled = self._rest
@@ -146,6 +150,18 @@ class Source:
         """Hand what is gathered to the session."""
         if self.outbox.count:
             self._send(self.connection.clock.now(), self._gathered())
+
+    @property
+    def published(self) -> int:
+        """The number of the last event, be it sent or gathered."""
+        return self.session.last_sequence + self.outbox.count
+
+    def has_had(self, number: int | None) -> bool:
+        """Whether the broker has dealt with all up to a number (None: with all)."""
+        session = self.session
+        return session.unacknowledged == 0 or (
+            number is not None and session.acknowledged >= number
+        )
 
     # --- many at a time ---
 
@@ -287,7 +303,10 @@ class Source:
             self._due_at = now + min(self._delay_s, times * took_s)
 
     def _take(self, result: Result) -> None:
-        if isinstance(result, Rejected):
+        if isinstance(result, Acknowledged):
+            if self._on_ack is not None:
+                self._on_ack(self.session.acknowledged)
+        elif isinstance(result, Rejected):
             self.rejected += sum(last - first + 1 for first, last in result.sequences)
             kind = LateEvents if result.code is Code.LATE else RefusedError
             if result.code is Code.AHEAD:

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 
 from broker.client.bell import Bell
 from broker.client.connection import Connection
-from broker.client.ending import note_closed, note_open, see_off
+from broker.client.open_clients import note_closed, note_open, see_off
 from broker.errors import BrokerUnreachable
 
 RESPITE_S = 0.02
@@ -145,7 +145,7 @@ class Threaded:
             self._thread.join()
 
     def end(self, seconds: float) -> None:
-        """Close as the interpreter ends (broker.client.ending)."""
+        """Close as the interpreter ends (broker.client.open_clients)."""
         with self.lock:
             see_off(self._connection, seconds)
         self.close()

@@ -19,7 +19,7 @@ Law 3: nobody sees or changes more than the broker itself would let (``entry``).
 
 Modules: ``monitor`` holds the address and keeps the process running, in the broker, and gives it
 its ``settings``; ``server`` is that process, of ``pages`` over ``looks``. For the page, a ``board``
-makes the state of the network (``view``, ``drawing``, ``gathered``, ``figures``), a ``tap`` keeps
+makes the state of the network (``view``, ``layout``, ``gathered``, ``figures``), a ``tap`` keeps
 events (``rows``), ``changes`` checks and deploys rules, and a ``bench`` has them tried
 (``trial``). ``deadlines`` end connections, ``assets`` are the page's files.
 """

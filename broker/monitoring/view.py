@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from broker.monitoring.drawing import places
 from broker.monitoring.figures import Row
 from broker.monitoring.gathered import Facts, Look, gathered
+from broker.monitoring.layout import places
 
 ROWS_MAX = 200
 """Of each list that is sent."""

@@ -15,9 +15,9 @@ that is better, ``task`` runs the engine over a piece, ``composites`` gives its 
 and ``detection`` puts these together.
 For ``detect_stream``, ``packing`` makes few rows of a micro-batch, ``memory`` is what a cell keeps,
 and ``streaming`` puts these together. For the data source, ``options`` are read, ``outgoing`` makes
-events of rows, ``delivery`` gets them to a broker, ``writing`` and ``reading`` are what ``source``
+events of rows, ``delivery`` gets them to a broker, ``writers`` and ``reading`` are what ``source``
 gives to Spark, and ``publishing`` sorts and cuts what is written. ``environment`` says what is
-missing where Spark cannot run, ``telling`` what went wrong where it did.
+missing where Spark cannot run, ``errors`` what went wrong where it did.
 
 pyspark is imported in this package alone, and by nothing outside it; what is exported here is
 imported when it is first used.
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from broker.spark.composites import of_type, write_by_type
     from broker.spark.detection import detect, explain_plan, rejected
     from broker.spark.environment import SparkUnavailable, local_session
+    from broker.spark.errors import SparkFailed, readable_errors
     from broker.spark.identity import identified
     from broker.spark.publishing import publish
     from broker.spark.source import register
     from broker.spark.streaming import detect_stream
-    from broker.spark.telling import SparkFailed, readable_errors
 
 _HOMES = {
-    "SparkFailed": "broker.spark.telling",
+    "SparkFailed": "broker.spark.errors",
     "SparkUnavailable": "broker.spark.environment",
     "detect": "broker.spark.detection",
     "detect_stream": "broker.spark.streaming",
@@ -48,7 +48,7 @@ _HOMES = {
     "local_session": "broker.spark.environment",
     "of_type": "broker.spark.composites",
     "publish": "broker.spark.publishing",
-    "readable_errors": "broker.spark.telling",
+    "readable_errors": "broker.spark.errors",
     "register": "broker.spark.source",
     "rejected": "broker.spark.detection",
     "write_by_type": "broker.spark.composites",

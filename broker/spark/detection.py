@@ -27,6 +27,7 @@ from broker.spark.composites import spark_schema
 from broker.spark.cuts import may_be_cut
 from broker.spark.direct import FileLook, Files, look_at_files, work_of
 from broker.spark.environment import verify_workers
+from broker.spark.errors import readable_errors
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import own_digest
 from broker.spark.layouts import laid_out
@@ -42,7 +43,6 @@ from broker.spark.request import (
 )
 from broker.spark.scans import Scan, scan_of
 from broker.spark.task import DIGEST, Task, Work
-from broker.spark.telling import readable_errors
 from matcher.formats.layout import Layout
 from matcher.model import TIME_MIN, EventType
 from rules.cutting.splitting import WAYS, Pass, split

@@ -26,13 +26,13 @@ from pyspark.sql.types import StructType
 
 from broker.spark.blocks import Packed, Packing, Portion, chosen
 from broker.spark.cuts import HELD_MAX, TIMES, Own, Span, cut, held
+from broker.spark.errors import in_a_sentence
 from broker.spark.frames import BAD, TIME, TYPE
 from broker.spark.look import QUANTILES, Look, Share
 from broker.spark.parquet import READ_TOGETHER, Piece, WideRows
 from broker.spark.scans import Scan
 from broker.spark.settling import settle
 from broker.spark.task import Task
-from broker.spark.telling import in_a_sentence
 from matcher.model import Int64s
 from rules.cutting.splitting import Pass
 

@@ -35,10 +35,10 @@ from broker.client.past import Past
 from broker.client.start import start_time
 from broker.errors import BrokerError, RefusedError
 from broker.schemas import type_of
+from broker.spark.errors import in_a_sentence
 from broker.spark.options import StreamOptions
 from broker.spark.reading import check_known, rows_of, schema_of
 from broker.spark.target import of_first
-from broker.spark.telling import in_a_sentence
 from broker.store.ordered import Step, Wanted
 from broker.store.recording import message_of
 from matcher.model import TIME_MAX, TIME_MIN, EventType

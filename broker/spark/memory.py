@@ -33,10 +33,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from broker.errors import BrokerError
 from broker.spark.cells import Cell
 from broker.spark.columns import from_bytes, in_order, to_bytes
+from broker.spark.errors import in_a_sentence
 from broker.spark.frames import TIME
 from broker.spark.packing import DROPPED, EVENTS
 from broker.spark.task import Task
-from broker.spark.telling import in_a_sentence
 from matcher.model import TIME_MAX, TIME_MIN
 
 if TYPE_CHECKING:

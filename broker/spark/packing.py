@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.spark.columns import from_bytes, strings_of, to_bytes
+from broker.spark.errors import in_a_sentence
 from broker.spark.frames import BAD, TIME, TYPE
-from broker.spark.telling import in_a_sentence
 from matcher.errors import BadEvent
 from matcher.model import AnyArray
 

@@ -28,9 +28,9 @@ import pyarrow.parquet as pq
 
 from broker.errors import BrokerError
 from broker.spark.blocks import Packing
+from broker.spark.errors import in_a_sentence
 from broker.spark.frames import BAD, ID, NO_SEQUENCE, SEQUENCE, SOURCE, TIME, TYPE
 from broker.spark.instants import NO_TIME, UNREAD_TIME
-from broker.spark.telling import in_a_sentence
 from matcher.model import Kind
 from matcher.times import RFC_3339_MAX
 

@@ -25,6 +25,7 @@ from pyspark.sql import functions as f
 from broker.spark import frames as forms
 from broker.spark.cells import CELL, bounds_of, slice_of
 from broker.spark.environment import verify_workers
+from broker.spark.errors import readable_errors
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, Form
 from broker.spark.identity import numbered_by, own_digest
 from broker.spark.layouts import laid_out
@@ -32,7 +33,6 @@ from broker.spark.look import look
 from broker.spark.options import WriteOptions, default_source
 from broker.spark.source import register
 from broker.spark.target import Target, text_of
-from broker.spark.telling import readable_errors
 from matcher.formats.layout import Layout
 from matcher.model import EventType
 

@@ -17,10 +17,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from broker.client.subscriber import Subscriber
 from broker.errors import BrokerUnreachable
 from broker.spark.composites import rows, spark_schema
+from broker.spark.errors import in_a_sentence
 from broker.spark.frames import SPARK_TYPES
 from broker.spark.options import ReadOptions
 from broker.spark.target import known_types, of_first
-from broker.spark.telling import in_a_sentence
 from matcher.errors import SchemaError
 from matcher.formats.tabular import to_arrow
 from matcher.model import EventBatch, EventType

@@ -17,12 +17,12 @@ from pyspark.sql.datasource import (
 )
 
 from broker.spark.environment import verify_workers
+from broker.spark.errors import in_a_sentence
 from broker.spark.log_stream import LogStream
 from broker.spark.options import ReadOptions, StreamOptions, WriteOptions
 from broker.spark.reading import Reader, schema_of, types_of
 from broker.spark.target import Target
-from broker.spark.telling import in_a_sentence
-from broker.spark.writing import BATCH_WRITERS, STREAM_WRITERS
+from broker.spark.writers import BATCH_WRITERS, STREAM_WRITERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

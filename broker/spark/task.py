@@ -24,10 +24,10 @@ from broker.spark import composites
 from broker.spark.blocks import EVENTS
 from broker.spark.cells import CELL, Cell
 from broker.spark.columns import column_of, from_bytes, in_order, strings_of
+from broker.spark.errors import in_a_sentence
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.narrowing import widened
 from broker.spark.settling import settle
-from broker.spark.telling import in_a_sentence
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
     TIME_MAX,

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from matcher.filters.encoded import EncodedEvents
-from matcher.gpu.arranging import Arrangement, arranged
+from matcher.gpu.arrangement import Arrangement, arranged
 from matcher.gpu.device import Buffer, Device, Lane, device
 from matcher.gpu.kernels import (
     CELL,

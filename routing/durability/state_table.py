@@ -178,6 +178,7 @@ def put_down(
                 found += _noted(table, evaluator, name, mark)
     for one in found:
         table.take(one)
+    evaluator.note_told()
     return found
 
 

@@ -20,7 +20,7 @@ ended, and nothing waits for it. fire ends at 26 s; once it has been evaluated u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN, EventBatch
@@ -90,6 +90,7 @@ class TreeEvaluator:
         self.progress = TreeProgress(self._watermarks, engine, self._forwarder)
         self._ending: frozenset[str] = frozenset()
         """The rules of the tree that end: all that they may see has been published."""
+        self._limit = limit
         self.skew = TreeSkew(limit)
         """Rules that wait here while others run ahead."""
         self.outbox = Outbox()
@@ -107,6 +108,8 @@ class TreeEvaluator:
         self.is_measured = False
         self.notes = StateNotes()
         """Composite events of rules here whose memory no window bounds."""
+        self._is_full = False
+        """Whether they were full when it was looked last."""
         self._resumed: Mapping[str, ResumedRule] = {}
         """Rules that ``follow`` does not let begin at the beginning."""
 
@@ -213,6 +216,7 @@ class TreeEvaluator:
         self._install(new, division)
         self._resume(duties)
         self.notes.follow(here, {one.rule.name for one in new}, self.engine)
+        self._look_at_notes()
         for rule, one in here.items():
             if one.until is not None:
                 self.engine.end(rule, one.until)
@@ -428,6 +432,26 @@ class TreeEvaluator:
             self.progress.take(batch, is_found=True)
             if not self._forwarder.is_idle and self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._duties.ranks))
+        self._look_at_notes()
+
+    @property
+    def full_types(self) -> Collection[str]:
+        """The types that rules define which are to find no more before states are told
+        (routing.partition.rule_states, Law 4).
+        """
+        if not self._is_full:
+            return ()
+        return {self.rules[name].rule.defines.name for name in self.notes.rules}
+
+    def note_told(self) -> None:
+        """The states of rules have been told."""
+        self.notes.settle()
+        self._look_at_notes()
+
+    def _look_at_notes(self) -> None:
+        if self.notes.are_full != self._is_full:
+            self._is_full = not self._is_full
+            self._limit.has_news = True
 
     def _evaluate(self, moved: set[TypeProgress], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""

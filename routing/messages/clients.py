@@ -216,8 +216,8 @@ class ReadLog:
 
     ``since``: entries whose events are all earlier may be left out. ``types``: so may those with
     none of these types; () for all. ``outlined``: without their events. ``at``: the entries at
-    these positions alone. ``having``: the request that the last part on this link has answered,
-    None before the first: a client asks for the next part once it has the one before.
+    these positions alone. A client asks for the next part once it has said that it has the one
+    before (LogReceived).
     """
 
     request: Request
@@ -227,7 +227,6 @@ class ReadLog:
     types: tuple[Name, ...] = ()
     outlined: bool = False
     at: Annotated[tuple[Sequence, ...], Meta(max_length=1_024)] = ()
-    having: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +262,13 @@ class LogPart:
     last: Sequence
     marks: tuple[tuple[Name, Time], ...]
     homes: tuple[tuple[Name, tuple[Name, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogReceived:
+    """The client has the part of a log that has answered its request."""
+
+    request: Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +363,7 @@ FromClient: TypeAlias = (
     | StatusRequest
     | RemoveDurable
     | ReadLog
+    | LogReceived
     | Acknowledged
     | Drain
     | ShowTrace

@@ -11,7 +11,7 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from matcher.traces import TraceContexts
 from routing import wire
@@ -130,6 +130,31 @@ class Overlay:
     def is_settled(self) -> bool:
         """Whether everything heard so far has been told on, and conclusions were drawn."""
         return self._topology.is_settled
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The brokers, links and trees as a broker's status shows them."""
+        reachable = self.part.nodes
+        return {
+            "centre": self.part.centre,
+            "settled": self.is_settled,
+            "brokers": [
+                {
+                    "name": state.origin,
+                    "reachable": state.origin in reachable,
+                    "neighbours": [
+                        {"name": name, "delay_us": delay_us} for name, delay_us in state.neighbours
+                    ],
+                }
+                for state in self.states
+            ],
+            "links": [channel.facts for _, channel in sorted(self.neighbours.items())],
+            "trees": [
+                tree.facts
+                for tree in sorted(self.trees, key=lambda tree: tree.root)
+                if not tree.orphan
+            ],
+        }
 
     # --- inputs ---
 

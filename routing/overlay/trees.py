@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from routing.messages import LinkState
 
@@ -36,6 +37,16 @@ class LocalTree:
     children: set[str] = field(default_factory=set)
     fathers: tuple[tuple[str, str], ...] = ()
     """The father of each broker in it, as the root has told them."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The tree as a broker's status shows it."""
+        return {
+            "root": self.root,
+            "epoch": self.epoch,
+            "father": self.father,
+            "children": sorted(self.children),
+        }
 
 
 class Trees:

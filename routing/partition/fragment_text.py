@@ -7,9 +7,11 @@ assignment around it, ``send`` lines what is forwarded.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from matcher.spelling import spelled
 from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
+from routing.partition.places import Division
 from routing.partition.predicates import Keys, Predicate
 from routing.partition.windows import Span
 from rules.explaining.rewording import Rewording, elapsed_text
@@ -22,6 +24,24 @@ def tell_fragment(rule: Rule | None, fragment: Fragment) -> Iterator[str]:
     if rule is None:
         return (f"send all {spelled(predicate.type.name)}()" for predicate in fragment.plain)
     return _Telling(rule, fragment).lines()
+
+
+def division_facts(division: Division | None) -> dict[str, Any]:
+    """Where rules are evaluated, and what each broker's fragments let pass, by rule."""
+    if division is None:
+        return {"places": {}, "fragments": {}}
+    rules = {one.rule.name: one.rule for one in division.rules}
+    return {
+        "places": dict(sorted(division.partition.places.items())),
+        "fragments": {
+            broker: {
+                name: list(tell_fragment(rules.get(name), fragment))
+                for name, fragment in sorted(fragments.items())
+            }
+            for broker, fragments in sorted(division.partition.fragments.items())
+            if fragments
+        },
+    }
 
 
 class _Telling:

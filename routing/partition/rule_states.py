@@ -12,6 +12,11 @@ Law 2: the rules of a cycle go on from one mark, and so does whoever defines a t
 
 Law 3: composite events bear their place among those of their rule and instant, so that they may be
 cut anywhere, and put together in any order.
+
+Law 4: what has been found since states were told is noted, up to NOTED_MAX composite events. From
+NOTED_MANY on a checkpoint is asked for, which tells states. While there is none, a broker being out
+of reach say, sources of what such rules need get no more credit from NOTED_MAX on. b3 is out of
+reach: fire, over Temps of b1, finds a million Fires; then sources of Temp wait until b3 is back.
 """
 
 from __future__ import annotations
@@ -30,6 +35,8 @@ from rules.checking.graphs import components
 from rules.engine.intervals import Intervals
 from rules.pattern import Rule
 
+NOTED_MANY, NOTED_MAX = 65_536, 1_000_000
+"""Composite events (Law 4)."""
 _PLACE_MASK = (1 << 40) - 1
 """The bits of a sequence number that are the place (routing.partition.composites)."""
 
@@ -66,6 +73,8 @@ class StateNotes:
         self._since: dict[str, int] = {}
         """By rule, from when on all that it found has been noted."""
         self._found: dict[str, list[EventBatch]] = {}
+        self._events = self._left = 0
+        """Composite events that are noted, and that were when states were last told."""
 
     def follow(
         self, rules: Mapping[str, DeployedRule], new: Collection[str], engine: Marked
@@ -76,14 +85,37 @@ class StateNotes:
         bounded = groups_of(one.rule for one in rules.values()).keys()
         for gone in self._since.keys() - bounded:
             del self._since[gone]
-            self._found.pop(gone, None)
+            self._events -= sum(map(len, self._found.pop(gone, ())))
         for name in bounded - self._since.keys():
             self._since[name] = TIME_MIN if name in new else engine.mark(name)
+
+    def __len__(self) -> int:
+        """How many composite events are noted."""
+        return self._events
 
     @property
     def are_idle(self) -> bool:
         """Whether there is no such rule here."""
         return not self._since
+
+    @property
+    def rules(self) -> Collection[str]:
+        """The rules whose composite events are noted."""
+        return self._since.keys()
+
+    @property
+    def are_many(self) -> bool:
+        """Whether it is time to tell states (Law 4), beyond as many as were left the last time."""
+        return self._events - self._left >= min(max(NOTED_MANY, self._left), NOTED_MAX // 2)
+
+    @property
+    def are_full(self) -> bool:
+        """Whether nothing more should be found before states are told (Law 4)."""
+        return self._events - self._left >= NOTED_MAX
+
+    def settle(self) -> None:
+        """States have been told, as far as they can be."""
+        self._left = self._events
 
     def take(self, batch: EventBatch) -> None:
         """Take note of what an advance has found."""
@@ -96,6 +128,7 @@ class StateNotes:
                 places = np.flatnonzero(source.codes == code)
                 if len(places):
                     self._found.setdefault(rule, []).append(placed(batch.take(places)))
+                    self._events += len(places)
 
     def are_whole_from(self, rule: str, time: int) -> bool:
         """Whether all has been noted that a rule has found from a time on."""
@@ -108,6 +141,7 @@ class StateNotes:
         later = [one.take(~mask) for one, mask in zip(found, masks, strict=True) if not mask.all()]
         if later:
             self._found[rule] = later
+        self._events += sum(map(len, later)) - sum(map(len, found))
         return [one.take(mask) for one, mask in zip(found, masks, strict=True) if mask.any()]
 
 

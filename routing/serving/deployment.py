@@ -393,9 +393,9 @@ class Deployments:
 
 def install(engine: Intervals, rules: Iterable[Deployed], schemas: Mapping[str, EventType]) -> None:
     """Have an engine evaluate rules."""
-    together: dict[tuple[int | None, int], list[Rule]] = {}
+    together: dict[tuple[int, int], list[Rule]] = {}
     for one in rules:
-        together.setdefault((one.since, one.version), []).append(one.rule)
+        together.setdefault((one.begin, one.version), []).append(one.rule)
     for (since, version), some in together.items():
         engine.deploy(RuleSet(tuple(some), schemas), since=since, version=version)
 

@@ -71,6 +71,11 @@ class Evaluator(ABC):
             return name != TIMER.name
         return not (known.was_advertised or known.given_up)
 
+    def is_given_up(self, name: str) -> bool:
+        """Whether rules go on without a first advertiser of the type."""
+        known = self._advertisements.find(name)
+        return known is not None and known.given_up and not known.was_advertised
+
     def take_overruns(self) -> Sequence[Overrun]:
         """The rules that have ended since the last call, having too many composite events."""
         return self._engine.take_overruns()

@@ -17,6 +17,16 @@ from routing.serving.sources import Source
 
 
 @dataclass(slots=True, eq=False)
+class LogReading:
+    """A part of a log that a client has asked for. ``told_at``: when it was sent, in seconds of
+    ``now``; None before.
+    """
+
+    request: ReadLog
+    told_at: float | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Link:
     """One client. Times are in seconds of ``now``; ``name`` may be empty, and is then not unique.
 
@@ -39,10 +49,8 @@ class Link:
     """Whether what it publishes is recorded."""
     home: str = ""
     """In a network: the client's broker, where it is another one."""
-    reading: ReadLog | None = None
-    """The part of a log that it has asked for and was not given yet."""
-    read: int | None = None
-    """The request that the last part of a log has answered."""
+    reading: LogReading | None = None
+    """The part of a log that it has asked for, until it says that it has it."""
     rights: Rights = EVERYTHING
 
     def is_silent(self, now: float) -> bool:

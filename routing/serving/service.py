@@ -34,6 +34,7 @@ from routing.messages import (
     Credit,
     Deploy,
     ListRules,
+    LogReceived,
     Promise,
     Publish,
     Refused,
@@ -64,7 +65,7 @@ from routing.serving.published import Sifted, have_ids
 from routing.serving.rates import Rates
 from routing.serving.sources import FAR, GOODBYE, Source
 from routing.serving.status import (
-    Overview,
+    StatusReader,
     begin_facts,
     client_facts,
     ended_facts,
@@ -102,7 +103,7 @@ class Service:
         tables: Tables,
         detection: Evaluator,
         changes: RuleChanges,
-        overview: Overview,
+        overview: StatusReader,
         outlet: Outlet,
         beyond: Beyond,
     ) -> None:
@@ -159,6 +160,7 @@ class Service:
             Credit: self._receive_credit,
             RemoveDurable: self._receive_remove_durable,
             Acknowledged: self._receive_acknowledged,
+            LogReceived: self._receive_log_received,
             **dict.fromkeys(get_args(Asking), beyond.ask),
         }
         """Messages of welcomed clients, each with its handler."""
@@ -184,6 +186,7 @@ class Service:
             "broker": self._config.name,
             "version": VERSION,
             "uptime_s": round(now - self._started_at, 3),
+            "store": self._outlet.when_kept is not None,
             "clients": [client_facts(link, now) for link in self._links],
             "network": {**ALONE, "root": self._config.name},
             **self._overview.facts(now),
@@ -424,6 +427,13 @@ class Service:
             reason = "an acknowledgement from a client without a durable subscription"
             raise ProtocolError(Code.PROTOCOL, reason)
         sink.acknowledge(link.peer, message.sequence)
+
+    def _receive_log_received(self, link: Link, message: LogReceived) -> None:
+        reading = link.reading
+        if reading is None or reading.told_at is None or reading.request.request != message.request:
+            reason = f"no part of a log has answered request {message.request}, or another since"
+            raise ProtocolError(Code.PROTOCOL, reason)
+        link.reading = None
 
     def _receive_remove_durable(self, link: Link, message: RemoveDurable) -> None:
         removed = self.durables.remove(message.name, link.rights)

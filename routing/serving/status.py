@@ -9,20 +9,16 @@ unless it waits, which all know.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
-from matcher.model import TIME_MAX, EventType
+from matcher.model import EventType
 from routing.delivery.sinks import Sink
 from routing.serving.advertisements import KnownType
 from routing.serving.deployment import Deployed
-from routing.serving.evaluator import Evaluator
 from routing.serving.link import Link
 from routing.serving.sources import FAR, Source, SourceState
-from routing.serving.tables import Tables
-from rules.engine.engine import Placement
 
 STALLED_AFTER_S = 5.0
 """Seconds without a new promise after which a live source is said to stall its rules."""
@@ -148,124 +144,26 @@ def ended_facts(ended: Deployed) -> Facts:
     }
 
 
-class Overview(ABC):
-    """Reads the parts of a node, and changes none of them. ``now`` is in seconds."""
-
-    def __init__(
-        self,
-        detection: Evaluator,
-        tables: Tables,
-    ) -> None:
-        self._detection = detection
-        self._deployments = tables.deployments
-        self._advertisements = tables.advertisements
-        self._sources = tables.sources
-        self._sinks = tables.sinks
-
-    def facts(self, now: float) -> Facts:
-        """Sources, types, rules and sinks."""
-        given = self._detection.given
-        return {
-            "sources": [source_facts(source) for source in self._sources],
-            "types": [
-                type_facts(known, given.get(known.schema.name)) for known in self._advertisements
-            ],
-            "rules": self.rules_in_force(now),
-            "sinks": [{**sink_facts(sink), "ended": self._has_ended(sink)} for sink in self._sinks],
-            "matching": list(self.matched),
-        }
+class StatusReader(Protocol):
+    """Reader of a broker, as part of a network, be it one of one (network.evaluation.overview): of
+    what clients are told of sources, types, rules and sinks. ``now`` is in seconds.
+    """
 
     @property
     def filters(self) -> Iterator[tuple[str, str]]:
-        """The filters that this broker knows of, each with its type's name."""
-        for sink in self._sinks:
-            for one in sink.interests:
-                yield one.type_name, one.text
+        """The filters that the broker knows of, each with its type's name."""
 
-    @property
-    def matched(self) -> Iterator[Facts]:
-        """How subscriptions to a type are matched, where they are many; for this broker's sinks."""
-        for name, facts in self._sinks.matched:
-            yield {"type": name, "to": None, **facts}
+    def facts(self, now: float) -> Facts:
+        """Sources, types, rules and sinks."""
 
     def rules_in_force(self, now: float) -> list[Facts]:
         """The facts of all rules in force, with what each has cost here, and takes."""
-        costs, footprints = self._detection.costs, self._detection.footprints
-        deployed = list(self._deployments.in_force)
-        return [
-            {**facts, "cost": costs.get(one.rule.name), "memory": footprints.get(one.rule.name)}
-            for one, facts in zip(deployed, self.rules(deployed, now), strict=True)
-        ]
 
     def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
-        """The facts of these rules, which are in force. Before one holds there is nothing of it."""
-        reached = self._detection.reached
-        return [self.rule(one, max(reached(one.rule.name), one.begin), now) for one in deployed]
-
-    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
-        """One rule: what it is, and whether it runs."""
-        place = self.place(deployed)
-        absent = self.absent(deployed)
-        holders = [] if place or absent else self.holders(deployed, now)
-        stalled = any(one.stalls for one in holders) and self.pending(deployed, mark)
-        state = "waiting" if absent else "elsewhere" if place else "running"
-        needs = self._deployments.needs(deployed.rule.name)
-        placement = None if place or absent else self.placement(deployed)
-        facts = {
-            "name": deployed.name,
-            "type": deployed.rule.defines.name,
-            "since": deployed.since,
-            "version": deployed.version,
-            "owner": deployed.owner or None,
-            "mark": time_or_none(mark),
-            "state": "stalled" if stalled else state,
-            "place": place or None,
-            "waits_for": absent,
-            "without": sorted(one for one in needs if self._is_given_up(one)),
-            "held_by": [one.facts for one in holders],
-            "evaluated_on": None if placement is None else placement.device,
-            "evaluated_why": None if placement is None else placement.reason or None,
-        }
-        return self.said(facts)
-
-    @staticmethod
-    def said(facts: Facts) -> Facts:
-        """A rule's facts, and its state in words."""
-        return {**facts, "says": _describe(facts)}
-
-    # --- what the division of the rules says ---
-
-    @abstractmethod
-    def place(self, deployed: Deployed) -> str:
-        """The broker that evaluates a rule; "" for this one."""
-
-    @abstractmethod
-    def placement(self, deployed: Deployed) -> Placement | None:
-        """On which device a rule is evaluated here, where there is more than one."""
-
-    @abstractmethod
-    def holders(self, deployed: Deployed, now: float) -> list[Holder]:
-        """The sources and brokers with the least mark, by name."""
-
-    @abstractmethod
-    def pending(self, deployed: Deployed, mark: int) -> bool:
-        """Whether events wait for a rule's mark."""
+        """The facts of these rules, which are in force."""
 
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that a rule waits for, since nobody has advertised them."""
-        needs = self._deployments.needs(deployed.rule.name)
-        return sorted(one for one in needs if self._detection.is_absent(one))
-
-    def _is_given_up(self, name: str) -> bool:
-        known = self._advertisements.find(name)
-        return known is not None and known.given_up and not known.was_advertised
-
-    def _has_ended(self, sink: Sink) -> bool:
-        """Whether a sink has subscribed to composite events, and no more of them can come."""
-        rules = [
-            rule for one in sink.interests for rule in self._deployments.defining(one.type_name)
-        ]
-        return bool(rules) and all(self._detection.complete_to(one) == TIME_MAX for one in rules)
 
 
 def source_holder(source: Source, types: Iterable[str], now: float) -> Holder:
@@ -274,8 +172,23 @@ def source_holder(source: Source, types: Iterable[str], now: float) -> Holder:
     return Holder(source.name, tuple(types), source.standing.value, source.promise, stalls)
 
 
+def joined_holders(holders: Iterable[Holder]) -> list[Holder]:
+    """One for each source and broker, with all of its types."""
+    found: dict[tuple[str, str], Holder] = {}
+    for one in holders:
+        key = one.broker, one.name
+        if key in found:
+            one = replace(one, types=(*found[key].types, *one.types))
+        found[key] = one
+    return [found[key] for key in sorted(found)]
+
+
+def described(facts: Facts) -> Facts:
+    """A rule's facts, and its state in words."""
+    return {**facts, "says": _describe(facts)}
+
+
 def _describe(facts: Facts) -> str:
-    """A rule's state in words."""
     if facts["place"] == UNKNOWN:
         return "evaluated as soon as a plan says where"
     if facts["state"] == "elsewhere":

@@ -163,7 +163,7 @@ class Catalogue:
     def deploy(
         self,
         rules: RuleSet,
-        since: int | None,
+        since: int,
         version: int,
         marks: Mapping[str, int] | None = None,
     ) -> tuple[Deployed, ...]:
@@ -173,16 +173,15 @@ class Catalogue:
         ``marks`` says. Raises RuleErrors, and changes nothing, for what Law 1 refuses.
         """
         self._refuse_conflicts(rules.rules)
-        start = TIME_MIN if since is None else since
         floors = marks or {}
         added = [
             Deployed(
                 rule,
                 0,
                 self._next_position + place,
-                start,
+                since,
                 version,
-                floors.get(rule.name, start),
+                floors.get(rule.name, since),
             )
             for place, rule in enumerate(rules.rules)
         ]

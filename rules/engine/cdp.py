@@ -35,7 +35,7 @@ from rules.engine.chooser import Chooser
 from rules.engine.clock import portions
 from rules.engine.conflict import Conflict
 from rules.engine.deferred import Deferred
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import NOTHING, Detections, beginning
 from rules.engine.footprints import footprints
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
@@ -133,6 +133,12 @@ class CdpEngine:
         return overruns
 
     @property
+    def greatest(self) -> int:
+        """The greatest time of all events that came; TIME_MIN before the first."""
+        times = self._pending.times
+        return TIME_MIN if times is None else times[1]
+
+    @property
     def entered(self) -> int:
         """How many events have entered columns."""
         return self._arrays.counters[layout.ENTERED]
@@ -217,7 +223,7 @@ class CdpEngine:
         self._writer.sources.resume(kept.sources)
         self._pending.resume(kept.repeats)
         self._retention.set_horizons(self._arrays, TIME_MAX)
-        self._ticking.assume(self._greatest)
+        self._ticking.assume(self.greatest)
 
     # --- rules -----------------------------------------------------------------------------
 
@@ -246,7 +252,7 @@ class CdpEngine:
         engine._deferred.keep(engine._arrays)
         engine._deferred = Deferred(move.deferred())
         move.consume(growth.grow)
-        engine._ticking.assume(engine._greatest)
+        engine._ticking.assume(engine.greatest)
         engine._overruns = [one for old in olds for one in old._overruns]
         return engine
 
@@ -288,12 +294,10 @@ class CdpEngine:
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         self.refuse(rules)
-        self._deploy(rules, since, version, {})
+        self._deploy(rules, beginning(since, self.greatest), version, {})
 
     @collector_paused()
-    def _deploy(
-        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
-    ) -> None:
+    def _deploy(self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]) -> None:
         for deployed in self._catalogue.deploy(rules, since, version, marks):
             source = self._writer.sources.rule_number(RULE_SOURCE + deployed.rule.name)
             self._linker.link(deployed, source, incremental=self._incremental)
@@ -376,7 +380,7 @@ class CdpEngine:
         if self._clock:
             for one in changed:
                 if uses_timer(one.rule):
-                    self._ticking.watch(one, self._greatest)
+                    self._ticking.watch(one, self.greatest)
         sources = linker.refresh(changed, catalogue.used, catalogue.groups)
         if sources is not None:
             self._writer.sources.place_rules(sources)
@@ -590,12 +594,6 @@ class CdpEngine:
                 self._deferred.keep(self._arrays)
                 self._pending.arrived()
                 self._retention.set_horizons(self._arrays, stop)
-
-    @property
-    def _greatest(self) -> int:
-        """The greatest time of all events that came; TIME_MIN before the first."""
-        times = self._pending.times
-        return TIME_MIN if times is None else times[1]
 
     def _mark_of(self, number: int) -> int:
         """The mark of a type by its number."""

@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from matcher.model import Event, EventBatch, Int64s, UInt64s
+from matcher.model import TIME_MIN, Event, EventBatch, Int64s, UInt64s
 from rules.engine.conflict import Conflict
 from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
@@ -47,6 +47,19 @@ class Detections:
 
 NOTHING = Detections((), np.empty(0, np.int64))
 """No composite event."""
+
+
+def beginning(since: int | None, greatest: int) -> int:
+    """The first instant that rules see which are deployed without a ``since``: beyond all events
+    that have come, of whatever type, the latest at ``greatest``; from the beginning where none has
+    (TIME_MIN). With one it is theirs: whoever names it has their events come after them.
+
+    >>> beginning(None, 40), beginning(7, 40), beginning(None, TIME_MIN) == TIME_MIN
+    (41, 7, True)
+    """
+    if since is not None:
+        return since
+    return TIME_MIN if greatest == TIME_MIN else greatest + 1
 
 
 def one_by_one(found: Sequence[Detections], kind: type[Detections] = Detections) -> Detections:
@@ -116,8 +129,8 @@ class Detector(Protocol):
     """An engine: one owner of one state, deterministic.
 
     ``deploy`` adds checked rules after those already there, in the order of their set; they hold
-    from instant ``since`` (None: from the beginning) until removed, and their composite events
-    bear ``version`` in their ids (S15). It raises RuleErrors, and changes nothing, when the rules
+    from instant ``since`` (:func:`beginning`) until removed, and their composite events bear
+    ``version`` in their ids (S15). It raises RuleErrors, and changes nothing, when the rules
     together with the deployed ones are refused (a name in use, two schemas for a type, a cycle of
     terminators).
 

@@ -21,7 +21,7 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, UInt64s, Value
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.conflict import Conflict
-from rules.engine.engine import Detections
+from rules.engine.engine import Detections, beginning
 from rules.engine.naive_events import COMPOSITE, Occurrence, Order, detections, occurrences
 from rules.engine.naive_match import matches, matches_together
 from rules.engine.naive_values import Scope, value_of
@@ -129,7 +129,8 @@ class NaiveEngine:
 
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
-        for deployed in self._catalogue.deploy(rules, since, version):
+        greatest = TIME_MIN if self._greatest is None else self._greatest
+        for deployed in self._catalogue.deploy(rules, beginning(since, greatest), version):
             self._consumed[deployed.rule.name] = set()
 
     def remove(self, name: str) -> None:

@@ -56,7 +56,7 @@ class Part:
         group = tuple(group)
         return sum(map(weight, group)) + TYPE_WEIGHT * len(types_of(group))
 
-    def deploy(self, rules: RuleSet, since: int | None, version: int) -> None:
+    def deploy(self, rules: RuleSet, since: int, version: int) -> None:
         """Add rules."""
         self.engine.deploy(rules, since=since, version=version)
         for rule in rules.rules:

@@ -34,7 +34,7 @@ from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import NOTHING, Detections, kept_by_all
+from rules.engine.engine import NOTHING, Detections, beginning, kept_by_all
 from rules.engine.merged import Merged, Ranked
 from rules.engine.overrun import Overrun
 from rules.engine.part import Group, Part, alike, together, types_of
@@ -138,6 +138,7 @@ class PartedEngine:
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         self.refuse(rules)
+        since = beginning(since, self._parts[0].engine.greatest)
         self._catalogue.deploy(rules, since, version)
         for group, home in self._homes(together(rules.rules)):
             part = self._part_for(group, home)

@@ -246,8 +246,7 @@ class Recording:
         for rule in rules.rules:
             groups.setdefault(self.since(rule), []).append(rule)
         for since, group in groups.items():
-            start = None if since == TIME_MIN else since
-            detector.deploy(RuleSet(tuple(group), rules.schemas), since=start)
+            detector.deploy(RuleSet(tuple(group), rules.schemas), since=since)
         kept = []
         for batch in batches:
             detector.push(batch)

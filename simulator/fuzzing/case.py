@@ -23,6 +23,7 @@ _CHOSEN = (
     "window_max",
     "buffer_max",
     "delivery_events_max",
+    "unasked_events_max",
     "forget_s",
     "source_silence_max_s",
 )
@@ -117,6 +118,7 @@ class Case:
     window_max: int | None = None
     buffer_max: int | None = None
     delivery_events_max: int | None = None
+    unasked_events_max: int | None = None
 
     @property
     def is_sound(self) -> bool:

@@ -9,7 +9,8 @@ come in mid-stream, and sinks go. In moving ones sources close, and go on at oth
 their names. In fickle ones sinks turn to other filters, and sources un-advertise their types for a
 while. In narrow ones sources may not run far ahead of one another, and little fits on a link; in
 some others sources lose their links, and are closed. Some networks are torn, or fall into parts
-that go on without each other (tearing). In some every attribute is optional, and often null.
+that go on without each other (tearing). In some every attribute is optional, and often null; in
+some brokers take a checkpoint of every few events, and let go of what nobody needs.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ NULLABLE = 0.2
 """The share of networks where every attribute is optional."""
 PARTING = 0.04
 """The share of networks whose parts forget each other, and go on so."""
+FORGETFUL = 0.5
+"""The share of networks whose brokers let go early of what nobody needs; by arrival they keep
+nothing."""
 
 
 def random_case(seed: int, strategy: str) -> Case:
@@ -65,6 +69,9 @@ def random_case(seed: int, strategy: str) -> Case:
     random = Random(f"{seed}/nulls")
     if random.random() < NULLABLE:
         made = made_nullable(made, random)
+    random = Random(f"{seed}/forgetful")
+    if random.random() < FORGETFUL and made.ordering == "watermark":
+        made = replace(made, unasked_events_max=random.choice((1, 2, 4, 8)))
     return made
 
 

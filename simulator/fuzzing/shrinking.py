@@ -58,6 +58,8 @@ def smaller_cases(case: Case) -> Iterator[Case]:
         yield replace(case, publish_credit=None)
     if case.delivery_events_max is not None:
         yield replace(case, delivery_events_max=None)
+    if case.unasked_events_max is not None:
+        yield replace(case, unasked_events_max=None)
     if case.buffer_max is not None:
         yield replace(case, buffer_max=None)
     elif case.window_max is not None:  # which buffers have to hold

@@ -24,7 +24,7 @@ from broker import (
     RuleManager,
     Subscriber,
 )
-from broker.client.looking import deploying, removing
+from broker.client.rule_requests import deploying, removing
 from broker.errors import ConfigurationError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventIds, EventType, StringColumn
@@ -480,6 +480,34 @@ def test_publishing_without_acknowledgements(endpoint, temp):
             publisher.publish(temp.name, area="a", value=number)
         publisher.flush()
         assert [event.data["value"] for event in received(subscriber, 10)] == list(range(10))
+
+
+def test_up_to_where_events_are_acknowledged_can_be_waited_for_and_is_told(endpoint, temp):
+    told = []
+    with Publisher(endpoint, name="told", types=[temp], on_ack=told.append) as publisher:
+        publisher.publish(temp.name, area="a", value=1.0)
+        first = publisher.published
+        publisher.wait(up_to=first)
+        for value in range(2_000):
+            publisher.publish(temp.name, area="a", value=float(value))
+        assert publisher.published == first + 2_000
+        publisher.wait(up_to=first + 1_000)
+        assert publisher.unacknowledged <= 1_000
+    assert told == sorted(told)
+    assert told[-1] == first + 2_000
+
+
+def test_the_same_with_asyncio(endpoint, temp):
+    async def publish():
+        told = []
+        given = {"name": "told async", "types": [temp], "on_ack": told.append}
+        async with AsyncPublisher(endpoint, **given) as publisher:
+            await publisher.publish(temp.name, area="a", value=1.0)
+            await publisher.wait(up_to=publisher.published)
+            last = publisher.published
+        return told[-1] == last
+
+    assert asyncio.run(publish())
 
 
 def test_a_port_beyond_the_range_is_refused_and_not_taken_modulo():

@@ -29,9 +29,10 @@ def test_the_defaults_are_the_protocol_cores_own_but_for_silence_on_a_connection
 
 def test_every_choice_of_the_node_that_is_not_the_hosts_own_has_a_key():
     fields = {field.name for field in dataclasses.fields(NodeConfig)}
-    # The host has a wall clock: that is no choice, nor who may have it drain. How it matches is
-    # told by two keys.
-    assert fields - {key.name for key in KEYS} == {"wall_clock", "matching", "drainable"}
+    # The host has a wall clock: that is no choice, nor who may have it drain, nor when it asks what
+    # is needed. How it matches is told by two keys.
+    hosts = {"wall_clock", "matching", "drainable", "unasked_events_max"}
+    assert fields - {key.name for key in KEYS} == hosts
     assert {"matcher", "device"} <= {key.name for key in KEYS}
     assert set(LATE) == {late.value for late in Late}
     assert set(STRATEGIES) <= set(strategy.names())

@@ -14,9 +14,9 @@ from broker import RuleManager, Subscriber
 from broker.errors import ConfigurationError
 from broker.monitoring import entry, tap
 from broker.monitoring.changes import checked
-from broker.monitoring.drawing import places
 from broker.monitoring.entry import Entry, NoEntry, is_number, load_token
 from broker.monitoring.gathered import Look
+from broker.monitoring.layout import places
 from broker.monitoring.trial import Request, answer
 from broker.monitoring.view import ROWS_MAX, view
 from rules.syntax.words import RESERVED

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks.device import bandwidth, targets
+from benchmarks.device import bandwidth, chapter4, targets
 from benchmarks.device.streams import CDP, GRAPHS, LAUNCHED, Stream, filled, take, timings
 from benchmarks.report import Row
 from benchmarks.reproduction.engine_workloads import Joined
+from benchmarks.reproduction.gpu_tables import Kept
+from benchmarks.reproduction.methods import BATCHED, CCM
+from benchmarks.reproduction.system import SYSTEMS
+from matcher.gpu.device import device
 
 SMALL = Joined(window=6, values=3)
 
@@ -87,3 +91,17 @@ def test_a_device_is_ahead_from_the_least_window_on_of_which_it_stays_so() -> No
     assert row.name == f"targets/a sum, crossover/{GRAPHS} ahead of {CDP}"
     assert row.value == 10_000
     assert list(targets.crossovers({1_000: rows(1_000, 9.0, 20.0)})) == []
+
+
+@pytest.mark.skipif(not device().simulated, reason="on a device it is run for its figures")
+def test_chapter_4_has_ccm_and_the_batched_matcher_beside_the_processors() -> None:
+    rows = list(chapter4.run(quick=True))
+    assert all(row.value is not None and row.value > 0 for row in rows), rows
+    system = {row.name.split("/")[2] for row in rows if row.name.startswith("system/")}
+    assert system == {*SYSTEMS}
+    places = {row.name.split("/")[1] for row in rows if row.name.startswith("chapter 4/")}
+    assert {"default", "2 at once", "40 interfaces"} < places
+    kept = Kept(rows, ())
+    lines = {str(row[0]) for row in kept.table("", "chapter 4/").rows}
+    assert {f"{method} [ms]" for method in (CCM, BATCHED, "OCM")} < lines
+    assert kept.table("", "system/").columns == ("", "20")

@@ -1,5 +1,6 @@
 """Detection on a device gives what the naive engine gives, wherever rules move, if it fails too."""
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from cases import Push, nullable, random_case, run
 from eligible_cases import eligible_case, mixed_case
 from iteration_cases import iteration_case
+from midstream import BEFORE, EXPECTED, found_in_midstream
 from pairs import WHOLE, seeds
 from pretended import Restless
 from sequence_cases import sequence_case
@@ -53,6 +55,15 @@ def test_a_rule_ends_where_it_has_more_composite_events_than_it_may(
         assert sorted(map(str, engine.take_overruns())) == overruns, case
         ended += len(overruns)
     assert ended > 0
+
+
+@pytest.mark.parametrize("maker", [GpuEngine, lambda: PlacedEngine(CdpEngine(), GpuEngine)])
+def test_a_rule_without_a_beginning_sees_nothing_that_came_before_it(
+    maker: Callable[[], Detector],
+) -> None:
+    """As on the processor, though rows of the events before are there."""
+    assert found_in_midstream(maker(), beside_early=False) == EXPECTED
+    assert found_in_midstream(maker(), beside_early=True) == [*BEFORE, *EXPECTED]
 
 
 def test_what_no_rule_sees_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

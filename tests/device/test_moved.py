@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.operating import check_aggregate, check_filter, check_join, check_window
 
 from benchmarks.device import apart, targets
 from benchmarks.device.moved import WORD
@@ -20,6 +21,7 @@ from benchmarks.device.streams import (
     take,
     timings,
 )
+from benchmarks.operators import SCAN, TimedPlace
 from benchmarks.reproduction.engine_workloads import Events, Joined, Workload
 from matcher.gpu.device import Device, device
 from matcher.model import EventType
@@ -175,3 +177,37 @@ def test_no_more_is_counted_than_kernels_ask_for(
     if indexed and "range" in body:
         kernel = kernels.mark_range if body.startswith("each") else kernels.reduce_range
         assert moved[kernel] > WORD * 3 * 3  # there are ranges, and not partial sequences alone
+
+
+SIZES, PAIRS = (5, 0, 9, 7), ((4, 5), (0, 2), (7, 6))
+SUMS = {"exclusive_sums", "part_sums", "wide_sums"}
+
+
+@pytest.mark.skipif(not device().simulated, reason="only the simulator counts accesses")
+@pytest.mark.parametrize(
+    ("check", "sizes", "kernels"),
+    [
+        (check_filter, SIZES, {"flag", "gather", SCAN}),
+        (check_window, SIZES, {"append", "oldest", "arrange"}),
+        (check_join, PAIRS, {"append", "span", "pair", "total", "select", SCAN}),
+        (check_aggregate, SIZES, {"append_values", "oldest", "aggregate", "combine"}),
+    ],
+)
+def test_of_operators_no_more_is_counted_than_kernels_ask_for(
+    check: Any, sizes: Any, kernels: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, launch, asked = TimedPlace(device()), Device.launch, Counter[str]()
+    with accesses(monkeypatch) as since:
+
+        def watched(self: Device, kernel: Any, *rest: Any, **named: Any) -> None:
+            since()
+            launch(self, kernel, *rest, **named)
+            name = kernel.__name__
+            asked[SCAN if name in SUMS else name] += WORD * since()
+
+        monkeypatch.setattr(Device, "launch", watched)
+        for seed in range(3):
+            check(place, seed, sizes)
+    assert kernels <= place.moved.keys() <= asked.keys()
+    assert [name for name, size in asked.items() if place.moved[name] > size] == []
+    assert 4 * sum(place.moved.values()) > asked.total()

@@ -1,5 +1,6 @@
 """Readers of a broker's log that ask for what there is not, or more than they take."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,12 +13,15 @@ from broker.client.logs import BrokerLog
 from broker.network import Member
 from broker.store.ordered import Wanted
 from matcher import EventType
+from routing.durability import log_reader
 from routing.messages import (
     VERSION,
     Code,
+    Goodbye,
     Heartbeat,
     Hello,
     LogPart,
+    LogReceived,
     Message,
     ReadLog,
     Refused,
@@ -27,7 +31,7 @@ from routing.wire import decode, encode
 
 TYPES = [EventType.of("Temp", room="string", value="float")]
 WAIT_S = 60.0
-REASON = "one part of a log at a time: ask for the next with the last one (having)"
+REASON = "one part of a log at a time: ask for the next once you have the last"
 
 
 def publish(endpoint: str, values: range, room: str = "hall") -> None:
@@ -97,7 +101,8 @@ def test_a_client_that_reads_nothing_has_one_part_under_way(tmp_path: Path, of: 
         assert part.request == 1
         assert {(one.code, one.reason) for one in refused} == {(Code.LIMIT, REASON)}
         assert 4 << 20 < sum(len(one.frames) for one in part.entries) < 5 << 20
-        asker.send_multipart(encode(ReadLog(501, of, part.read, having=1)))
+        asker.send_multipart(encode(LogReceived(1)))
+        asker.send_multipart(encode(ReadLog(501, of, part.read)))
         following = heard(asker)
         assert isinstance(following, LogPart)
         assert following.entries[0].position == part.read + 1
@@ -111,3 +116,48 @@ def test_threads_that_read_through_one_client_take_turns(alone: str) -> None:
     with RuleManager(alone) as manager, ThreadPoolExecutor(8) as threads:
         parts = list(threads.map(lambda after: manager.read_log(after=after), [0, 1, 2, 3] * 20))
     assert [len(one.entries) for one in parts] == [3, 2, 1, 0] * 20
+
+
+def is_quiet(socket: zmq.Socket[bytes], seconds: float) -> bool:
+    """Whether nothing but heartbeats comes for so long."""
+    ends_at = time.monotonic() + seconds
+    while (left_s := ends_at - time.monotonic()) > 0:
+        is_there = socket.poll(left_s * 1_000)
+        if is_there and not isinstance(decode(socket.recv_multipart()), Heartbeat):
+            return False
+    return True
+
+
+def test_so_many_clients_have_a_part_under_way_and_the_others_wait_in_their_order(
+    alone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn is over once its client says that it has the part, goes, or takes nothing for long."""
+    monkeypatch.setattr(log_reader, "PARTS_AT_ONCE", 2)
+    publish(alone, range(3))
+    clients = [raw(alone) for _ in range(6)]
+    for number, one in enumerate(clients):
+        one.send_multipart(encode(ReadLog(number)))
+        assert number > 1 or isinstance(heard(one), LogPart)
+        assert number < 2 or is_quiet(one, 0.1)
+    clients[1].send_multipart(encode(LogReceived(1)))
+    assert isinstance(heard(clients[2]), LogPart)
+    clients[2].send_multipart(encode(Goodbye()))
+    assert isinstance(heard(clients[3]), LogPart)
+    assert all(is_quiet(one, 0.3) for one in clients[4:]), "two have yet to say that they have it"
+    monkeypatch.setattr(log_reader, "STALLED_S", 0.0)
+    for one in (clients[0], clients[3]):
+        left = heard(one)
+        assert isinstance(left, Goodbye)
+        assert (left.code, "others wait" in left.reason) == (Code.QUEUE_FULL, True)
+    assert isinstance(heard(clients[4]), LogPart)
+    for one in clients:
+        one.close(0)
+
+
+def test_who_says_to_have_what_nobody_sent_loses_the_link(alone: str) -> None:
+    asker = raw(alone)
+    asker.send_multipart(encode(LogReceived(1)))
+    left = heard(asker)
+    assert isinstance(left, Goodbye)
+    assert left.code is Code.PROTOCOL
+    asker.close(0)

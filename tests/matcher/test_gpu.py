@@ -22,7 +22,7 @@ from matcher.filters.constraint import Filter
 from matcher.filters.encoded import EncodedEvents
 from matcher.filters.mixed import MixedEvents
 from matcher.gpu import choice
-from matcher.gpu.arranging import arranged
+from matcher.gpu.arrangement import arranged
 from matcher.gpu.ccm import Variant
 from matcher.gpu.choice import Cost, PlacedMatcher, crossover
 from matcher.gpu.device import Device

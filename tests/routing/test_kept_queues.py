@@ -37,7 +37,7 @@ class Alone:
 
     def __init__(self, **config: Any) -> None:
         self.simulation = Simulation(0)
-        self.store = SimulatedStore(self.simulation, SYNC_S)
+        self.store = SimulatedStore(self.simulation, "b1", SYNC_S)
         self.config = NodeConfig("b1", wall_clock=False, **config)
         self.sent: list[tuple[bytes, Any]] = []
         self.published = 0

@@ -8,10 +8,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from networks import apart, faulty, local, run, sharp, usable, write
+from networks import FORGETFUL, apart, faulty, local, run, sharp, usable, write
 
 from routing.network.brokers import measurements
-from routing.network.recovery import replay_buffer
 from routing.network.strategy import Choice
 from simulator.checkers import check
 from simulator.experiment import Outcome
@@ -41,7 +40,6 @@ def by_chance(monkeypatch: pytest.MonkeyPatch, seed: int) -> Chance:
     monkeypatch.setattr(measurements, "preferred", chance.prefer)
     monkeypatch.setattr(measurements, "ADAPT_AFTER_S", 0.7)
     monkeypatch.setattr(measurements, "ADAPT_EVERY_S", 1.5)
-    monkeypatch.setattr(replay_buffer, "LEAST", 3 if seed % 2 else 4_096)
     return chance
 
 
@@ -61,7 +59,7 @@ def test_every_sink_gets_what_one_engine_finds_whatever_is_chosen(
     text, events = found
     if kind == "usable":
         events = apart(seed, events)
-    path = write(tmp_path, seed, text, events, "adaptive")
+    path = write(tmp_path, seed, text, events, "adaptive", FORGETFUL if seed % 2 else "")
     outcome = run(path)
     assert outcome.settled, path.read_text()
     assert but_for_rest(check(outcome)) == [], f"seed {seed}\n{path.read_text()}\n{text}"
@@ -74,7 +72,7 @@ def test_and_where_links_break(tmp_path: Path, seed: int, monkeypatch: pytest.Mo
     found = sharp(seed)
     assert found is not None
     seconds = max(event.time for event in found[1]) / 1e6
-    written = write(tmp_path, seed, *found, "adaptive")
+    written = write(tmp_path, seed, *found, "adaptive", FORGETFUL if seed % 2 else "")
     path = faulty(written, Random(f"faults {seed}"), seconds)
     outcome = run(path)
     outcome.experiment.simulation.run(outcome.ended_at + 60)

@@ -15,11 +15,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from networks import apart, faulty, run, sharp, usable, write
+from networks import FORGETFUL, apart, faulty, run, sharp, usable, write
 from simulator_text import TWO, events, overlay
 
 from routing.network import strategy
-from routing.network.recovery import replay_buffer
 from routing.serving.sources import SourceState
 from simulator.checkers import check
 
@@ -42,12 +41,8 @@ def cases(count: int, *more: int) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(("seed", "name"), cases(COUNT, *FOUND))
-def test_nothing_is_lost_or_doubled_where_links_break(
-    tmp_path: Path, seed: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_lost_or_doubled_where_links_break(tmp_path: Path, seed: int, name: str) -> None:
     random = Random(f"faults {seed}")
-    if seed % 2:  # brokers let go of what nobody needs any more
-        monkeypatch.setattr(replay_buffer, "LEAST", 3)
     found = sharp(seed) if seed % 3 else usable(seed)
     if found is None:
         return
@@ -55,7 +50,8 @@ def test_nothing_is_lost_or_doubled_where_links_break(
     if seed % 3 == 0:
         events = apart(seed, events)
     seconds = max(event.time for event in events) / 1e6
-    path = faulty(write(tmp_path, seed, text, events, name), random, seconds)
+    protocol = FORGETFUL if seed % 2 else ""
+    path = faulty(write(tmp_path, seed, text, events, name, protocol), random, seconds)
     outcome = run(path)
     # What was lost below a link is sent again after up to half a minute.
     outcome.experiment.simulation.run(outcome.ended_at + 60)

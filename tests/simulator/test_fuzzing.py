@@ -11,6 +11,7 @@ from pairs import seeds
 from broker.cli import main
 from routing.evaluation import replay
 from routing.network.brokers import resending
+from routing.network.evaluation.divided import DividedDetection
 from simulator import clients, scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment
@@ -145,6 +146,23 @@ def test_in_narrow_networks_sources_wait_for_one_another() -> None:
         assert replace(case, source_lead_max_s=None) in smaller
 
 
+def test_in_half_of_the_networks_brokers_soon_ask_what_is_needed(tmp_path: Path) -> None:
+    cases = [random_case(seed, "centralized") for seed in range(60)]
+    asking = [case for case in cases if case.unasked_events_max is not None]
+    assert 15 < len(asking) < 45
+    assert not any(case.ordering == "arrival" for case in asking)
+    assert all(replace(one, unasked_events_max=None) in smaller_cases(one) for one in asking)
+    let_go = 0
+    for case in asking:
+        outcome = Experiment(scenario.read(case.write(tmp_path / str(case.seed)))).run()
+        for host in outcome.experiment.brokers.values():
+            buffer = host.broker.context.detection.replay_buffer
+            let_go += buffer.place - len(buffer)
+        if let_go > 20:
+            break
+    assert let_go > 20
+
+
 def test_in_some_networks_a_broker_with_clients_fails() -> None:
     failing = 0
     for seed in range(100):
@@ -261,6 +279,14 @@ def test_a_seed_gives_one_case() -> None:
     one, other = (random_case(7, name) for name in ("centralized", "distributed-st"))
     assert one == replace(other, strategy="centralized")
     assert one != random_case(8, "centralized")
+
+
+def test_what_was_committed_and_is_taken_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one of the first seeds, where a checkpoint comes by while rules begin anew."""
+    case = random_case(32, "distributed-mt")
+    assert differences(case) == []
+    monkeypatch.setattr(DividedDetection, "not_before_committed", lambda self, times: dict(times))
+    assert any("what was committed of rule" in line for line in differences(case))
 
 
 def lose_the_second(self: clients.Sink, result: object) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from networks import faulty, run, sharp, usable, write
+from networks import FORGETFUL, faulty, run, sharp, usable, write
+from pairs import some_of
 from simulator_text import HEAD, at, lines, overlay
 
 from routing.network import strategy
-from routing.network.recovery import replay_buffer
 from simulator.checkers import check
 from simulator.experiment import Outcome
 
-COUNT = int(os.environ.get("REXMQ_FAULTS", "12"))
+COUNT = int(os.environ.get("REXMQ_FAULTS", "4"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 RULES = """
 event A(n: int)
@@ -32,16 +32,11 @@ FILES = {
     "s1.jsonl": lines("s1", "B", *(at_ / 2 for at_ in range(1, 119))),
 }
 END_S = 60.0
-
-
-@pytest.fixture(autouse=True)
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brokers that let go of events as soon as nobody needs them."""
-    monkeypatch.setattr(replay_buffer, "LEAST", 3)
+KILLED = (("b0",), ("b1",), ("b2",), ("b0", "b1", "b2", "b3"))
 
 
 def story(name: str, faults: str = "", *, durable: bool = True) -> str:
-    text = HEAD.format(name=name)
+    text = HEAD.format(name=name) + "unasked_events_max = 3\n"
     text += at("source", "s0", "b1", 'events = "s0.jsonl"')
     text += at("source", "s1", "b2", 'events = "s1.jsonl"')
     kept = "\ndurable = true" if durable else ""
@@ -70,7 +65,7 @@ def test_events_are_let_go_of_beyond_the_windows(written, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", strategy.names())
-@pytest.mark.parametrize("brokers", [("b0",), ("b1",), ("b2",), ("b0", "b1", "b2", "b3")])
+@pytest.mark.parametrize("brokers", some_of(KILLED, 1, 3))
 def test_brokers_that_are_killed_go_on(written, name: str, brokers: tuple[str, ...]) -> None:
     """With their stores: nothing is missing, and nothing comes twice."""
     killed = fault("restart", 33.3, 3.0, *brokers, value=0.004)
@@ -99,7 +94,8 @@ def test_nothing_is_lost_or_doubled_with_any_rules(tmp_path: Path, seed: int) ->
     text, events = found
     seconds = max(event.time for event in events) / 1e6
     name = Random(f"states {seed}").choice(strategy.names())
-    path = faulty(write(tmp_path, seed, text, events, name), Random(f"faults {seed}"), seconds)
+    written = write(tmp_path, seed, text, events, name, FORGETFUL)
+    path = faulty(written, Random(f"faults {seed}"), seconds)
     outcome = run(path)
     outcome.experiment.simulation.run(outcome.ended_at + 60)
     assert outcome.settled, f"seed {seed}\n{path.read_text()}"

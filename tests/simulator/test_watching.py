@@ -17,7 +17,7 @@ from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome
 from simulator.fuzzing.making import random_case
 from simulator.scenario import CHECKS
-from simulator.watching import Watch
+from simulator.watch import Watch
 
 LINE = TWO.replace(
     '["b1", "b2"]\n',
@@ -103,6 +103,10 @@ def lower_a_mark_at_the_root(experiment: Experiment) -> None:
     broker_of(experiment, "b2").context.detection.type_marks["Smoke"] = -1
 
 
+def lower_what_was_committed(experiment: Experiment) -> None:
+    broker_of(experiment, "b2").context.detection.committed["fire"] -= 1
+
+
 def lower_a_promise(experiment: Experiment) -> None:
     (source,) = [one for one in broker_of(experiment, "b1").context.sources if one.is_open]
     source.promise -= 1
@@ -119,12 +123,14 @@ def lower_a_promise(experiment: Experiment) -> None:
         ),
         (lower_what_a_sink_has, "broker b3: what sink k1/1 has of rule fire, version 0 since None"),
         (lower_a_mark_at_the_root, "broker b2: the mark in the network of type Smoke went back"),
+        (lower_what_was_committed, "broker b2: what was committed of rule fire went back"),
         (lower_a_promise, "broker b1: the promise of source s1 went back"),
     ],
 )
 def test_a_mark_that_goes_back_is_found(written, tamper: Tamper, told: str) -> None:
     experiment = midway(written, "distributed-st")
-    broker_of(experiment, "b2").context.detection.type_marks["Smoke"] = 5
+    detection = broker_of(experiment, "b2").context.detection
+    detection.type_marks["Smoke"] = detection.committed["fire"] = 5
     watch = watch_of(experiment)
     watch.look()
     assert watch.found == {}

@@ -10,7 +10,7 @@ from broker.pace import Pace
 from broker.spark.options import ReadOptions, WriteOptions
 from broker.spark.outgoing import PlainRows, content_ids
 from broker.spark.source import RexmqDataSource
-from broker.spark.writing import _write
+from broker.spark.writers import _write
 from matcher.errors import BadEvent
 from matcher.model import EventType
 

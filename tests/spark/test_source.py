@@ -26,7 +26,7 @@ from broker.spark import SparkFailed, detect, publish, readable_errors, register
 from broker.spark.options import WriteOptions
 from broker.spark.source import RexmqDataSource
 from broker.spark.target import Target
-from broker.spark.writing import StreamWriter
+from broker.spark.writers import StreamWriter
 from matcher.errors import SchemaError
 from matcher.formats.layout import Layout
 from matcher.formats.timeform import TimeForm

@@ -11,7 +11,8 @@ from anywhere. A link empties by itself, whoever publishes, so holding up cannot
 much waits at b2 for b3, which wants Temp: sources of Temp get no more credit.
 
 What else holds up: a sink that is full and chose to block, as at its own broker (serving.credit,
-Law 3); what lags here, own sources too (evaluation.skew); and events that are yet to be sent again
+Law 3); what lags here, own sources too (evaluation.skew); what the root has found and no state
+tells of (partition.rule_states, Law 4); and events that are yet to be sent again
 (evaluation.replay): what sources elsewhere went on to publish would wait for these all the same.
 
 Law 3: what was said holds for as long as the incarnations of both ends of a link. It is said again
@@ -90,8 +91,7 @@ class BackPressure:
             self._look()
 
     def _held_by_replay(self) -> Held:
-        is_replayed = self._context.detection.is_sending_again
-        return EVERYTHING_HELD if is_replayed else NOTHING_HELD
+        return EVERYTHING_HELD if self._context.detection.is_sending_again else NOTHING_HELD
 
     def _found_piling(self) -> list[str]:
         neighbours = self._context.overlay.neighbours
@@ -114,8 +114,7 @@ class BackPressure:
         if not self._full and not self._by_sinks:
             return
         sinks = self._context.sinks
-        for sink in [one for one in self._full.values() if sinks.find(one.peer) is not one]:
-            del self._full[sink.peer]
+        self._full = {peer: one for peer, one in self._full.items() if sinks.find(peer) is one}
         full = [(sink.full_from, sink.feeds) for sink in self._full.values()]
         if full == self._seen_full:  # mostly the same objects
             return
@@ -136,6 +135,7 @@ class BackPressure:
         for name, come_to in skew_limit.come_to().items():
             limit = min(come_to + skew_limit.lead_max_us, TIME_MAX)
             yield dict.fromkeys(self._context.deployments.published_below(name), limit)
+        yield self._fed_by(self._context.detection.evaluator.full_types)
 
     def _look(self) -> None:
         """Something else is full than before: hold up own sources at once, and tell of it soon."""
@@ -185,9 +185,8 @@ class BackPressure:
         return NOTHING_HELD if branch is None else self._fed_by(branch.types)
 
     def _fed_by(self, names: Iterable[str]) -> Held:
-        deployments = self._context.deployments
-        published = set[str]().union(*map(deployments.published_below, names))
-        return dict.fromkeys(published, TIME_MIN)
+        below = map(self._context.deployments.published_below, names)
+        return dict.fromkeys(set[str]().union(*below), TIME_MIN)
 
 
 def _put(said: dict[str, Held], neighbour: str, held: Held) -> None:

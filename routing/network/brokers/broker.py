@@ -45,7 +45,7 @@ from routing.network.brokers.context import BrokerContext, NodeCallbacks
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
-from routing.network.evaluation.overview import NetworkOverview, broker_facts
+from routing.network.evaluation.overview import Overview, broker_facts
 from routing.network.evaluation.router import Router
 from routing.network.strategy import Centralized, Strategy
 from routing.node import Node
@@ -98,7 +98,7 @@ class Broker:
         """The way out to clients and log; the host sets its ``emit``."""
         self._detection = self._detection_of(engine, tables)
         remote_sources = RemoteSources()
-        overview = NetworkOverview(
+        overview = Overview(
             overlay.name, self.agreed.division, remote_sources, self._detection, tables
         )
         detection, changes = self._detection, self._detection.changes

@@ -1,9 +1,9 @@
 """Checkpoints: up to where composite events have arrived, so that brokers can forget.
 
-Law 1: a broker that keeps many events of its own sources asks the root for a checkpoint. It goes
-down the tree, the answers come back up, and what they say together is told to all as committed: a
-checkpoint that is begun after an event came follows it on every way, and so does what is committed.
-b3 keeps 4,096 Temps; fire is found everywhere up to 40 s: those before 35 s go.
+Law 1: a broker that keeps many events of its own sources, or has found many of which no state
+tells, asks the root for a checkpoint. It goes down the tree, answers come up, and what they say
+together is told to all as committed: a checkpoint begun after an event came follows it on every
+way, and so does what is committed. b3 keeps 4,096 Temps; all have fire to 40 s: to 35 s they go.
 
 Law 2: the root takes checkpoints, too, while rules end (planner, Law 6): first ENDING_S after the
 plan, then after twice as long each time, at most ENDING_MAX_S. When one can be dropped there is a
@@ -22,7 +22,7 @@ Temps before 35 s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from routing.messages import (
     CheckpointCommitted,
@@ -148,12 +148,10 @@ class Checkpoints:
         """At the root: tell all what others need to go on with rules whose memory no window bounds
         (Law 4).
         """
-        news: Iterable[RuleState] = self._detection.put_down(resume_from)
-        if not self._has_told_states:
-            news = self._detection.states.beyond({})
-        self._has_told_states = True
-        for one in news:
+        news = self._detection.put_down(resume_from)
+        for one in news if self._has_told_states else self._detection.states.beyond({}):
             self._pass_on(one)
+        self._has_told_states = True
 
     def hear_state(self, neighbour: str, state: RuleState) -> None:
         """The root tells all how far a rule has come, or a child tells the root."""
@@ -177,11 +175,10 @@ class Checkpoints:
 
     def look_at_replay_buffer(self) -> None:
         """Ask the root for what the evaluator and the buffer need, while there is a plan."""
-        detection = self._detection
-        if detection.part.evaluator.missing.absent or detection.tree_table.trees:
-            unpublished = detection.take_unpublished()
-            if unpublished:
-                self._root_requests.say(RootRequest(RootTask.RELEASE, unpublished))
-        if detection.replay_buffer.is_full and not self._has_asked:
+        detection, evaluator = self._detection, self._detection.part.evaluator
+        may_wait = evaluator.missing.absent or detection.tree_table.trees
+        if may_wait and (unpublished := detection.take_unpublished()):
+            self._root_requests.say(RootRequest(RootTask.RELEASE, unpublished))
+        if not self._has_asked and (detection.replay_buffer.is_full or evaluator.notes.are_many):
             self._has_asked = True
             self._root_requests.say(RootRequest(RootTask.CHECKPOINT))

@@ -85,10 +85,10 @@ class Parts:
     pauses: Pauses
 
     @property
-    def timed(self) -> Sequence[Checkpoints | Resending | Inputs | Measurements]:
+    def timed(self) -> Sequence[Checkpoints | Resending | Inputs | LogReader | Measurements]:
         """Parts that do something at a time of their own."""
         measurements = () if self.measurements is None else (self.measurements,)
-        return (self.checkpoints, self.resending, self.inputs, *measurements)
+        return (self.checkpoints, self.resending, self.inputs, self.log_reader, *measurements)
 
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:

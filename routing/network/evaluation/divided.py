@@ -106,7 +106,9 @@ class DividedDetection(Evaluator):
         self._is_measured = False
         self.part = TreePart(self._new_station(), router)
         """The broker's part in the single tree."""
-        self.replay_buffer = ReplayBuffer(self._config.retained_events_max)
+        self.replay_buffer = ReplayBuffer(
+            self._config.retained_events_max, self._config.unasked_events_max
+        )
         self.publishers = Publishers()
         self.is_paused = True
         """Whether local sources wait for the rules to be divided (Law 1)."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from matcher.model import TIME_MIN
+from matcher.model import TIME_MAX, TIME_MIN
+from routing.delivery.sinks import Sink
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
@@ -19,65 +20,25 @@ from routing.network.evaluation.origins import Names, Origins, remote_names
 from routing.network.evaluation.processing_tree import ProcessingTree
 from routing.network.evaluation.router import Router
 from routing.overlay.overlay import Overlay
-from routing.partition.fragment_text import tell_fragment
+from routing.partition.fragment_text import division_facts
 from routing.partition.places import Division
 from routing.serving.deployment import Deployed
-from routing.serving.status import STALLED_AFTER_S, UNKNOWN, Facts, Holder, Overview, source_holder
+from routing.serving.status import (
+    STALLED_AFTER_S,
+    UNKNOWN,
+    Facts,
+    Holder,
+    described,
+    joined_holders,
+    sink_facts,
+    source_facts,
+    source_holder,
+    time_or_none,
+    type_facts,
+)
 from routing.serving.tables import Tables
 from routing.watermarks.ends import CLOSED
-from rules.engine.engine import Placement
 from rules.pattern import TIMER
-
-
-def network_facts(overlay: Overlay, router: Router, strategy: str) -> Facts:
-    """Overlay and trees, as this broker knows them."""
-    reachable = overlay.part.nodes
-    return {
-        "strategy": strategy,
-        "root": router.root,
-        "father": router.father,
-        "centre": overlay.part.centre,
-        "settled": overlay.is_settled,
-        "brokers": [
-            {
-                "name": state.origin,
-                "reachable": state.origin in reachable,
-                "neighbours": [
-                    {"name": name, "delay_us": delay_us} for name, delay_us in state.neighbours
-                ],
-            }
-            for state in overlay.states
-        ],
-        "links": [channel.facts for _, channel in sorted(overlay.neighbours.items())],
-        "trees": [
-            {
-                "root": tree.root,
-                "epoch": tree.epoch,
-                "father": tree.father,
-                "children": sorted(tree.children),
-            }
-            for tree in sorted(overlay.trees, key=lambda tree: tree.root)
-            if not tree.orphan
-        ],
-    }
-
-
-def division_facts(division: Division | None) -> Facts:
-    """Where rules are evaluated, and what each broker's fragments let pass, by rule."""
-    if division is None:
-        return {"places": {}, "fragments": {}}
-    texts = {one.rule.name: one.rule for one in division.rules}
-    return {
-        "places": dict(sorted(division.partition.places.items())),
-        "fragments": {
-            broker: {
-                name: list(tell_fragment(texts.get(name), fragment))
-                for name, fragment in sorted(fragments.items())
-            }
-            for broker, fragments in sorted(division.partition.fragments.items())
-            if fragments
-        },
-    }
 
 
 def broker_facts(
@@ -88,9 +49,15 @@ def broker_facts(
     division: Division | None,
 ) -> Facts:
     """The network, and what this broker does in it for which rules."""
-    network = network_facts(overlay, router, strategy) | division_facts(division)
     trees = sorted(detection.trees.items())
-    network["sink_trees"] = [tree_facts(tree) for _, tree in trees]
+    network = {
+        "strategy": strategy,
+        "root": router.root,
+        "father": router.father,
+        **overlay.facts,
+        **division_facts(division),
+        "sink_trees": [_tree_facts(tree) for _, tree in trees],
+    }
     facts: dict[str, Any] = {
         "root": router.root,
         "father": router.father,
@@ -108,16 +75,26 @@ def broker_facts(
     return {"network": network, **facts}
 
 
-class NetworkOverview(Overview):
-    """An Overview of a broker that evaluates its part of the rules, in several trees. Of a rule it
-    tells what it is on the single tree, if that has it; else in the tree of this broker's own
-    sinks; else in one in which it is evaluated here; else in the first that has it.
+def _tree_facts(tree: ProcessingTree) -> Facts:
+    """One tree for sinks, and how the rules there are divided."""
+    return {
+        "root": tree.root,
+        "number": tree.generation.number,
+        "father": tree.father,
+        "children": sorted(tree.children),
+        "filters": list(tree.filters),
+        **division_facts(tree.division),
+    }
+
+
+class Overview:
+    """Reads the parts of a broker, and changes none of them. Of a rule it tells what it is on the
+    single tree, if that has it; else in the tree of this broker's own sinks; else in one in which
+    it is evaluated here; else in the first that has it. ``now`` is in seconds.
 
     ``division`` says how they are divided; ``remote_sources``: the sources at other brokers, at the
     root.
     """
-
-    _detection: DividedDetection
 
     def __init__(
         self,
@@ -127,56 +104,110 @@ class NetworkOverview(Overview):
         detection: DividedDetection,
         tables: Tables,
     ) -> None:
-        super().__init__(detection, tables)
         self._name = name
         self._division = division
         self._remote_sources = remote_sources
+        self._detection = detection
+        self._deployments = tables.deployments
+        self._advertisements = tables.advertisements
+        self._sources = tables.sources
+        self._sinks = tables.sinks
+
+    def facts(self, now: float) -> Facts:
+        """Sources, types, rules and sinks; of rules also who may hold one beyond the broker below
+        that it waits for.
+
+        What other brokers pass on of rules (``rules``) lacks that: it says the same as ever.
+        """
+        given, names = self._detection.given, remote_names(self._remote_sources)
+        origins: dict[int, Origins] = {}
+        rules = zip(self._deployments.in_force, self.rules_in_force(now), strict=True)
+        return {
+            "sources": [source_facts(source) for source in self._sources],
+            "types": [
+                type_facts(known, given.get(known.schema.name)) for known in self._advertisements
+            ],
+            "rules": [
+                self._traced(deployed, rule, names, origins) if rule["held_by"] else rule
+                for deployed, rule in rules
+            ],
+            "sinks": [{**sink_facts(sink), "ended": self._has_ended(sink)} for sink in self._sinks],
+            "matching": list(self._matched),
+        }
 
     @property
     def filters(self) -> Iterator[tuple[str, str]]:
-        """The filters of its sinks, and of all beyond the neighbours in the tree."""
-        yield from super().filters
+        """The filters of its sinks, and of all beyond the neighbours in the tree, by type."""
+        for sink in self._sinks:
+            yield from ((one.type_name, one.text) for one in sink.interests)
         for branch in self._detection.branches.values():
             for name in branch.types:
-                for text in branch.texts(name):
-                    yield name, text
+                yield from ((name, text) for text in branch.texts(name))
 
     @property
-    def matched(self) -> Iterator[Facts]:
-        """As of one broker; and of what neighbours in the tree are sent."""
-        yield from super().matched
+    def _matched(self) -> Iterator[Facts]:
+        """Matching of subscriptions, where they are many: of sinks here, and beyond neighbours."""
+        for name, facts in self._sinks.matched:
+            yield {"type": name, "to": None, **facts}
         for neighbour, branch in sorted(self._detection.branches.items()):
             for name, facts in branch.matched:
                 yield {"type": name, "to": neighbour, **facts}
 
-    def facts(self, now: float) -> Facts:
-        """As of one broker; and who may hold a rule beyond the broker below that it waits for.
+    def _has_ended(self, sink: Sink) -> bool:
+        """Whether a sink has subscribed to composite events, and no more of them can come."""
+        names = {one.type_name for one in sink.interests}
+        rules = [rule for name in names for rule in self._deployments.defining(name)]
+        return bool(rules) and all(self._detection.complete_to(one) == TIME_MAX for one in rules)
 
-        What other brokers pass on of rules (``rules``) lacks that: it says the same as ever.
+    # --- rules ---
+
+    def rules_in_force(self, now: float) -> list[Facts]:
+        """The facts of all rules in force, with what each has cost here, and takes."""
+        costs, footprints = self._detection.costs, self._detection.footprints
+        deployed = list(self._deployments.in_force)
+        return [
+            {**facts, "cost": costs.get(one.rule.name), "memory": footprints.get(one.rule.name)}
+            for one, facts in zip(deployed, self.rules(deployed, now), strict=True)
+        ]
+
+    def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
+        """The facts of these rules, which are in force. Before one holds there is nothing of it."""
+        reached = self._detection.reached
+        return [self._rule(one, max(reached(one.rule.name), one.begin), now) for one in deployed]
+
+    def _rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
+        """One rule: what it is, and whether it runs. One that no tree has waits for types, or is
+        idle.
         """
-        facts = super().facts(now)
-        sources = remote_names(self._remote_sources)
-        origins: dict[int, Origins] = {}
-        facts["rules"] = [
-            self._traced(deployed, rule, sources, origins) if rule["held_by"] else rule
-            for deployed, rule in zip(self._deployments.in_force, facts["rules"], strict=True)
-        ]
-        return facts
-
-    def _traced(
-        self, deployed: Deployed, rule: Facts, sources: Names, origins: dict[int, Origins]
-    ) -> Facts:
-        _, division = self._tree(deployed)
-        if division is None:
-            return rule
-        found = origins.get(id(division))
-        if found is None:  # there may be thousands of rules, and few divisions
-            found = origins[id(division)] = Origins(division, self._name, sources)
-        held_by = [
-            {**one, "origins": found.of(one["types"], one["broker"])} if one["broker"] else one
-            for one in rule["held_by"]
-        ]
-        return self.said({**rule, "held_by": held_by})
+        single, (evaluator, division) = self._division(), self._tree(deployed)
+        needs = self._deployments.needs(deployed.rule.name)
+        place, absent = self._place(deployed, division), self.absent(deployed)
+        state = "waiting" if absent else "elsewhere" if place else "running"
+        if place == UNKNOWN and single is not None and self._is_idle(deployed):
+            published = frozenset[str]().union(*single.published.values())
+            place, absent = "", sorted(needs - published - {TIMER.name})
+            state = "waiting" if absent else "idle"
+        is_here = state == "running"
+        holders = self._holders(deployed, evaluator, now) if is_here else []
+        if evaluator.progress.front >= mark and any(one.stalls for one in holders):
+            state = "stalled"  # events wait here for its mark
+        placement = evaluator.placement(deployed.rule.name) if is_here else None
+        facts = {
+            "name": deployed.name,
+            "type": deployed.rule.defines.name,
+            "since": deployed.since,
+            "version": deployed.version,
+            "owner": deployed.owner or None,
+            "mark": time_or_none(mark),
+            "state": state,
+            "place": place or None,
+            "waits_for": absent,
+            "without": sorted(filter(self._detection.is_given_up, needs)),
+            "held_by": [one.facts for one in holders],
+            "evaluated_on": None if placement is None else placement.device,
+            "evaluated_why": None if placement is None else placement.reason or None,
+        }
+        return described(facts)
 
     def _tree(self, deployed: Deployed) -> tuple[TreeEvaluator, Division | None]:
         """The broker's part in the tree that is told of, and how the rules there are divided."""
@@ -191,10 +222,22 @@ class NetworkOverview(Overview):
         tree = (*own, *here, *trees)[0]
         return tree.evaluator, tree.division
 
-    @property
-    def _is_alone(self) -> bool:
-        """Whether all that is known is known here, before any plan has it."""
-        return self._detection.is_alone
+    def _place(self, deployed: Deployed, division: Division | None) -> str:
+        """The broker that evaluates a rule; "" for this one."""
+        places = {} if division is None else division.partition.places
+        unplanned = self._name if self._detection.is_alone else UNKNOWN
+        place = places.get(deployed.rule.name, unplanned)
+        return "" if place == self._name else place
+
+    def absent(self, deployed: Deployed) -> list[str]:
+        """The types that a rule waits for, since nobody in the network has advertised them. Who is
+        alone knows all, before any plan has it.
+        """
+        name = deployed.rule.name
+        if self._detection.is_alone:
+            return sorted(filter(self._detection.is_absent, self._deployments.needs(name)))
+        _, division = self._tree(deployed)
+        return [] if division is None else sorted(division.partition.waiting.get(name, ()))
 
     def _is_idle(self, deployed: Deployed) -> bool:
         """Whether no tree has a rule, since nobody wants it: it is for trees of sinks alone."""
@@ -203,42 +246,26 @@ class NetworkOverview(Overview):
             deployed.rule.name in tree.rules for tree in found.trees.values()
         )
 
-    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
-        """One rule; one that no tree has waits for types, or is idle."""
-        facts = super().rule(deployed, mark, now)
-        single = self._division()
-        if single is None or facts["place"] != UNKNOWN or not self._is_idle(deployed):
-            return facts
-        published = frozenset[str]().union(*single.published.values())
-        needs = self._deployments.needs(deployed.rule.name)
-        absent = sorted(needs - published - {TIMER.name})
-        state = "waiting" if absent else "idle"
-        return self.said({**facts, "place": None, "waits_for": absent, "state": state})
+    # --- who holds a rule ---
 
-    def place(self, deployed: Deployed) -> str:
-        """The broker that evaluates a rule; "" for this one."""
+    def _traced(
+        self, deployed: Deployed, rule: Facts, names: Names, origins: dict[int, Origins]
+    ) -> Facts:
         _, division = self._tree(deployed)
-        places = {} if division is None else division.partition.places
-        place = places.get(deployed.rule.name, self._name if self._is_alone else UNKNOWN)
-        return "" if place == self._name else place
+        if division is None:
+            return rule
+        found = origins.get(id(division))
+        if found is None:  # there may be thousands of rules, and few divisions
+            found = origins[id(division)] = Origins(division, self._name, names)
+        held_by = [
+            {**one, "origins": found.of(one["types"], one["broker"])} if one["broker"] else one
+            for one in rule["held_by"]
+        ]
+        return described({**rule, "held_by": held_by})
 
-    def placement(self, deployed: Deployed) -> Placement | None:
-        """On which device a rule is evaluated here, where there is more than one."""
-        evaluator, _ = self._tree(deployed)
-        return evaluator.placement(deployed.rule.name)
-
-    def absent(self, deployed: Deployed) -> list[str]:
-        """The types that nobody in the network has advertised."""
-        if self._is_alone:
-            return super().absent(deployed)
-        _, division = self._tree(deployed)
-        waiting = {} if division is None else division.partition.waiting
-        return sorted(waiting.get(deployed.rule.name, ()))
-
-    def holders(self, deployed: Deployed, now: float) -> list[Holder]:
+    def _holders(self, deployed: Deployed, evaluator: TreeEvaluator, now: float) -> list[Holder]:
         """Own sources, and brokers below that forward a type, with the least mark."""
         found: list[Holder] = []
-        evaluator, _ = self._tree(deployed)
         for name in self._types_here(deployed, evaluator):
             found += [
                 replace(source_holder(source, [name], now), promise=source.mark(name))
@@ -252,12 +279,7 @@ class NetworkOverview(Overview):
                     stalls = now - evaluator.heard_at(child, name) >= STALLED_AFTER_S
                     found.append(Holder("", (name,), "linked", mark, stalls, child))
         least = min((one.promise for one in found), default=CLOSED)
-        return _joined(one for one in found if one.promise == least)
-
-    def pending(self, deployed: Deployed, mark: int) -> bool:
-        """Whether events wait here for a rule's mark."""
-        evaluator, _ = self._tree(deployed)
-        return evaluator.progress.front >= mark
+        return joined_holders(one for one in found if one.promise == least)
 
     def _types_here(self, deployed: Deployed, evaluator: TreeEvaluator) -> list[str]:
         """The types that a rule needs of sources and brokers below, through the rules here."""
@@ -273,26 +295,3 @@ class NetworkOverview(Overview):
                         if one.rule.name in evaluator.rules
                     ]
         return sorted(found)
-
-
-def tree_facts(tree: ProcessingTree) -> Facts:
-    """One tree for sinks, and how the rules there are divided."""
-    return {
-        "root": tree.root,
-        "number": tree.generation.number,
-        "father": tree.father,
-        "children": sorted(tree.children),
-        "filters": list(tree.filters),
-        **division_facts(tree.division),
-    }
-
-
-def _joined(holders: Iterable[Holder]) -> list[Holder]:
-    """One for each source and broker, with all of its types."""
-    found: dict[tuple[str, str], Holder] = {}
-    for one in holders:
-        key = one.broker, one.name
-        if key in found:
-            one = replace(one, types=(*found[key].types, *one.types))
-        found[key] = one
-    return [found[key] for key in sorted(found)]

@@ -21,9 +21,6 @@ from msgspec import Struct
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.order import greatest_time
 
-LEAST = 4_096
-"""So many events are kept without asking whether they are needed."""
-
 
 class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
     """Events that came with one message, and their place: how many events came before it."""
@@ -36,7 +33,8 @@ class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
 class ReplayBuffer:
     """The events of a broker's own sources, in the order in which they came."""
 
-    def __init__(self, events_max: int) -> None:
+    def __init__(self, events_max: int, least: int) -> None:
+        """``least``: so many are kept without asking whether they are needed."""
         self.events_max = events_max
         self.given_up = 0
         """Events that gave way (Law 2) though they may be needed again."""
@@ -47,9 +45,9 @@ class ReplayBuffer:
         self._entries: deque[BufferedMessage] = deque()
         self._place = 0
         self._kept = 0
-        self._full_at = LEAST
-        self.is_full = False
-        """Whether it is time to ask what is still needed."""
+        self._least = least
+        self._look_at = self._interval(0)
+        """The place from which on it is time to ask what is still needed."""
         self._marked = self.passed = self._arrived = 0
         """Places: at the last checkpoint, at the last one that was committed, at the one before."""
 
@@ -80,9 +78,14 @@ class ReplayBuffer:
         """How many events had come before the first that is kept."""
         return self._entries[0].place if self._entries else self._place
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to ask what is still needed."""
+        return self._place >= self._look_at and self._kept > 0
+
     def look_soon(self) -> None:
         """Let it be time to ask, however little is kept, until the next checkpoint."""
-        self._full_at, self.is_full = 1, self._kept > 0
+        self._look_at = 0
 
     def add(self, batches: Sequence[EventBatch]) -> None:
         """Events have come."""
@@ -94,7 +97,6 @@ class ReplayBuffer:
             events = self._entries.popleft().events
             self._kept -= events
             self.given_up += events
-        self.is_full = self._kept >= self._full_at
 
     def probe(self) -> None:
         """A checkpoint has come by: it follows on every way what came before it."""
@@ -116,7 +118,15 @@ class ReplayBuffer:
         self._note_gone(batch for entry in gone for batch in entry.batches)
         self._entries = deque(kept)
         self._kept = sum(entry.events for entry in kept)
-        self._full_at, self.is_full = LEAST if is_first else max(LEAST, 2 * self._kept), False
+        held = sum(entry.events for entry in kept if entry.place + entry.events <= self._arrived)
+        soon = max(1, self._least - self._kept)
+        self._look_at = self._place + (soon if is_first else self._interval(held))
+
+    def _interval(self, held: int) -> int:
+        """How many more events may come until it is time to ask, while rules still need so many:
+        else each time would be later by those that came meanwhile.
+        """
+        return min(max(self._least, held), max(1, self.events_max // 4))
 
     def _note_gone(self, batches: Iterable[EventBatch]) -> None:
         for one in batches:

@@ -23,7 +23,7 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import NOTHING, Detections, Placement
+from rules.engine.engine import NOTHING, Detections, Placement, beginning
 from rules.engine.footprints import in_bytes, split
 from rules.engine.gpu.batches import RuleMatches
 from rules.engine.gpu.eligible import TIED, reason_against
@@ -62,6 +62,7 @@ class GpuEngine:
         self._asked: Sequence[str] = ()
         """The rules whose evaluation has begun."""
         self._repeats: DuplicateFilter | None = DuplicateFilter()
+        self._greatest = TIME_MIN  # of the times of events
         self._come = 0
         """Events since it was last looked which rules can see no more."""
 
@@ -162,11 +163,9 @@ class GpuEngine:
 
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
-        self.take_over(rules, since, version, {})
+        self.take_over(rules, beginning(since, self._greatest), version, {})
 
-    def take_over(
-        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
-    ) -> None:
+    def take_over(self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]) -> None:
         """Add rules, of which some were evaluated elsewhere up to their ``marks``."""
         deployed = [one.deployed.rule for one in self._linked.values()]
         if problems := self.refuse(rules.rules, deployed):
@@ -201,6 +200,7 @@ class GpuEngine:
         known: EventType | None = self._catalogue.schemas.get(name)
         if name == TIMER.name or (known is not None and known != batch.type):
             raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        self._greatest = int(batch.time.max(initial=self._greatest))
         if known is not None and self._repeats is not None:
             batch = self._repeats.accept(batch)
         self._come += len(batch)

@@ -27,12 +27,12 @@ from typing import TypeVar
 from matcher.errors import SchemaError
 from matcher.gpu.device import failures
 from matcher.matching import Told, nobody
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, UInt64s
+from matcher.model import TIME_MAX, EventBatch, UInt64s
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import NOTHING, Detections, Placement
+from rules.engine.engine import NOTHING, Detections, Placement, beginning
 from rules.engine.gpu.eligible import TIED, reason_against
 from rules.engine.gpu.engine import DeviceFailed, GpuEngine, horizons_of
 from rules.engine.gpu.keeping import Kept
@@ -163,6 +163,7 @@ class PlacedEngine:
 
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
+        since = beginning(since, self._cpu.greatest)
         self._catalogue.deploy(rules, since, version)
         for rule in rules.rules:
             self._reasons[rule.name] = reason_against(rule)
@@ -197,7 +198,7 @@ class PlacedEngine:
         return is_free and not self._catalogue.has_ended(name)
 
     def _on_device(
-        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
+        self, rules: RuleSet, since: int, version: int, marks: Mapping[str, int]
     ) -> bool:
         """Let the device evaluate rules from now on, and fill what they look at; whether it can."""
         if self._failure or not rules.rules:
@@ -277,7 +278,7 @@ class PlacedEngine:
         for (since, version), some in groupby(going, lambda one: (one.since, one.version)):
             rules = RuleSet(tuple(one.rule for one in some), {})
             marks = {rule.name: self.mark(rule.name) for rule in rules.rules}
-            if self._on_device(rules, None if since == TIME_MIN else since, version, marks):
+            if self._on_device(rules, since, version, marks):
                 for name in marks:
                     self._cpu.remove(name)
         self._arrange()

@@ -11,7 +11,7 @@ from benchmarks.report import Row
 from benchmarks.reproduction import gpu, judging, methods, writing
 from benchmarks.reproduction import gpu_operators as operators
 from benchmarks.reproduction import gpu_sentences as sentences
-from benchmarks.reproduction.gpu_chapter4 import CHAPTER_4
+from benchmarks.reproduction.gpu_chapter4 import CHAPTER_4, SYSTEM
 from benchmarks.reproduction.gpu_tables import NOT_YET, NOTHING, Kept, Sentence, outcome
 from benchmarks.reproduction.registry import EXPERIMENTS
 from benchmarks.reproduction.verdicts import Verdict
@@ -86,6 +86,19 @@ def test_ccm_in_chapter_4() -> None:
     assert fast[8:12] == [OPEN, HOLDS, HOLDS, HOLDS]
     assert slow[8:12] == [OPEN, FAILS, HOLDS, FAILS]
     assert UNMEASURED not in fast
+
+
+def test_ccm_in_the_whole_system() -> None:
+    def judged(most: float) -> list[Verdict]:
+        rows = [
+            Row(f"system/{rate}/{methods.CCM}", min(rate, most), "1/s") for rate in (1_000, 20_000)
+        ]
+        table = Kept(rows, ()).table("", "system/")
+        return [claim.verdict for claim in outcome(table, SYSTEM).claims]
+
+    assert judged(9_000.0) == [OPEN, UNMEASURED, UNMEASURED]
+    assert judged(100.0)[0] is FAILS
+    assert judged(90_000.0)[0] is OPEN
 
 
 def test_windows() -> None:

@@ -16,6 +16,7 @@ from benchmarks.reproduction.matching import (
     with_speedups,
 )
 from benchmarks.reproduction.methods import (
+    BATCHED,
     CCM,
     CORES,
     MAKERS,
@@ -94,7 +95,7 @@ def test_every_figure_is_judged_by_its_first_and_last_point_too(sweep) -> None:
 
 def test_ccm_has_lines_of_its_own_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "device", lambda: SimpleNamespace(simulated=False))
-    assert list(methods.on_device()) == [CCM, MEMSET, ORDERED, ONCE]
+    assert list(methods.on_device()) == [CCM, MEMSET, ORDERED, ONCE, BATCHED]
 
     def without() -> None:
         raise NoDevice("there is none")
@@ -131,6 +132,8 @@ def test_ccm_has_lines_in_the_last_two_figures_too(monkeypatch: pytest.MonkeyPat
         return PcmMatcher()
 
     monkeypatch.setitem(METHODS, CCM, PcmMatcher)
+    for method in (CCM, BATCHED):
+        monkeypatch.setitem(MAKERS, method, PcmMatcher)
     monkeypatch.setattr(system, "ccm_together", together)
     monkeypatch.setattr(system, "RATES", (500, 2_000))
     small = Scenario("small", constraints=400)
@@ -140,8 +143,8 @@ def test_ccm_has_lines_in_the_last_two_figures_too(monkeypatch: pytest.MonkeyPat
     assert outcome.claims[-1].measured.startswith(ms(CCM))
     outcome = system.system(small, 0.05)
     assert asked[-1] == 10
-    lines = ("CCM [1/s]", "CCM, several at once [1/s]", "OCM, atomic counts [1/s]")
-    assert {*lines} <= {*outcome.table.columns}
+    names = ("CCM", "CCM, several at once", "OCM, atomic counts", "batched, all queued")
+    assert {f"{name} [1/s]" for name in names} <= {*outcome.table.columns}
     assert outcome.claims[-1].measured == claims.SHARED_LOCK
 
 

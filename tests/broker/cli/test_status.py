@@ -9,6 +9,7 @@ from routing.network.strategy import names
 STATUS = {
     "broker": "b1",
     "uptime_s": 61.2,
+    "store": True,
     "clients": [{}],
     "totals": {"received": 1200},
     "rates": {"received": 0.5},
@@ -51,6 +52,11 @@ def test_what_the_engine_keeps_for_each_type_is_left_to_the_whole_answer() -> No
         "per second: received 0.5",
         "kept: heap 4,096",
     ]
+
+
+def test_a_broker_without_a_store_says_so() -> None:
+    first = page({**STATUS, "store": False, "sinks": []}).splitlines()[0]
+    assert first == ("broker b1: up 61 s; no store (--data): what it knows is kept in memory alone")
 
 
 # --- of networks: what brokers that run tell ---

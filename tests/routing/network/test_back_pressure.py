@@ -8,6 +8,7 @@ from conversation import batches_of
 from pairs import some_of
 
 from routing.messages import ANY_TYPE, Hold, WhenFull
+from routing.partition import rule_states
 from routing.session import Session
 
 TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
@@ -61,11 +62,13 @@ class Slow(Network):
                     return one.withheld
         raise AssertionError(name)
 
-    def publish_many(self, name: str, count: int, form: str = "Temp") -> set[str | None]:
+    def publish_many(
+        self, name: str, count: int, form: str = "Temp", after: int = 0
+    ) -> set[str | None]:
         """One event every 2 ms; gives why the source got no credit meanwhile."""
         withheld = set()
         data = {"Temp": '("a", 1)', "Smoke": '("a")'}[form]
-        for number in range(1, count + 1):
+        for number in range(after + 1, after + count + 1):
             batches = batches_of(f"{form}@{number}{data}", SCHEMAS)
             self.clients[name].publish_all(batches, self.mesh.now)
             self.run(0.002)
@@ -213,3 +216,47 @@ def test_what_a_lost_neighbour_said_counts_no_more() -> None:
         wire.cut = True
     network.run(10)
     assert network.withheld("t") is None
+
+
+USED = """
+rule used: define Used(room: string) from Temp() as t and last Temp() as before within 5 s from t
+where room = t.room consuming before
+"""
+
+
+def test_what_is_found_while_no_checkpoint_tells_states_has_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sources of what such rules need wait until the broker that is away is back; others do not."""
+    monkeypatch.setattr(rule_states, "NOTED_MANY", 10)
+    monkeypatch.setattr(rule_states, "NOTED_MAX", 50)
+    network = Slow(3, publish_credit=CREDIT)
+    network.source("t", "b1", "Temp", increasing=True)
+    network.source("s", "b1", "Smoke", increasing=True)
+    network.connect("m", "b2").deploy(USED)
+    network.connect("k", "b2").subscribe("Used()")
+    network.source("o", "b3", "Smoke", increasing=True)
+    network.run(1)
+    network.take_lines()
+    assert network.publish_many("t", 200) == {None}
+    assert len(network.take_lines()) == 199
+    assert noted(network) <= 50
+    for wire in network.both_ways("b2", "b3"):
+        wire.cut = True
+    network.run(10)
+    assert FULL in network.publish_many("t", 400, after=200)
+    assert 50 <= noted(network) <= 50 + 2 * CREDIT
+    assert network.publish_many("s", 3 * CREDIT, form="Smoke") == {None}
+    assert network.withheld("t") == FULL
+    for wire in network.both_ways("b2", "b3"):
+        wire.cut = False
+    network.run(30)
+    assert network.withheld("t") is None
+    assert len(network.take_lines()) == 400
+    assert network.publish_many("t", 200, after=600) == {None}
+    assert noted(network) <= 100, "as much as was under way at a checkpoint, and NOTED_MAX more"
+
+
+def noted(network: Network) -> int:
+    """Composite events of which no state has told yet, wherever the root is."""
+    return sum(len(one.context.detection.evaluator.notes) for one in network.brokers.values())

@@ -4,7 +4,6 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
-import pytest
 from conversation import batches_of, schema_of
 
 import rules
@@ -19,7 +18,6 @@ from matcher.model import (
     StringColumn,
 )
 from routing.delivery.deduplicator import Deduplicator
-from routing.network.recovery import replay_buffer as buffers
 from routing.network.recovery.replay_buffer import ReplayBuffer
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.partition.replay_starts import horizons
@@ -73,11 +71,8 @@ def test_a_rule_that_nobody_has_anything_of_needs_everything() -> None:
     assert in_seconds(horizons(deployed(LOW), {})) == {"A": None, "B": None}
 
 
-def test_events_are_kept_until_they_have_arrived_and_are_past(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(buffers, "LEAST", 2)
-    replay_buffer = ReplayBuffer(100)
+def test_events_are_kept_until_they_have_arrived_and_are_past() -> None:
+    replay_buffer = ReplayBuffer(100, 2)
     replay_buffer.add(batches_of("A@1(1)", KNOWN))
     assert not replay_buffer.is_full
     replay_buffer.add(batches_of("B@9(1)", KNOWN))
@@ -97,12 +92,9 @@ def test_events_are_kept_until_they_have_arrived_and_are_past(
     assert [batch.type.name for own in replay_buffer for batch in own] == ["A"]
 
 
-def test_after_a_change_of_the_tree_it_is_soon_time_to_survey_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_after_a_change_of_the_tree_it_is_soon_time_to_survey_again() -> None:
     """Else changes that come faster than two checkpoints would let the buffer grow without end."""
-    monkeypatch.setattr(buffers, "LEAST", 2)
-    replay_buffer = ReplayBuffer(100)
+    replay_buffer = ReplayBuffer(100, 2)
     for _ in range(4):
         replay_buffer.add(batches_of("A@1(1)", KNOWN))
     replay_buffer.probe()
@@ -115,8 +107,38 @@ def test_after_a_change_of_the_tree_it_is_soon_time_to_survey_again(
     assert len(replay_buffer) == 1
 
 
+def test_what_comes_while_a_checkpoint_is_under_way_does_not_put_off_the_next() -> None:
+    replay_buffer = ReplayBuffer(100_000, 10)
+    most = 0
+    for _ in range(100):
+        while not replay_buffer.is_full:
+            replay_buffer.add(batches_of("A@1(1)", KNOWN))
+        replay_buffer.probe()
+        for _ in range(5):
+            replay_buffer.add(batches_of("A@1(1)", KNOWN))
+        replay_buffer.commit({})
+        most = max(most, len(replay_buffer))
+    assert most <= 10 + 2 * 5
+
+
+def test_what_is_needed_may_be_more_than_half_of_what_may_be_kept() -> None:
+    """Then twice as much was never reached: nothing was let go any more, and events were lost."""
+    replay_buffer = ReplayBuffer(8, 2)
+    for number in range(6):
+        replay_buffer.add(batches_of(f"A@{number}(1)", KNOWN))
+    for _ in range(2):
+        replay_buffer.probe()
+        replay_buffer.commit({"A": 0})
+    assert not replay_buffer.is_full
+    for number in (6, 7):
+        replay_buffer.add(batches_of(f"A@{number}(1)", KNOWN))
+    assert replay_buffer.is_full
+    replay_buffer.commit({"A": 5 * MICROSECONDS})
+    assert (len(replay_buffer), replay_buffer.given_up) == (3, 0)
+
+
 def test_a_replay_buffer_is_bounded_and_says_what_it_gave_up() -> None:
-    replay_buffer = ReplayBuffer(3)
+    replay_buffer = ReplayBuffer(3, 4_096)
     for number in range(3):
         replay_buffer.add(batches_of(f"A@{number}(1)", KNOWN))
     assert replay_buffer.given_up == 0

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from cases import Deploy, Push, random_case
 from engines import make
+from pairs import WHOLE
 from timeline import batches
 
 import rules
@@ -23,7 +24,7 @@ from rules.engine.intervals import Intervals
 from rules.engine.parts import PartedEngine
 from rules.pattern import RuleSet
 
-COUNT = int(os.environ.get("REXMQ_STATES", "60"))
+COUNT = int(os.environ.get("REXMQ_STATES", "60" if WHOLE else "20"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 ENGINES = ("naive", "cdp", "aip", "auto", "aip-published", "parts")
 
@@ -74,6 +75,9 @@ def test_a_rule_finds_from_a_state_what_it_would_have_found(engine: str, seed: i
         notes.take(batch)
     for name, mark in ideal.marks.items():
         table.take(RuleState(name, TIME_MIN, mark, tuple(notes.take_until(name, mark))))
+    left = len(notes)
+    assert left == sum(len(one) for name in by_name for one in notes.take_until(name, TIME_MAX))
+    assert len(notes) == 0
 
     engine_ = Intervals(engine_of(engine))
     engine_.deploy(ruleset)

@@ -14,7 +14,7 @@ from rules.pattern import Rule, RuleSet
 BASE = "event A() event B() event C()\n"
 
 
-def deploy(catalogue: Catalogue, text: str, since: int | None = None) -> tuple[Deployed, ...]:
+def deploy(catalogue: Catalogue, text: str, since: int = TIME_MIN) -> tuple[Deployed, ...]:
     return catalogue.deploy(rules.load(BASE + text, known=catalogue.schemas), since, 0)
 
 
@@ -57,7 +57,7 @@ def test_a_refused_set_changes_nothing(text: str, complaint: str):
     deploy(catalogue, "event P() rule one: define Q() from P()")
     before = catalogue.rules, catalogue.marks, dict(catalogue.schemas)
     with pytest.raises(RuleErrors, match=complaint):
-        catalogue.deploy(_loaded_apart(text), None, 0)
+        catalogue.deploy(_loaded_apart(text), TIME_MIN, 0)
     assert (catalogue.rules, catalogue.marks, dict(catalogue.schemas)) == before
     assert catalogue.advance(3) == {"one": (TIME_MIN, 3)}
 
@@ -71,14 +71,14 @@ def test_a_second_schema_is_refused_and_both_are_named():
     deploy(catalogue, "rule one: define O() from A()")
     other = rules.load("event A(x: int) define P() from A()")
     with pytest.raises(RuleErrors, match=r"A\(x: int\) is already known as A\(\)"):
-        catalogue.deploy(other, None, 0)
+        catalogue.deploy(other, TIME_MIN, 0)
 
 
 def test_a_schema_goes_with_its_last_rule():
     catalogue = Catalogue()
     deploy(catalogue, "rule one: define O() from A()")
     catalogue.remove("one")
-    catalogue.deploy(rules.load("event A(x: int) define P() from A()"), None, 0)
+    catalogue.deploy(rules.load("event A(x: int) define P() from A()"), TIME_MIN, 0)
     assert "x" in catalogue.schemas["A"].names
 
 

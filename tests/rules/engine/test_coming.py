@@ -77,8 +77,7 @@ class Coming:
         return [*found, *engine.advance(TIME_MAX).events()]
 
     def deploy(self, engine: Detector, rule: Rule, since: int) -> None:
-        begins = None if since == TIME_MIN else since
-        engine.deploy(RuleSet((rule,), self.schemas), since=begins)
+        engine.deploy(RuleSet((rule,), self.schemas), since=since)
 
     def at_once(self, engine: Intervals, *, type_by_type: bool = False) -> list[Event]:
         """All are deployed, with their ends, before anything is evaluated."""

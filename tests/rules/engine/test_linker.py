@@ -21,7 +21,7 @@ class Linked:
         self.sources: dict[str, int] = {}
         self.order: list[int] = []
 
-    def deploy(self, text: str, since: int | None = None) -> None:
+    def deploy(self, text: str, since: int = TIME_MIN) -> None:
         ruleset = rules.load(SCHEMAS + text)
         for one in self.catalogue.deploy(ruleset, since, 0):
             source = self.sources.setdefault(one.rule.name, len(self.sources))

@@ -16,11 +16,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from matcher.errors import SchemaError
 from matcher.gpu.device import Device, device
-from matcher.model import EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from rules.engine.catalogue import Catalogue
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import Detections
+from rules.engine.engine import Detections, beginning
 from rules.engine.gpu.published.columns import Column, DeviceMemory
 from rules.engine.gpu.published.compiling import CompiledRule
 from rules.engine.gpu.published.detection import DeviceRule
@@ -67,6 +67,7 @@ class PublishedCdp:
         self._columns: dict[str, list[tuple[DeviceRule, Column]]] = {}  # by the type of events
         self._waiting: dict[str, DeviceRule] = {}  # those for which events have come
         self._entered = 0  # events so far, which are numbered by it
+        self._has_begun = False  # whether an event has come, of a type that rules use or not
         self._forgotten = 0  # how many these were when ids were last forgotten
         self._seconds = 0.0  # in push and advance, copies and kernels included
 
@@ -134,7 +135,7 @@ class PublishedCdp:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         self._refuse(rules)
         compiled = {rule.name: CompiledRule(rule, self._strings) for rule in rules.rules}
-        for deployed in self._catalogue.deploy(rules, since, version):
+        for deployed in self._catalogue.deploy(rules, beginning(since, TIME_MIN), version):
             name = deployed.rule.name
             rule = self._rules[name] = DeviceRule(
                 deployed,
@@ -159,7 +160,7 @@ class PublishedCdp:
                     problems.append(
                         Problem(f"{said}: the published CDP on CUDA has no hierarchies")
                     )
-        if self._entered:
+        if self._has_begun:
             said = "the published CDP on CUDA takes all its rules before the first event"
             problems += [Problem(f"rule {rule.name}: {said}") for rule in rules.rules]
         if problems:
@@ -183,6 +184,7 @@ class PublishedCdp:
         known = self._catalogue.schemas.get(batch.type.name)
         if batch.type.name == TIMER.name or (known is not None and known != batch.type):
             raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        self._has_begun |= len(batch) > 0
         if known is not None and len(batch):
             taken = self._repeats.accept(batch)
             if len(taken):

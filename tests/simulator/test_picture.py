@@ -10,8 +10,8 @@ from pairs import some_of_each
 
 from broker.cli import main
 from simulator import scenario
-from simulator.drawing import SINKS, TREES, Sketch, draw, sketch_of
 from simulator.experiment import Experiment, Outcome
+from simulator.picture import SINKS, TREES, Sketch, draw, sketch_of
 
 RULES = """event A(p: int)
 event B(p: int)

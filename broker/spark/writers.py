@@ -38,11 +38,11 @@ from pyspark.sql.types import StructType
 from broker.errors import LateEvents
 from broker.pace import Pace, cuts_of
 from broker.spark.delivery import Delivery
+from broker.spark.errors import in_a_sentence
 from broker.spark.options import WriteOptions
 from broker.spark.outgoing import Rows
 from broker.spark.rowwise import batches_of
 from broker.spark.target import Target
-from broker.spark.telling import in_a_sentence
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, EventBatch
 

@@ -7,10 +7,10 @@ from what has come to it.
 Law 2: what is promised never to go back does not, from one look to the next: the marks that were
 given to a broker's engine and fragments in one tree, ever; those that have gone up to its father,
 and the output watermarks of rules, within a plan; those that the root has found in the whole
-network, ever; up to where a sink's broker has what it wants of a rule all of whose types are
-published, at a root ever, elsewhere within an epoch, where rules are pulled within a plan; and what
-an open source has promised, on one link. Where several lives of a broker, versions of a rule, or
-generations of a tree follow one another, each begins anew.
+network, and up to where rules are committed, ever; up to where a sink's broker has what it wants of
+a rule all of whose types are published, at a root ever, elsewhere within an epoch, where rules are
+pulled within a plan; and what an open source has promised, on one link. Where several lives of a
+broker, versions of a rule, or generations of a tree follow one another, each begins anew.
 
 Law 3: whatever is kept has a bound, and keeps to it: messages for a neighbour, events for a sink,
 events of own sources, remembered ids and events, what clients have not had acknowledged.
@@ -225,6 +225,7 @@ def _marks_of(broker: Broker, sinks: Collection[Peer | None]) -> Iterator[tuple[
     found = {"type": detection.type_marks, "the last event of type": detection.fronts}
     for what, marks in found.items():
         yield f"the mark in the network of {what}", ((), dict(marks))
+    yield "what was committed of rule", ((), dict(detection.committed))
     epoch = "root" if router.is_root else router.epoch
     for sink in context.sinks:
         if sink.peer not in sinks:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator import paging
+from simulator import large_pages
 
 
 def huge() -> int:
@@ -22,13 +22,13 @@ def test_what_is_there_is_moved_and_stays_what_it_is(monkeypatch) -> None:
     modes = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     if not modes.exists() or "[never]" in modes.read_text():
         pytest.skip("this system has no large pages, or gives none")
-    kept = mmap.mmap(-1, 16 * paging.PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    kept = mmap.mmap(-1, 16 * large_pages.PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     values = np.frombuffer(kept, np.int64)
     values[:] = np.arange(len(values))
     before = huge()
-    monkeypatch.setattr(paging, "WORTH", 16 * paging.PAGE)
-    paging.use_large_pages()
-    assert huge() - before >= 8 * paging.PAGE
+    monkeypatch.setattr(large_pages, "WORTH", 16 * large_pages.PAGE)
+    large_pages.use_large_pages()
+    assert huge() - before >= 8 * large_pages.PAGE
     assert (values == np.arange(len(values))).all()
 
 
@@ -37,11 +37,11 @@ def test_little_is_left_alone(monkeypatch) -> None:
         raise AssertionError("called")
 
     monkeypatch.setattr("ctypes.CDLL", refuse)
-    monkeypatch.setattr(paging, "WORTH", 2**62)
-    paging.use_large_pages()
+    monkeypatch.setattr(large_pages, "WORTH", 2**62)
+    large_pages.use_large_pages()
 
 
 def test_where_the_system_has_no_such_pages_nothing_happens(monkeypatch) -> None:
     monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
-    monkeypatch.setattr(paging, "WORTH", 1)
-    paging.use_large_pages()
+    monkeypatch.setattr(large_pages, "WORTH", 1)
+    large_pages.use_large_pages()
