@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -76,6 +76,17 @@ LogExtract: TypeAlias = tuple[tuple[LogEntry, ...], int, int]
 """Entries of a log, the position up to which they go, and that of the last entry there is."""
 
 
+class Stretch(NamedTuple):
+    """Entries of a log that follow one another: the first position and the last of those that may
+    hold events from a time on, and the least time of an event in these. With ``first`` beyond
+    ``last``: there are none.
+    """
+
+    first: int
+    last: int
+    least: int
+
+
 class KeptLog(Protocol):
     """A log that goes further back than what rules need now."""
 
@@ -84,8 +95,14 @@ class KeptLog(Protocol):
         """The time from which on all events are kept, TIME_MIN where none was let go."""
         ...
 
-    def events(self, since: int) -> Iterator[Entry]:
-        """The entries that may hold events from a time on."""
+    def stretches(self, since: int) -> Iterator[Stretch]:
+        """All entries by now, stretch by stretch: those that may hold events from a time on."""
+        ...
+
+    def events(self, stretch: Stretch, since: int) -> Iterator[Entry]:
+        """The entries of a stretch that may hold events from a time on. Refusal (trimmed) where
+        some are kept no more.
+        """
         ...
 
 

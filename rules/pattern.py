@@ -125,7 +125,7 @@ class Let:
 Clause: TypeAlias = Selected | Negated | Timed | Constraint | Let
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Rule:
     """One checked rule.
 
@@ -171,6 +171,12 @@ class Rule:
         # Kept, since brokers ask for the first with every event, engines for both with each rule.
         object.__setattr__(self, "used_types", tuple(types.values()))
         object.__setattr__(self, "is_strict", any(use.strict for use in uses))
+
+    def __hash__(self) -> int:
+        """Hash of name and text, which say nearly all: what follows from rules is looked up by them
+        with each plan and each checkpoint.
+        """
+        return hash((self.name, self.text))
 
     @property
     def opening(self) -> tuple[EventType, ...]:

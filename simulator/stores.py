@@ -14,13 +14,23 @@ from matcher.model import TIME_MIN
 from routing import wire
 from routing.effects import Store
 from routing.messages import Flow
-from routing.order import greatest_time
-from routing.storage import Append, Clear, Delete, Entry, Put, StoreChange, StoreContents, Trim
+from routing.order import greatest_time, least_time
+from routing.storage import (
+    Append,
+    Clear,
+    Delete,
+    Entry,
+    Put,
+    StoreChange,
+    StoreContents,
+    Stretch,
+    Trim,
+)
 from simulator.due import Due
 from simulator.simulation import Simulation
 
-FOLLOWING = 3
-"""Records that are read at a time."""
+FOLLOWING, STRETCH = 3, 4
+"""Records and entries that are read at a time."""
 
 
 class SimulatedStore:
@@ -81,8 +91,8 @@ class SimulatedStore:
 
     def read(self) -> StoreContents:
         """All that is kept; of the log, what rules need."""
-        entries = [one for one in self.events(TIME_MIN) if one[0] >= self._reach]
-        before = [one for one in self.events(TIME_MIN) if one[0] < self._reach]
+        entries = [one for one in self._entries(TIME_MIN) if one[0] >= self._reach]
+        before = [one for one in self._entries(TIME_MIN) if one[0] < self._reach]
         let_go = [greatest_time(batch) + 1 for _, batches, _ in before for batch in batches]
         records = {kind: dict(kept) for kind, kept in self._records.items()}
         let_go_before = max(let_go, default=TIME_MIN)
@@ -94,9 +104,19 @@ class SimulatedStore:
         """The beginning: all that was ever kept still is."""
         return TIME_MIN
 
-    def events(self, since: int) -> Iterator[Entry]:
+    def stretches(self, since: int) -> Iterator[Stretch]:
+        """See KeptLog."""
+        kept = list(self._entries(since))
+        parts = (kept[place : place + STRETCH] for place in range(0, len(kept), STRETCH))
+        return (_stretch(one) for one in parts)
+
+    def events(self, stretch: Stretch, since: int) -> Iterator[Entry]:
+        """See KeptLog."""
+        return (one for one in self._entries(since) if stretch.first <= one[0] <= stretch.last)
+
+    def _entries(self, since: int) -> Iterator[Entry]:
         """The entries that may hold events from a time on."""
-        for position, frames in self._log.items():
+        for position, frames in list(self._log.items()):  # some is kept while this is read
             flow = wire.decode(frames)
             assert isinstance(flow, Flow)
             if any(greatest_time(batch) >= since for batch in flow.batches):
@@ -106,3 +126,8 @@ class SimulatedStore:
         """The next few records of a kind, one at least, that come after a key."""
         kept = self._records.get(kind, {})
         return [(key, kept[key]) for key in sorted(kept) if key > after][:FOLLOWING]
+
+
+def _stretch(entries: Sequence[Entry]) -> Stretch:
+    least = min(least_time(one) for _, batches, _ in entries for one in batches)
+    return Stretch(entries[0][0], entries[-1][0], least)

@@ -16,7 +16,7 @@ from broker.store.values import Entry
 from routing.errors import Refusal
 from routing.messages import Code, LogEntry, Publish, ReadLog
 from routing.storage import Entry as StoredEntry
-from routing.storage import LogExtract
+from routing.storage import LogExtract, Stretch
 from routing.wire import encode
 
 EXTRACT_BYTES = 4 << 20
@@ -46,6 +46,10 @@ class Log(Protocol):
         """Entries that are stored, without their frames."""
         ...
 
+    def stretches(self, since_time: int) -> Iterator[Stretch]:
+        """Entries that are stored by now, some at a time."""
+        ...
+
     def at(self, positions: Sequence[int]) -> Iterable[Entry]:
         """The entries at some positions."""
         ...
@@ -72,14 +76,22 @@ class Extracts:
 
     @property
     def whole_from(self) -> int:
-        """See ReadableLog."""
+        """See KeptLog."""
         return self._log.whole_from
 
-    def events(self, since: int) -> Iterator[StoredEntry]:
-        """See ReadableLog."""
-        for entry in self._log.entries(since_time=since):
-            message = message_of(entry)
-            yield entry.position, message.batches, message.traces
+    def stretches(self, since: int) -> Iterator[Stretch]:
+        """See KeptLog."""
+        return self._log.stretches(since)
+
+    def events(self, stretch: Stretch, since: int) -> Iterator[StoredEntry]:
+        """See KeptLog."""
+        try:
+            for entry in self._log.entries(stretch.first - 1, stretch.last):
+                if entry.last_time >= since:
+                    message = message_of(entry)
+                    yield entry.position, message.batches, message.traces
+        except BeyondRetention as error:
+            raise Refusal(Code.TRIMMED, str(error)) from None
 
     def _outlined(self, request: ReadLog, after: int | None, last: int) -> LogExtract:
         found: list[LogEntry] = []

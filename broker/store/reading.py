@@ -19,10 +19,13 @@ from broker.store import schema
 from broker.store.folder import damaged, existing
 from broker.store.values import Entry, Summary, entry_checksum, value_checksum
 from matcher.model import TIME_MAX, TIME_MIN
+from routing.storage import Stretch
 
 READ_BYTES = 4 << 20
 """About how many bytes of frames are read at a time."""
 READ_ENTRIES = 1_024
+STRETCH_ENTRIES = 128
+"""Entries that ``stretches`` takes together."""
 FOLLOWING_BYTES = 1 << 20
 """About how many bytes of values are read at a time."""
 _COLUMNS = (
@@ -35,6 +38,10 @@ READ = (
 )
 _AT = f"SELECT {_COLUMNS}, data FROM entries LEFT JOIN frames USING (position) WHERE position IN"
 _OUTLINES = f"SELECT {_COLUMNS} FROM entries WHERE position >= ? ORDER BY position LIMIT ?"
+_STRETCH = (
+    "SELECT min(position), max(position), min(first_time) FROM entries "
+    "WHERE position BETWEEN ? AND ? AND last_time >= ?"
+)
 _FOLLOWING = "SELECT key, value, checksum FROM state WHERE kind = ? AND key > ? ORDER BY key"
 _types_of = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -172,6 +179,18 @@ class Reader:
         while rows := self._all(_OUTLINES, at, READ_ENTRIES):
             yield from (entry_of(row, b"") for row in rows)
             at = rows[-1][0] + 1
+
+    def stretches(self, since_time: int) -> Iterator[Stretch]:
+        """All entries that are stored by now, some at a time: those that may hold events from a
+        time on. Their frames are not read.
+        """
+        return self._stretches(self.first_position, self.last_position, since_time)
+
+    def _stretches(self, first: int, last: int, since_time: int) -> Iterator[Stretch]:
+        for low in range(first, last + 1, STRETCH_ENTRIES):
+            high = min(low + STRETCH_ENTRIES - 1, last)
+            found = self._one(_STRETCH, low, high, since_time)
+            yield Stretch(low, low - 1, TIME_MAX) if found[0] is None else Stretch(*found)
 
     def at(self, positions: Sequence[int]) -> Iterator[Entry]:
         """The entries at some positions, in their order; raises as ``entries`` does."""

@@ -24,7 +24,7 @@ from broker.store.values import (
     value_checksum,
 )
 from broker.store.writer import Batch, Row, Value, Writer, unless_full
-from routing.storage import Clear, Put
+from routing.storage import Clear, Put, Stretch
 
 WAITING_BYTES = 64 << 20
 """How much may wait to be written before the store says that it is full."""
@@ -242,6 +242,10 @@ class Store:
     def outlines(self, after: int | None = None) -> Iterator[Entry]:
         """Entries that are stored, without their frames, as Reader.outlines gives them."""
         return self._reader.outlines(after)
+
+    def stretches(self, since_time: int) -> Iterator[Stretch]:
+        """Entries that are stored by now, as Reader.stretches gives them."""
+        return self._reader.stretches(since_time)
 
     def at(self, positions: Sequence[int]) -> Iterator[Entry]:
         """The stored entries at some positions, as Reader.at gives them."""

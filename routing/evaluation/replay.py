@@ -10,6 +10,10 @@ go while the rest is on its way.
 
 Law 3: what everybody has got who wanted it is sent once more for rules alone: it is not ``fresh``.
 fire moves to b1: the Temps of b3 go there again, and to no sinks.
+
+Law 4: what is yet to be read from elsewhere (durability.past) goes before all that waits, a slice
+at a time, too, and for rules alone. fire holds since yesterday: the log of b3 is read, then the
+Temps go that b3 keeps.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from matcher.model import TIME_MAX, EventBatch
 from matcher.single import packed
@@ -31,6 +36,23 @@ _Parts = list[tuple[EventBatch, ...]]
 """Events in parts, each of which fits into a message."""
 HasRoom = Callable[[str], bool]
 """Whether the link to a neighbour takes more for now."""
+
+
+class Unread(Protocol):
+    """Events that are yet to be read (Law 4)."""
+
+    def __bool__(self) -> bool:
+        """Whether anything may be unread."""
+        ...
+
+    @property
+    def bounds(self) -> Mapping[str, int]:
+        """By type, a time that nothing unread is earlier than."""
+        ...
+
+    def take(self) -> Sequence[Sequence[EventBatch]]:
+        """Read a slice of it, which may have nothing."""
+        ...
 
 
 @dataclass(slots=True)
@@ -57,10 +79,11 @@ class Replay:
         self._slices: deque[_Slice] = deque()
         self._least: dict[str, int] | None = None
         """Of each type the least time that waits; None where that is to be worked out."""
+        self._unread: Unread | None = None
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
-        return bool(self._slices)
+        return self._unread is not None or bool(self._slices)
 
     @property
     def fresh_messages(self) -> int:
@@ -76,23 +99,32 @@ class Replay:
         last.add([one for one in batches if len(one)])
         self._least = None
 
+    def begin_with(self, unread: Unread | None) -> None:
+        """Have this, if there is anything, read before all that waits (Law 4)."""
+        self._unread = unread
+
     def take(self) -> tuple[_Parts, bool]:
         """Give the next slice, and whether it is fresh."""
+        if self._unread is not None:
+            messages = self._unread.take()
+            if not self._unread:
+                self._unread = None
+            return packed_parts(messages), False
         first = self._slices.popleft()
         self._least = None
         return packed_parts(first.messages), first.is_fresh
 
     def bounded(self, marks: Mapping[str, int]) -> Mapping[str, int]:
         """Marks of types, none of them beyond what waits (Law 2)."""
-        if not self._slices:
+        if not self:
             return marks
         if self._least is None:
             self._least = {}
             for one in self._slices:
                 for name, time in one.least.items():
                     _lower(self._least, name, time)
-        least = self._least
-        return {name: min(mark, least.get(name, TIME_MAX)) for name, mark in marks.items()}
+        found = _bounded(marks, self._least)
+        return found if self._unread is None else _bounded(found, self._unread.bounds)
 
 
 def packed_parts(messages: Iterable[Sequence[EventBatch]]) -> _Parts:
@@ -101,6 +133,10 @@ def packed_parts(messages: Iterable[Sequence[EventBatch]]) -> _Parts:
     """
     batches = packed(batch for message in messages for batch in message)
     return list(message_sized(fitting(batches)))
+
+
+def _bounded(marks: Mapping[str, int], least: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: min(mark, least.get(name, TIME_MAX)) for name, mark in marks.items()}
 
 
 def _lower(least: dict[str, int], name: str, time: int) -> None:

@@ -2,21 +2,32 @@
 
 What a text means follows from it and the types that it speaks of, so a rule is the same wherever
 it is known: ``fire@1`` of alice at b2 when b1, where she deployed it, is gone.
+
+Law: a text is loaded once in a process for as long as somebody there has the rule. b1 has loaded a
+text of 100 rules to deploy it: what it tells of them, and divides for its plan, are those rules.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from weakref import WeakValueDictionary
 
 from matcher.model import EventType
+from matcher.spelling import PLAIN
 from routing.messages import RuleFacts
 from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange
 from rules.errors import Problem, RuleErrors
 from rules.language import load
-from rules.pattern import Rule
+from rules.pattern import TIMER, Rule
 from rules.syntax.words import scan
+
+_WORD = re.compile(PLAIN)
+_rules: WeakValueDictionary[tuple[str, str], Rule] = WeakValueDictionary()
+"""By id and text, as they are by the types that were known last (the law)."""
 
 
 def facts_of(one: Deployed) -> RuleFacts:
@@ -24,38 +35,54 @@ def facts_of(one: Deployed) -> RuleFacts:
     return RuleFacts(one.name, one.rule.text, one.since, one.version, one.until, one.owner)
 
 
+def remember(deployed: Iterable[Deployed]) -> None:
+    """Take over rules that were loaded otherwise."""
+    _rules.update(((one.rule.name, one.rule.text), one.rule) for one in deployed)
+
+
 @lru_cache(maxsize=8)
 def known_rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[Deployed, ...]:
     """The rules of these facts, in their order; RuleErrors when they are none."""
     # Remembered, since in a simulation every broker hears the same.
     schemas = {schema.name: schema for schema in types}
-    found = []
-    for serial, facts in enumerate(rules, start=1):
-        mentioned = tuple([schemas[word] for word in _words(facts.text) if word in schemas])
-        found.append(_deployed(facts, serial, mentioned))
+    found = [
+        _deployed(facts, serial, _rule(facts.id, facts.text, schemas))
+        for serial, facts in enumerate(rules, start=1)
+    ]
     arrange([one.rule for one in found])  # a cycle is refused here, and nowhere later
     return tuple(found)
 
 
 @lru_cache(maxsize=4_096)
-def _deployed(facts: RuleFacts, serial: int, types: tuple[EventType, ...]) -> Deployed:
+def _deployed(facts: RuleFacts, serial: int, rule: Rule) -> Deployed:
     """The rule of these facts. Others come and go, and it stays the same object."""
-    loaded = _loaded(facts.id, facts.text, types)
+    return Deployed(rule, facts.since, facts.version, serial, facts.until, facts.owner)
+
+
+def _rule(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:
+    """The rule of a text. Types come and go, but mostly not those that it speaks of."""
+    rule = _rules.get((name, text))
+    if rule is None or not _speaks_of(rule, schemas):
+        rule = _rules[name, text] = _loaded(name, text, schemas)
+    return rule
+
+
+def _speaks_of(rule: Rule, schemas: Mapping[str, EventType]) -> bool:
+    """Whether the types of a rule are these."""
+    types = (rule.defines, *rule.used_types)
+    return all(schemas.get(one.name) == one for one in types if one != TIMER)
+
+
+def _loaded(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:
+    known = {word: schemas[word] for word in _words(text) if word in schemas}
+    loaded = load(text, file=name, known=known).rules
     if len(loaded) != 1:
-        raise RuleErrors([Problem(f"expected one rule, {facts.id}, found {len(loaded)}")])
-    return Deployed(loaded[0], facts.since, facts.version, serial, facts.until, facts.owner)
+        raise RuleErrors([Problem(f"expected one rule, {name}, found {len(loaded)}")])
+    return replace(loaded[0], name=name)
 
 
-@lru_cache(maxsize=4_096)
-def _loaded(name: str, text: str, types: tuple[EventType, ...]) -> tuple[Rule, ...]:
-    """The rules of a text. Types come and go, but mostly not those that it speaks of."""
-    schemas = {schema.name: schema for schema in types}
-    rules = load(text, file=name, known=schemas).rules
-    return tuple(replace(rule, name=name) for rule in rules)
-
-
-@lru_cache(maxsize=4_096)
-def _words(text: str) -> tuple[str, ...]:
-    """The names in a text, those of the types that it speaks of among them."""
-    names = (token.value for token in scan(text)[0] if token.type == "NAME")
-    return tuple(dict.fromkeys(names))
+def _words(text: str) -> Collection[str]:
+    """Words of a text, the names in it among them."""
+    if "`" in text:
+        return {token.value for token in scan(text)[0] if token.type == "NAME"}
+    return set(_WORD.findall(text))

@@ -28,6 +28,8 @@ from rules.syntax.words import Token
 
 CHAIN_MAX = 2 * NESTING_MAX
 """Operators of an expression that apply one upon another: 1 + 1 + 1 has two."""
+READINGS_MAX = 2
+"""Readings that are kept: who has a text read ahead has it checked soon."""
 SHAPES_MAX, SHAPE_TOKENS_MAX = 1_024, 4_096
 """Shapes of statements that are kept, and the longest of those statements."""
 
@@ -67,6 +69,7 @@ def parse(text: str, *, file: str = "<rules>") -> ast.File:
     return reading.file
 
 
+@functools.lru_cache(READINGS_MAX)
 @collector_paused()
 def read(text: str, *, file: str = "<rules>") -> Reading:
     """All of a text that can be read, statement by statement."""

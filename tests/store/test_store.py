@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from stored import entry, said
 
 from broker.errors import BeyondRetention, StoreDamaged, StoreError, StoreHeld, StoreVersion
-from broker.store import Append, Clear, Delete, Put, Reader, Store, Sync, schema
+from broker.store import Append, Clear, Delete, Put, Reader, Store, Sync, reading, schema
 from broker.store.extracting import Extracts
-from matcher.model import TIME_MIN
+from matcher.model import TIME_MAX, TIME_MIN
+from routing.errors import Refusal
 from routing.messages import ReadLog
+from routing.storage import Stretch
 
 
 def stored(store, *changes):
@@ -299,6 +301,21 @@ def test_a_log_is_whole_from_behind_the_latest_event_that_was_let_go(tmp_path):
         assert store.whole_from == 91
     with Store.open(tmp_path, retain_bytes=0) as store:
         assert store.whole_from == 91
+
+
+def test_stretches_say_where_events_from_a_time_on_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "STRETCH_ENTRIES", 4)
+    with Store.open(tmp_path, retain_bytes=0) as store:
+        stored(store, *(Append(entry(n, time=100 - n)) for n in range(1, 11)))
+        ahead = store.stretches(94)
+        stored(store, Append(entry(11, time=99)))
+        assert list(ahead) == [(1, 4, 96), (5, 6, 94), (9, 8, TIME_MAX)]
+        assert list(store.stretches(94))[2:] == [(11, 11, 99)]
+        store.trim(3)
+        stored(store)
+        log = Extracts(store)
+        with pytest.raises(Refusal, match="from position 3 on"):
+            list(log.events(Stretch(1, 4, 96), 94))
 
 
 def test_a_reader_of_what_goes_meanwhile_is_told(tmp_path):

@@ -22,7 +22,7 @@ from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink
 from routing.durability.commits import Commits
 from routing.durability.journal import Journal
-from routing.durability.past import NotedLog
+from routing.durability.past import noted
 from routing.durability.restart import take_over
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
@@ -195,8 +195,8 @@ class Broker:
         self.service.durables = journal.durables
         take_over(stored, context, self._catalog_sync, deduplicator, journal)
         self._journal = self._detection.keeper = journal
-        log, self._log_reader.log = stored.log, stored.reader
-        self._detection.log = None if log is None else NotedLog(log, self.overlay.traces)
+        self._log_reader.log = stored.reader
+        self._detection.log = noted(stored.log, self.overlay.traces, self.outlet.log)
         self._detection.replay_buffer.let_go_before = stored.let_go
         self.outlet.when_kept = journal.when_kept
 
@@ -327,8 +327,12 @@ class Broker:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, others = self.node.next_timer(), [part.due_at for part in self._timed]
-        for at in (self._timer.tell_at, self.overlay.next_timer(), *others):
+        due = self.node.next_timer()
+        for at in (self._timer.tell_at, self.overlay.next_timer()):
+            if at is not None and (due is None or at < due):
+                due = at
+        for part in self._timed:
+            at = part.due_at
             if at is not None and (due is None or at < due):
                 due = at
         return due

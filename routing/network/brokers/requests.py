@@ -47,6 +47,7 @@ from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
+from routing.serving.changes import parse_ahead
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from routing.serving.sources import SourceState
@@ -106,8 +107,7 @@ class Requests:
         elif not self._router.is_root:
             self._ask_root(link, request)
         elif not isinstance(request, _CHANGING):
-            context = self._context
-            context.callbacks.send(link.peer, context.callbacks.answer(link, request))
+            self._context.callbacks.send(link.peer, self._context.callbacks.answer(link, request))
         else:
             if len(self._queued) >= PENDING_REQUESTS_MAX:
                 reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
@@ -115,16 +115,15 @@ class Requests:
             if isinstance(request, Advertise):
                 self._registry.check_name(link.name)
                 self._context.advertisements.check(request.types, link.name)
+            parse_ahead(request)
             self._queued.append((link.peer, request))
             self._timer.tell_soon()
 
     def _ask_root(self, link: Link, request: Asking) -> None:
         context, father = self._context, self._router.father
         self._pending.check_room()
-        if father is None or self._detection.publishers.is_leaving(link.name):
-            self._pending.wait(link.peer, request)
-            return
-        if self._is_behind_events(link.peer, request):
+        is_leaving = self._detection.publishers.is_leaving(link.name)
+        if father is None or is_leaving or self._is_behind_events(link.peer, request):
             self._pending.wait(link.peer, request)
             return
         if isinstance(request, Advertise):
@@ -169,6 +168,7 @@ class Requests:
                 self._context.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
+            parse_ahead(asked.request)
             self._queued.append((neighbour, _Queued(asked, self._registry.goodbyes(asked))))
         else:
             self._answered.append((neighbour, self._answer(asked)))

@@ -42,7 +42,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.config import NodeConfig, Ordering
 from routing.delivery.merged_detections import joined
-from routing.durability.past import check_logs, missing_from
+from routing.durability.past import check_logs, past_of
 from routing.durability.state_table import StateTable, put_down
 from routing.errors import Refusal
 from routing.evaluation.arrival import ArrivalEvaluator
@@ -586,20 +586,20 @@ class DividedDetection(Evaluator):
         self.evaluator.begin_anew(self.states.resumed(marks))
         self._follow(division)
         self.replay_buffer.begin_anew()
-        kept = self._kept_for(division.rules, self.part.resume_from)
+        kept = self._kept_for(self.part, division.rules)
         unsent = waiting + len(self._held)  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - unsent, 0)
         self._go_on(kept, came)
         routed = {RULE_SOURCE + name for name in self._routed}
         return {source: time for source, time in again.items() if source in routed}
 
-    def _kept_for(
-        self, rules: Sequence[Deployed], resume_from: Mapping[str, int]
-    ) -> list[Sequence[EventBatch]]:
+    def _kept_for(self, part: TreePart, rules: Sequence[Deployed]) -> list[Sequence[EventBatch]]:
+        """Give the events that are kept; others, which the log alone has, are read before these."""
         buffer, schemas = self.replay_buffer, self._advertisements.schemas
-        said = {one.rule.name: resume_from.get(one.rule.name, TIME_MAX) for one in rules}
-        past = missing_from(buffer, self.log, horizons(rules, said, self.states.marks), schemas)
-        return [*past, *buffer.fitting(schemas)]
+        said = {one.rule.name: part.resume_from.get(one.rule.name, TIME_MAX) for one in rules}
+        since = horizons(rules, said, self.states.marks)
+        part.evaluator.replay.begin_with(past_of(buffer, self.log, since, schemas))
+        return list(buffer.fitting(schemas))
 
     def _feed_trees(self) -> None:
         """Give the trees for sinks what they need of what is kept, and of what was held (Law 1)."""
@@ -607,7 +607,7 @@ class DividedDetection(Evaluator):
         begun = frozenset() if self._by_arrival else self._begun.intersection(self.trees)
         for root, tree in self.trees.items():
             if root in begun:
-                tree.begin(self._kept_for(tree.division.rules, tree.part.resume_from))
+                tree.begin(self._kept_for(tree.part, tree.division.rules))
             else:
                 tree.wait(self._held)
         self._begun = frozenset()
@@ -813,9 +813,9 @@ class DividedDetection(Evaluator):
 
     def tell_all_marks(self) -> None:
         """Tell all marks, whether anybody waits for them or not."""
-        self._router.tell_all()
+        self.part.tell_all()
         for tree in self.trees.values():
-            tree.part.router.tell_all()
+            tree.part.tell_all()
         self.tree_table.touch_all()
 
     def tell_marks(self) -> None:

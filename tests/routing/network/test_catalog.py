@@ -1,18 +1,23 @@
 """Parts of a network that were apart put together what they know (agreement.catalog)."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
+from brokers import SCHEMAS as NETWORK_SCHEMAS
+from brokers import Network
 from conversation import schema_of
 
 from matcher.model import EventType
 from routing.config import NodeConfig
 from routing.messages import Catalog, RuleFacts
 from routing.network.agreement.catalog import catalog_of, digest_of, merged, rules_of
+from routing.serving import known_rules
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployments
 from rules.language import load
+from rules.pattern import RuleSet
 from simulator.fuzzing.making import random_case
 from simulator.fuzzing.world import OPTIONAL, SCHEMAS
 
@@ -138,4 +143,30 @@ def test_rules_are_the_same_to_who_was_told_of_them(seed: int) -> None:
     case = random_case(seed, "centralized")
     schemas = OPTIONAL if any(rule.optional for rule in case.rules) else SCHEMAS
     deployments, advertisements = deployed("\n\n".join(map(str, case.rules)), schemas)
-    assert rules_of(catalog_of(advertisements, deployments)) == tuple(deployments.rules)
+    told = rules_of(catalog_of(advertisements, deployments))
+    assert told == tuple(deployments.rules)
+    assert [one.rule for one in told] == [one.rule for one in deployments.rules]
+
+
+def test_a_text_that_is_deployed_is_not_loaded_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root divides, and tells, the rules that it has loaded to see whether they are right."""
+    loads: list[str] = []
+
+    def noted(text: str, **options: Any) -> RuleSet:
+        loads.append(text)
+        return load(text, **options)
+
+    monkeypatch.setattr(known_rules, "load", noted)
+    network = Network(2)
+    names = [f"Once{number}" for number in range(100)]
+    text = "\n".join(
+        f"rule r{name}: define {name}(room: string) from Smoke(room = $r) as s where room = $r"
+        for name in names
+    )
+    network.connect("s", "b1").advertise([NETWORK_SCHEMAS["Smoke"]])
+    network.connect("m", "b2").deploy(text)
+    network.connect("sink", "b1").subscribe(f"{names[-1]}()")
+    network.run(2)
+    network.publish("s", 'Smoke@3("hall")', 4)
+    assert f'sink: {names[-1]}@3("hall") <- s#1' in network.take_lines()
+    assert not loads
