@@ -11,7 +11,8 @@ that fire may need, and leaves five minutes after its last source; b1 then leave
 
 Law 3: a durable subscription stays at the broker where it was made, and that broker with it: what
 is found for billing after b2 has gone would be lost to it. Its clients go on meanwhile, come back,
-and take what is theirs, until it is removed.
+and take what is theirs, until it is removed (why it is not handed over, and how to move it by hand:
+docs/operations.md).
 
 Law 4: a network that falls into parts without it is warned of, not kept.
 """

@@ -14,6 +14,8 @@ Law 3: messages that are there at once (``receive_together``) are taken in one a
 what follows from their events, marks and credit is done once, behind them: one advance of the
 engine, one delivery to a sink, one acknowledgement to a source. So a busy broker makes larger
 batches, and none waits for any. A message of another kind finds all done that came before it.
+It is done at once, too, when a source has used up half of its credit: that gets more before it has
+none left.
 
 Law 4: a node that drains takes no new clients, sends its sources away once what they have published
 is acknowledged, and its sinks once they have what is queued for them. s has published up to 7: it

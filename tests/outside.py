@@ -272,7 +272,12 @@ TARGETS: tuple[Target, ...] = (
         "filter",
         read_filter,
         RuleErrors,
-        lambda: (b'Temp(value > 20 and area = "a1")', b"Mixed(i + 1 > f * 2 or not b)", b"Temp"),
+        lambda: (
+            b'Temp(value > 20 and area = "a1")',
+            b"Mixed(i + 1 > f * 2 or not b)",
+            rb'Mixed(s = "it\'s")',
+            b"Temp",
+        ),
     ),
     Target(
         "configuration",

@@ -109,11 +109,12 @@ class Connection:
         due = self._reconnect_at if self._link is None else self.session.timer_at
         return due if due < self.due_at else self.due_at
 
-    def pump(self, enough: Callable[[], bool] = _never) -> bool:
+    def pump(self, enough: Callable[[], bool] = _never, *, has_come: bool = False) -> bool:
         """Do all that can be done now: receive, timers, effects, results; or stop at ``enough``.
 
         Gives whether it is. Who waits for one thing gets it at once so, and looks for more when it
-        comes back.
+        comes back. ``has_come``: a descriptor has told of something, so that it is received without
+        a look beforehand.
         """
         now = self.clock.now()
         if self.deadline() <= now:
@@ -122,9 +123,10 @@ class Connection:
         self._carry_out()
         while not (is_enough := enough()):
             # Sending may have consumed the descriptor's signal, so this comes last.
-            if not self._receive():
+            if not self._receive(has_come=has_come):
                 self.drained = True
                 break
+            has_come = False
             self._carry_out()
         if self.settled is not None:
             self.settled()
@@ -187,12 +189,13 @@ class Connection:
         self.links += 1
         self.session.connect(self.clock.now())
 
-    def _receive(self) -> bool:
+    def _receive(self, *, has_come: bool) -> bool:
         """Take in all that has come; whether there may be effects or results."""
         link, taken = self._link, False
         while link is not None and link is self._link:
-            if link.is_quiet:
+            if not has_come and link.is_quiet:
                 return taken
+            has_come = False
             frames = link.receive()
             if frames is None:
                 break

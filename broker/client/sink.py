@@ -121,7 +121,8 @@ class Sink:
     def open(self, delivery: Delivery) -> None:
         """Let ``next_event`` give the events of a delivery that was taken."""
         self._rows = zip(rows(delivery), marks_of(delivery), strict=True)
-        self.position = max(0, int(event_numbers(delivery)[0]) - 1)
+        if delivery.number:  # of a durable sink; an array costs more than all else here
+            self.position = int(event_numbers(delivery)[0]) - 1
 
     def acknowledge_given(self) -> None:
         """Acknowledge what was given before, unless the application says so itself."""

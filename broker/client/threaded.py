@@ -150,10 +150,10 @@ class Threaded:
             see_off(self._connection, seconds)
         self.close()
 
-    def pump(self, *enough: Callable[[], bool]) -> bool:
+    def pump(self, *enough: Callable[[], bool], has_come: bool = False) -> bool:
         """Let the connection do what it can, as ``Connection.pump``. The lock is held."""
         self._visits += 1
-        is_enough = not self._stopped and self._connection.pump(*enough)
+        is_enough = not self._stopped and self._connection.pump(*enough, has_come=has_come)
         if self._queueing:
             self._changed.notify_all()
         self.rearm()
@@ -193,12 +193,13 @@ class Threaded:
         ``holds`` asks for it.
         """
         self._visits += 1
-        if self._connection.drained:
-            self._sleep(seconds)
-        return self.pump(holds)
+        has_come = self._connection.drained and self._sleep(seconds)
+        return self.pump(holds, has_come=has_come)
 
-    def _sleep(self, seconds: float) -> None:
-        """Sleep in the thread's place until something comes, a deadline, or for so long."""
+    def _sleep(self, seconds: float) -> bool:
+        """Sleep in the thread's place until something comes, a deadline, or for so long; gives
+        whether the link has told of something.
+        """
         self._attended = True
         if self._thread_watches:
             self._wake_thread()  # so that it steps aside
@@ -210,8 +211,10 @@ class Threaded:
         finally:
             self.lock.acquire()
             self._attended = False
-        if (self._caller_bell.descriptor, select.POLLIN) in ready:
-            self._caller_bell.hush()
+        if (self._caller_bell.descriptor, select.POLLIN) not in ready:
+            return bool(ready)
+        self._caller_bell.hush()
+        return len(ready) > 1
 
     def _link_poll(self) -> Poll:
         """The poll of the callers, of the present link."""

@@ -24,7 +24,8 @@ class Outbox:
         self, forwarded: Forwarded, marks: tuple[tuple[str, int], ...] = (), answers: Answers = ()
     ) -> None:
         """Have these events sent to the father, and then the marks and the answers."""
-        first_sent, late = tuple(fitting(forwarded.fresh)), tuple(fitting(forwarded.late))
+        first_sent = tuple(fitting(forwarded.fresh)) if forwarded.fresh else ()
+        late = tuple(fitting(forwarded.late)) if forwarded.late else ()
         batches, fresh = first_sent + late, len(first_sent)
         if len(batches) <= 1 and not forwarded.waited:  # common
             if batches or marks or answers:

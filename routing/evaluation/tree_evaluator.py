@@ -470,8 +470,8 @@ class TreeEvaluator:
         forwarder, progress, ends = self._forwarder, self.progress, self._watermarks.ends.types
         forwarded = forwarder.advance({one.name: one.here for one in moved})
         up = forwarder.marks if is_anew else forwarded.marks
-        over = [name for name in up if name in ends and forwarder.binding(name) <= ends]
-        if over:
+        if ends:
+            over = [name for name in up if name in ends and forwarder.binding(name) <= ends]
             up = {**up, **dict.fromkeys(over, CLOSED)}
         answers: Answers = ()
         if forwarder.is_asked:

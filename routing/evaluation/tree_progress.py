@@ -47,6 +47,8 @@ class TreeProgress:
         """The types that moved with the last ``rise``."""
         self.have_rules_moved = False
         """Whether rules here may have come further by that, or have ended."""
+        self.have_rules_changed = False
+        """Whether some have ended, or have not any more, or all are to be looked at."""
         self._changed: Collection[str] = ()
         self._is_anew = False
         self._output_watermarks = OutputWatermarks(self._mark)
@@ -103,10 +105,11 @@ class TreeProgress:
             return mark
         if self._is_heard and found not in self._looked_at:
             self._looked_at.add(found)
-            bounds = [self._here(one) for one in found.opening]
-            self._output_watermarks.rise(
-                rule, mark, min([TIME_MIN if b == UNSAID else b for b in bounds])
-            )
+            bound = TIME_MAX
+            for one in found.opening:
+                here = self._here(one)
+                bound = min(bound, TIME_MIN if here == UNSAID else here)
+            self._output_watermarks.rise(rule, mark, bound)
         known = self._output_watermarks.of(rule)
         return mark if known is None else known
 
@@ -213,7 +216,8 @@ class TreeProgress:
             moved.update(defined & self._forwarded)
         clock = self._watermarks.clock
         self._looked_at.clear()
-        self._moved, have_rules_moved = moved, is_anew or bool(changed)
+        self._moved, self.have_rules_changed = moved, is_anew or bool(changed)
+        have_rules_moved = self.have_rules_changed
         if clock in moved:
             moved.discard(clock)  # nobody is told of it
             self._moved, have_rules_moved = (*moved, clock), True

@@ -53,7 +53,9 @@ class TraceQueries:
     @property
     def due_at(self) -> float | None:
         """When the first query has waited long enough."""
-        return next((one.due_at for one in self._open.values()), None)
+        for query in self._open.values():  # a generator has a step even for none
+            return query.due_at
+        return None
 
     def handle_timer(self, now: float) -> None:
         """Answer those that have waited long enough."""

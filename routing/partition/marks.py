@@ -84,17 +84,22 @@ class Marks:
         """
         types = self._types
         given = dict.fromkeys(types, marks) if isinstance(marks, int) else marks
-        risen: list[_Type] = []
-        for name, mark in given.items():
+        moved: set[_Type] = set()
+        groups: set[_Group] = set()
+        news: dict[str, int] = {}
+        for name, mark in given.items():  # comprehensions would cost a call each
             one = types.get(name)
             if one is not None and mark > one.mark:
                 one.mark = mark
-                risen.append(one)
-        moved = {one for one in risen if one.is_forwarded}
-        for group in {group for one in risen for group in one.groups}:
+                groups.update(one.groups)
+                if one.is_forwarded:
+                    moved.add(one)
+        for group in groups:
             if group.rise():
                 moved.update(group.led)
-        news = {one.name: one.up for one in moved if one.rise()}
+        for type_ in moved:
+            if type_.rise():
+                news[type_.name] = type_.up
         if self._is_new:
             self._is_new = False
             return self.up

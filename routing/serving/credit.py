@@ -1,7 +1,9 @@
 """How much a source may send (protocol.md section 4): the bound on everything that waits for it.
 
 Law 1: a source has at most ``publish_credit`` events under way. It gets new credit once half of
-that is used up, unless it is withheld.
+that is used up, unless it is withheld. What is gathered
+(routing.node, Law 3) is settled then, so that a source which keeps its broker busy does not stand
+still for want of credit. With 16,384 of it, and batches of 256: behind each 32.
 
 Law 2: it is withheld while its events run more than ``lead_max_s`` ahead of the slowest source of
 the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark that

@@ -164,6 +164,8 @@ class SourceNames(Dictionary):
     def column(self, codes: Int32s) -> StringColumn:
         """The names that n codes stand for; ``codes`` is written to, and kept."""
         column = super().column(codes)
+        if len(column.values) == 1:
+            return column
         places = {name: place for place, name in enumerate(dict.fromkeys(column.values))}
         if len(places) == len(column.values):
             return column

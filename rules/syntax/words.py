@@ -196,7 +196,7 @@ def _parameter(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any
 
 def _string(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     body = word[1:-1]
-    if word[0] == "'":
+    if word[0] == "'" or "\\'" in body:
         # JSON knows one quote: what stands between ours is written again between its own.
         body = re.sub(r'\\.|"', lambda found: _REQUOTED.get(found[0], found[0]), body, flags=re.S)
     try:

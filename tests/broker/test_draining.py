@@ -204,3 +204,50 @@ def test_a_durable_subscription_keeps_its_broker_until_it_is_removed(tmp_path: P
         assert second.child.poll() is None
         manager.remove_durable("billing")
         assert second.child.wait(20) == 0
+
+
+def published(endpoint: str, events: int) -> threading.Thread:
+    """A source that publishes so many Temps, one every few milliseconds."""
+
+    def publish() -> None:
+        with Publisher(endpoint, name="t", types=[TEMP]) as source:
+            for n in range(events):
+                source.publish("Temp", n=n)
+                time.sleep(0.003)
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    return thread
+
+
+def test_a_durable_subscription_is_moved_by_hand(tmp_path: Path) -> None:
+    """As operations.md says: another one is begun, the old one ends once it has an event that both
+    have, and what both have had counts once; events flow all the while.
+    """
+    common = ("--engine", "naive", "--strategy", "centralized", "--data")
+    with (
+        BrokerProcess("--name", "b1", *common, str(tmp_path / "b1")) as first,
+        BrokerProcess(
+            "--name", "b2", "--link", first.endpoint, *common, str(tmp_path / "b2")
+        ) as second,
+        RuleManager(second.endpoint) as manager,
+    ):
+        old = Subscriber(second.endpoint, "Temp()", name="billing", durable=True)
+        manager.drain()
+        thread = published(first.endpoint, EVENTS)
+        had = [old.receive(timeout_s=20)]
+        with Subscriber(first.endpoint, "Temp()", name="billing2", durable=True) as new:
+            got = [new.receive(timeout_s=20)]
+        while had[-1].id != got[0].id:
+            had.append(old.receive(timeout_s=20))
+        old.close()
+        done = command.run("durable", "remove", "billing", "--broker", second.endpoint)
+        assert done.returncode == 0, done.stderr
+        with Subscriber(first.endpoint, "Temp()", name="billing2", durable=True) as new:
+            while got[-1].data["n"] < EVENTS - 1:
+                got.append(new.receive(timeout_s=20))
+        thread.join()
+        known = {event.id for event in had}
+        both = [*had, *(event for event in got if event.id not in known)]
+        assert [event.data["n"] for event in both] == list(range(EVENTS))
+        assert second.child.wait(20) == 0

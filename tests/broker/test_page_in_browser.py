@@ -137,6 +137,32 @@ def test_it_fits_from_a_telephone_to_a_wall(tab, scheme):
             assert beyond <= 0, (view, width)
 
 
+BEYOND = """[...document.body.querySelectorAll("*")].filter(
+    one => one.getBoundingClientRect().right > innerWidth + 0.5).map(
+    one => one.outerHTML.slice(0, 200))"""
+"""Elements that end beyond the right edge of the window, be it in a box that scrolls."""
+
+
+def test_nothing_stands_beyond_the_edge_of_a_telephone(tab):
+    tab.set_viewport_size({"width": 360, "height": 740})
+    for view, row in (("network", "b1"), ("rules", "hot"), ("clients", "p1")):
+        look_at(tab, view)
+        tab.get_by_role("row", name=row).first.wait_for()
+        assert tab.evaluate(BEYOND) == [], view
+    look_at(tab, "rules")
+    button(tab, "hot").click()
+    tab.locator("pre .keyword", has_text="define").wait_for()
+    assert tab.evaluate(BEYOND) == [], "a rule"
+    look_at(tab, "events")
+    tab.get_by_role("row", name="Hot").first.get_by_role("button").click()
+    tab.get_by_role("region", name="Event").get_by_role("heading", name="Hot at").wait_for()
+    assert tab.evaluate(BEYOND) == [], "events"
+    look_at(tab, "playground")
+    button(tab, "Run").click()
+    tab.get_by_role("row", name="fire").first.wait_for()
+    assert tab.evaluate(BEYOND) == [], "the playground"
+
+
 def test_a_reader_finds_its_way(tab):
     tab.get_by_role("main").wait_for()
     tab.get_by_role("navigation", name="Views").wait_for()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from event_batches import batch_of_events
 
 import rules.engine
@@ -12,12 +13,14 @@ from routing.effects import Effect, Send, Store
 from routing.messages import (
     Acknowledged,
     Advertise,
+    Code,
     Confirmed,
     Credit,
     Delivery,
     Goodbye,
     Hello,
     Publish,
+    Refused,
     RemoveDurable,
     Subscribe,
     WhenFull,
@@ -201,3 +204,27 @@ def test_bounds_by_bytes_and_age_hold_over_a_restart_and_what_they_cost_is_told(
     (delivery,) = alone.take(b"k", Delivery)
     assert (values([delivery]), delivery.dropped) == ([201], status["queued"])
     assert alone.records() == {"durable": 2, "queue/billing": 21, "queue/short": 1}
+
+
+def test_a_store_without_room_stops_publishing_by_name_and_goes_on_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alone, waiting = with_source(publish_credit=10), list[Store]()
+    alone.take(b"s", Acknowledged)
+    with monkeypatch.context() as full:
+        full.setattr(alone.store, "ask", waiting.append)
+        alone.broker.store_failed("no space left on the disk", alone.simulation.now)
+        alone.publish(b"s", 10)
+        alone.turn((b"t", hello("t")), (b"t", Advertise(1, (TEMP,))))
+    assert alone.take(b"s", Acknowledged) == alone.take(b"s", Credit) == []
+    (refused,) = alone.take(b"t", Refused)
+    assert refused.code is Code.STORE_FULL
+    assert "no space left on the disk" in refused.reason
+    for one in waiting:
+        alone.store.ask(one)
+    alone.pass_time(2 * SYNC_S)
+    assert [one.sequence for one in alone.take(b"s", Acknowledged)] == [10]
+    assert sum(one.events for one in alone.take(b"s", Credit)) == 10
+    alone.turn((b"t", Advertise(2, (TEMP,))))
+    alone.pass_time(1.0)
+    assert alone.take(b"t", Confirmed)

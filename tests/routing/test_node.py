@@ -1,5 +1,6 @@
 """The stories of testdata/*.txt: what crosses between a Broker and its Sessions."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,33 @@ def test_what_is_gathered_is_settled_once_and_before_any_other_message() -> None
     assert deliveries[1].subscriptions == ((1, 2),)
     acknowledged = [one.message for one in sent if isinstance(one.message, Acknowledged)]
     assert acknowledged == [Acknowledged(2), Acknowledged(3)]
+
+
+def test_a_source_gets_credit_before_it_has_none_left() -> None:
+    """Law 3: of ten events that come together with a credit of 8, the fourth is followed by more
+    credit, before the fifth is read.
+    """
+    temp, read, granted_behind = schema_of("Temp(value: float)"), [0], []
+    node = lone(NodeConfig(wall_clock=False, publish_credit=8))
+    hear(node, b"p", Hello(VERSION, "sensor", 1.0))
+    hear(node, b"p", Advertise(1, (temp,)))
+    node.take_effects()
+
+    def note(effect: object) -> None:
+        if isinstance(effect, Send) and isinstance(effect.message, Credit):
+            granted_behind.append((read[0], effect.message.events))
+
+    def come() -> Iterator[tuple[bytes, list[bytes]]]:
+        for number in range(1, 11):
+            read[0] = number
+            yield (
+                b"p",
+                wire.encode(Publish((Single(temp, Row(number, "sensor", number, None, (0.5,))),))),
+            )
+
+    node.outlet.emit = note
+    node.receive_together(come(), 0.0)
+    assert granted_behind == [(4, 4), (8, 4)]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -137,6 +137,13 @@ def test_comments_are_found_but_not_in_strings() -> None:
     ]
 
 
+@pytest.mark.parametrize("word", [r"""'it\'s "\n"'""", r'''"it\'s \"\n\""'''])
+def test_either_quote_may_be_escaped_between_either(word: str) -> None:
+    [token], problems = tokenize(word)
+    assert problems == []
+    assert token.value == 'it\'s "\n"'
+
+
 def test_places_go_on_after_a_line_feed_within_a_string() -> None:
     tokens, problems = tokenize('a "b\\\nc" d\n  e')
     assert [problem.message for problem in problems] == ["no escape of a string"]

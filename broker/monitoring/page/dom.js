@@ -30,17 +30,18 @@ function fill(element, attributes, children) {
 
 /**
  * A table. `columns` are [title, how to show a row, whether it is a number]; the first one heads
- * its row.
+ * its row. Where there is no room for columns the style sheet makes a card of each row, with the
+ * titles over the values; roles are written down, since a browser takes such rows for none.
  */
 export function table(caption, columns, rows, attributes = () => ({})) {
   const head = columns.map(([title, , number]) =>
-    el("th", { scope: "col", class: number ? "number" : null }, title));
-  const body = rows.map((row) => el("tr", attributes(row), columns.map(([, show, number], place) =>
-    el(place ? "td" : "th", { scope: place ? null : "row", class: number ? "number" : null },
-      show(row) ?? "–"))));
+    el("th", { scope: "col", role: "columnheader", class: number ? "number" : null }, title));
+  const body = rows.map((row) => el("tr", { role: "row", ...attributes(row) }, columns.map(([title, show, number], place) =>
+    el(place ? "td" : "th", { scope: place ? null : "row", role: place ? "cell" : "rowheader", class: number ? "number" : null,
+      "data-title": place ? title : null }, show(row) ?? "–"))));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)),
-      el("tbody", {}, body)));
+    el("table", { class: "cards", role: "table" }, el("caption", {}, caption),
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)), el("tbody", { role: "rowgroup" }, body)));
 }
 
 /**

@@ -94,6 +94,7 @@ class Broker:
         """The agreement of its tree."""
         tables = tables_of(config, now)
         self._moment, self._links, self._sinks = tables.moment, tables.links, tables.sinks
+        self._waiting = tables.credit.waiting
         self.outlet = Outlet(tables.links, tables.moment)
         """The way out to clients and log; the host sets its ``emit``."""
         self._detection = self._detection_of(engine, tables)
@@ -267,13 +268,16 @@ class Broker:
         self, messages: Iterable[tuple[Peer, Sequence[bytes | memoryview]]], now: float
     ) -> None:
         """Take in messages that are there at once (routing.node, Law 3)."""
-        service = self.service
+        service, waiting = self.service, self._waiting
         for peer, frames in messages:
             if wire.is_gathered(frames):
                 service.gathers = True
             else:
                 service.settle_gathered()
+            known = len(waiting)
             self.receive_frames(peer, frames, now)
+            if len(waiting) > known:  # a source has used up half of its credit
+                service.settle_gathered()
         service.settle_gathered()
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
@@ -327,8 +331,12 @@ class Broker:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due, others = self.node.next_timer(), [part.due_at for part in self._timed]
-        for at in (self._timer.tell_at, self.overlay.next_timer(), *others):
+        due = self.node.next_timer()
+        for at in (self._timer.tell_at, self.overlay.next_timer()):
+            if at is not None and (due is None or at < due):
+                due = at
+        for part in self._timed:
+            at = part.due_at
             if at is not None and (due is None or at < due):
                 due = at
         return due

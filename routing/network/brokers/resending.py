@@ -29,7 +29,10 @@ class Resending:
     @property
     def due_at(self) -> float | None:
         """Now, if anything waits that may go."""
-        return self._context.moment.now if self._detection.may_send(self._has_room) else None
+        detection = self._detection
+        if not (detection.is_sending_again and detection.may_send(self._has_room)):
+            return None
+        return self._context.moment.now
 
     def handle_timer(self) -> None:
         """Hand over a slice along each tree that takes one."""

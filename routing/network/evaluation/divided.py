@@ -813,9 +813,9 @@ class DividedDetection(Evaluator):
 
     def tell_all_marks(self) -> None:
         """Tell all marks, whether anybody waits for them or not."""
-        self._router.tell_all()
+        self.part.tell_all()
         for tree in self.trees.values():
-            tree.part.router.tell_all()
+            tree.part.tell_all()
         self.tree_table.touch_all()
 
     def tell_marks(self) -> None:

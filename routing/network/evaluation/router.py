@@ -352,6 +352,17 @@ class Router:
         for branch in self.branches.values():
             branch.deferred.forget(name)
 
+    def awaits(self, rules: Collection[str]) -> bool:
+        """Whether somebody beyond a neighbour may wait for a mark of one of these rules."""
+        for branch in self._branches.values():
+            if (
+                branch.rules
+                and branch.neighbour in self.partners
+                and branch.deferred.awaits(rules, every=self._tells_every_mark(branch))
+            ):
+                return True
+        return False
+
     def tell_all(self) -> None:
         """Tell all marks, whether anybody waits for them or not."""
         for branch in self.branches.values():
@@ -415,8 +426,12 @@ class Router:
             if not (branch.rules or (batches and branch.types)):
                 continue  # common in processing trees, where all goes to the father
             if branch.neighbour != sender and branch.neighbour in self.partners:
-                every = branch.neighbour in self._company or self._others_beyond(branch)
+                every = self._tells_every_mark(branch)
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
+
+    def _tells_every_mark(self, branch: Branch) -> bool:
+        """Whether composite events come some other way, too, to those beyond a neighbour."""
+        return branch.neighbour in self._company or self._others_beyond(branch)
 
     def _others_beyond(self, branch: Branch) -> bool:
         """Whether some of what is wanted beyond a neighbour comes from there."""

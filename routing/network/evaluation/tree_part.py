@@ -1,10 +1,15 @@
 """A broker's part in one tree, the single one or that of a broker with sinks: what it evaluates
 there, and what it has of composite events that were found anywhere in that tree.
+
+A mark of a rule here is worked out when composite events are found, or when somebody beyond a
+neighbour may wait for it; until then it is owed (network.tables.deferred_watermarks, Law 1). b5 has
+the Fires up to 12 s, and knows that none comes before 13 s: as Temps of 14 s and Smokes of 15 s
+come, nobody asks how far fire is, until there is a Fire.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
 from routing.evaluation.tree_evaluator import TreeEvaluator
@@ -22,6 +27,8 @@ class TreePart:
         self.router = router
         self.resume_from: Mapping[str, int] = {}
         """From when on composite events of rules have to be found, since they began anew."""
+        self._owed: set[str] = set()
+        """The rules here that have moved since their marks were worked out."""
         self._outdated: set[str] = set()
         """The rules of the evaluator that are there no more, until the next plan."""
 
@@ -71,9 +78,14 @@ class TreePart:
         evaluator, router = self.evaluator, self.router
         detected = evaluator.advance(own, clock, now)
         if detected is None or not (detected.batches or evaluator.progress.have_rules_moved):
+            self._tell_awaited()
             return self.take_relayed()
         if router.branches:
-            self._tell(detected, evaluator.progress.news(router.wanted_rules))
+            self._owed.update(evaluator.progress.news(router.wanted_rules))
+            if detected.batches or evaluator.progress.have_rules_changed:
+                self._tell(detected, self._take_owed())
+            else:
+                self._tell_awaited()
         if detected.batches:
             detected = router.news(detected)
         return [detected, *self.take_relayed()] if router.has_news else [detected]
@@ -87,6 +99,20 @@ class TreePart:
         """Tell the marks of all rules here, and what others have told, to who has not heard it."""
         self._tell(NOTHING, sorted(self.evaluator.rules.keys() & self.router.wanted_rules))
         self.router.repeat_marks()
+
+    def tell_all(self) -> None:
+        """Tell all marks that are owed, whether anybody waits for them or not."""
+        self._tell(NOTHING, self._take_owed())
+        self.router.tell_all()
+
+    def _tell_awaited(self) -> None:
+        """Tell the marks that are owed, if somebody may wait for any."""
+        if self._owed and self.router.awaits(self._owed):
+            self._tell(NOTHING, self._take_owed())
+
+    def _take_owed(self) -> Sequence[str]:
+        owed, self._owed = sorted(self._owed & self.evaluator.rules.keys()), set()
+        return owed
 
     def _tell(self, detected: Detections, rules: Collection[str]) -> None:
         marks = {name: self.evaluator.output_watermark(name) for name in rules}

@@ -64,6 +64,14 @@ class DeferredWatermarks:
         self._ended.clear()
         self._latest = front
 
+    def awaits(self, names: Iterable[str], *, every: bool) -> bool:
+        """Whether something there may wait for a mark of one of these rules; ``every``: Law 2."""
+        for name in names:
+            told = self._told.get(name)
+            if told is not None and (every or told <= self._latest) and name not in self._ended:
+                return True
+        return False
+
     def send(self, latest: int) -> RuleWatermarks:
         """Events up to this time are being sent there; gives the marks that go behind them."""
         if latest <= self._latest:

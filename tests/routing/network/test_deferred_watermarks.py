@@ -33,6 +33,18 @@ def test_what_is_owed_goes_with_what_is_sent_next() -> None:
     assert made.take_all() == ()
 
 
+def test_a_mark_is_awaited_until_it_has_passed_what_was_sent() -> None:
+    made = owed("r", "s")
+    made.send(10)
+    made.learn({"r": 5, "s": 12})
+    assert made.awaits({"r", "s"}, every=False)
+    assert not made.awaits({"s"}, every=False), "it has passed 10"
+    assert made.awaits({"s"}, every=True)
+    assert not made.awaits({"unwanted"}, every=True)
+    made.learn({"r": 6}, ended={"r"})
+    assert not made.awaits({"r"}, every=True), "of a rule that has ended nothing is told"
+
+
 def test_every_mark_is_told_where_others_may_wait_for_it() -> None:
     made = owed("r")
     assert made.learn({"r": 5}) == (("r", 5),)
