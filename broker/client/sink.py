@@ -7,7 +7,7 @@ for, and credit is granted for what the application has taken.
 from __future__ import annotations
 
 import itertools
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import methodcaller
@@ -62,6 +62,10 @@ class Sink:
         self.position = 0
         """The number up to which events were given, of a durable sink's; 0: none yet."""
         self._is_auto = bool(durable) and acks == "auto"
+        self._is_explicit = bool(durable) and acks == "explicit"
+        self._open: OrderedDict[int, bool] = OrderedDict()
+        """By position, in the order in which they were given, the events of which not all before
+        are dealt with: whether they are."""
         self._before = 0
         """The position before the event, or delivery, that was given last."""
         if self._is_auto:
@@ -107,6 +111,9 @@ class Sink:
         delivery = self.deliveries.popleft()
         self.session.consume(len(delivery))
         self._before, self.position = self.position, delivery.number
+        if self._is_explicit and delivery.number:
+            for position in marks_of(delivery):
+                self._open.setdefault(position, False)
         return delivery
 
     def next_event(self) -> Event | None:
@@ -135,7 +142,30 @@ class Sink:
 
     def acknowledge(self, position: int | None) -> None:
         """The application has dealt with all up to that number (None: that it was given)."""
-        self.session.acknowledge(self.position if position is None else position)
+        position = self.position if position is None else position
+        if position in self._open:
+            while self._open.popitem(last=False)[0] != position:
+                pass
+            self.session.acknowledge(position)
+            self._acknowledge_first()
+        else:
+            self.session.acknowledge(position)
+
+    def acknowledge_one(self, position: int) -> None:
+        """The application has dealt with the event of that position; ValueError for none that was
+        given and is open. The broker is told once all that were given before are dealt with.
+        """
+        if position not in self._open:
+            raise ValueError(f"no event of position {position} was given and is unacknowledged")
+        self._open[position] = True
+        self._acknowledge_first()
+
+    def _acknowledge_first(self) -> None:
+        """Acknowledge the first events as far as all are dealt with."""
+        last = 0
+        while self._open and self._open[next(iter(self._open))]:
+            last, _ = self._open.popitem(last=False)
+        self.session.acknowledge(last)
 
     def _take(self, result: Result) -> None:
         if isinstance(result, Delivery):

@@ -207,6 +207,15 @@ class Subscriber(Scoped):
         with self._driver:
             self._sink.acknowledge(position)
 
+    def acknowledge_one(self, position: int) -> None:
+        """Say that the event at whose giving ``position`` was this is dealt with, whatever is with
+        others (``acks="explicit"``). The broker is told once all that were given before are dealt
+        with: until then it comes again, marked, if this client dies. ValueError for an event that
+        was not given, or is acknowledged.
+        """
+        with self._driver:
+            self._sink.acknowledge_one(position)
+
     @property
     def position(self) -> int:
         """The number of the last event that was given, of a durable subscription."""
@@ -400,6 +409,11 @@ class AsyncSubscriber(AsyncScoped):
         """See ``Subscriber.acknowledge``."""
         with self._driver:
             self._sink.acknowledge(position)
+
+    def acknowledge_one(self, position: int) -> None:
+        """See ``Subscriber.acknowledge_one``."""
+        with self._driver:
+            self._sink.acknowledge_one(position)
 
     async def close(self) -> None:
         """See ``Subscriber.close``."""
