@@ -14,6 +14,7 @@ import pytest
 from counting import acknowledged
 from pairs import some_of
 
+from broker import Subscriber
 from broker.process import BrokerProcess
 
 KILLS, PAUSE_S, WAIT_S = 5, (0.05, 0.6), 60.0
@@ -26,6 +27,8 @@ class Ends:
         self.folder = folder
         self.broker = BrokerProcess(*self._data)
         self.endpoint = self.broker.endpoint
+        with Subscriber(self.endpoint, "A()", name="all", durable=True):
+            pass  # it is there before the first event
         self.sink, self.source = self._start_sink(), self._start_source()
 
     @property
