@@ -21,6 +21,9 @@ from msgspec import Struct
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.order import greatest_time
 
+APART = 16
+"""Between two checkpoints so many times the events come that come while one is under way."""
+
 
 class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
     """Events that came with one message, and their place: how many events came before it."""
@@ -119,14 +122,15 @@ class ReplayBuffer:
         self._entries = deque(kept)
         self._kept = sum(entry.events for entry in kept)
         held = sum(entry.events for entry in kept if entry.place + entry.events <= self._arrived)
-        soon = max(1, self._least - self._kept)
-        self._look_at = self._place + (soon if is_first else self._interval(held))
+        meanwhile = self._place - self.passed
+        more = self._interval(max(held, APART * meanwhile))
+        self._look_at = self._place + (max(1, self._least - self._kept) if is_first else more)
 
-    def _interval(self, held: int) -> int:
-        """How many more events may come until it is time to ask, while rules still need so many:
-        else each time would be later by those that came meanwhile.
+    def _interval(self, events: int) -> int:
+        """How many more events may come until it is time to ask: so many, within bounds. What has
+        come since the checkpoint before is none of them, else each would be later than the last.
         """
-        return min(max(self._least, held), max(1, self.events_max // 4))
+        return min(max(self._least, events), max(1, self.events_max // 4))
 
     def _note_gone(self, batches: Iterable[EventBatch]) -> None:
         for one in batches:

@@ -18,7 +18,7 @@ from matcher.model import (
     StringColumn,
 )
 from routing.delivery.deduplicator import Deduplicator
-from routing.network.recovery.replay_buffer import ReplayBuffer
+from routing.network.recovery.replay_buffer import APART, ReplayBuffer
 from routing.network.recovery.resume_points import from_resume_points_on
 from routing.partition.replay_starts import horizons
 from routing.serving.deployment import Deployed
@@ -118,7 +118,7 @@ def test_what_comes_while_a_checkpoint_is_under_way_does_not_put_off_the_next() 
             replay_buffer.add(batches_of("A@1(1)", KNOWN))
         replay_buffer.commit({})
         most = max(most, len(replay_buffer))
-    assert most <= 10 + 2 * 5
+    assert most <= (APART + 3) * 5
 
 
 def test_what_is_needed_may_be_more_than_half_of_what_may_be_kept() -> None:
