@@ -16,16 +16,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import TypeAlias
 
 import numpy as np
 
 from matcher.model import Bools, EventBatch
+from simulator.losses import Key, key_of
 from simulator.network import Network
 from simulator.oracle import Answer, Oracle, facts
-
-Key: TypeAlias = tuple[str, str]
-"""An event's source and id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +98,4 @@ def _came_before(network: Network) -> Iterator[tuple[tuple[str, int], Mapping[st
 
 
 def _found(answer: Answer) -> Mapping[Key, object]:
-    return {(one.source, one.id): facts(one) for one in answer.composite}
+    return {key_of(one): facts(one) for one in answer.composite}

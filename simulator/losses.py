@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from simulator.changes import Held
 from simulator.clients import Arrival, Gap
 from simulator.oracle import Answer, facts, in_order
 
-Key = tuple[str, str]
+Key: TypeAlias = tuple[str, str]
 """An event's key among all others: its source and its id."""
 
 
@@ -55,7 +56,7 @@ class Losses:
         self._first_s = first_s
         self._ahead_s = ahead_s
         self._most_s = max(ahead_s.values(), default=0.0)
-        self._kept = {_key(event) for batch in kept for event in batch.events()}
+        self._kept = {key_of(event) for batch in kept for event in batch.events()}
         self._times = _times(kept)
         self._rules = [_apart(one, place) for place, one in enumerate(held)]
         self._names = [one.rule.name for one in held]
@@ -69,23 +70,23 @@ class Losses:
         ``gaps``: when the sink was without its broker.
         """
         came = self._without_repeats(arrivals, gaps)
-        had = {_key(event): facts(event) for _, event in came}
-        due = {_key(event): facts(event) for event in _events(expected)}
+        had = {key_of(event): facts(event) for _, event in came}
+        due = {key_of(event): facts(event) for event in _events(expected)}
         missing = {
-            _key(event)
+            key_of(event)
             for event in _events(expected)
-            if had.get(_key(event)) != due[_key(event)]
+            if had.get(key_of(event)) != due[key_of(event)]
             and (self._falls_into(gaps, event) or self._hangs(event))
         }
         surplus = {
-            _key(event)
+            key_of(event)
             for moment, event in came
-            if due.get(_key(event)) != had[_key(event)]
+            if due.get(key_of(event)) != had[key_of(event)]
             and moment >= self._first_s
             and self._hangs(event)
         }
         expected, got = less(expected, missing), less(Answer.of(one for _, one in came), surplus)
-        turns = {_key(event): _turn(gaps, moment) for moment, event in came}
+        turns = {key_of(event): _turn(gaps, moment) for moment, event in came}
         return expected, replace(got, composite=_together(expected.composite, got.composite, turns))
 
     def _falls_into(self, gaps: Sequence[Gap], event: Event) -> bool:
@@ -108,8 +109,8 @@ class Losses:
             turn = _turn(gaps, arrival.moment)
             for event in in_order(arrival.delivery):
                 said = facts(event)
-                before, first = seen.get(_key(event), (turn, said))
-                seen[_key(event)] = turn, first
+                before, first = seen.get(key_of(event), (turn, said))
+                seen[key_of(event)] = turn, first
                 if before == turn or (said != first and not self._hangs(event)):
                     came.append((arrival.moment, event))
         return came
@@ -117,7 +118,7 @@ class Losses:
     def _hangs(self, event: Event) -> bool:
         """Whether an event is, or may depend on, one that was kept (Law 1)."""
         if not event.source.startswith(RULE_SOURCE):
-            return _key(event) in self._kept
+            return key_of(event) in self._kept
         name = event.source.removeprefix(RULE_SOURCE)
         places = [place for place, one in enumerate(self._names) if one == name]
         return any(
@@ -144,12 +145,12 @@ def _together(
     """Events that a sink got, with those that came between gaps put together, where it was in order
     (Law 2).
     """
-    places = {_key(event): place for place, event in enumerate(expected)}
-    got_places = [places.get(_key(event), -1) for event in got]
-    by_turn = sorted(zip((turns[_key(event)] for event in got), got_places, strict=True))
+    places = {key_of(event): place for place, event in enumerate(expected)}
+    got_places = [places.get(key_of(event), -1) for event in got]
+    by_turn = sorted(zip((turns[key_of(event)] for event in got), got_places, strict=True))
     if got_places != [place for _, place in by_turn]:
         return tuple(got)
-    return tuple(sorted(got, key=lambda event: places.get(_key(event), -1)))
+    return tuple(sorted(got, key=lambda event: places.get(key_of(event), -1)))
 
 
 def _apart(held: Held, place: int) -> Deployed:
@@ -171,8 +172,8 @@ def less(answer: Answer, gone: AbstractSet[Key]) -> Answer:
     left = set(gone)
 
     def stays(event: Event) -> bool:
-        is_gone = _key(event) in left
-        left.discard(_key(event))
+        is_gone = key_of(event) in left
+        left.discard(key_of(event))
         return not is_gone
 
     return Answer(tuple(filter(stays, answer.composite)), tuple(filter(stays, answer.published)))
@@ -182,5 +183,6 @@ def _events(answer: Answer) -> tuple[Event, ...]:
     return (*answer.composite, *answer.published)
 
 
-def _key(event: Event) -> Key:
+def key_of(event: Event) -> Key:
+    """The key of an event."""
     return event.source, event.id

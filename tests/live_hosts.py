@@ -1,9 +1,11 @@
 """Live brokers in threads of this process: real sockets, the wall clock, no start to wait for."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Self
 
+from broker import RuleManager
 from broker.configuration import load
 from broker.host import Host
 from broker.links import LinkedTransport
@@ -90,3 +92,14 @@ class Hosts:
     def __exit__(self, *exception: object) -> None:
         for name in list(self._running):
             self.stop(name)
+
+
+def await_acknowledged(endpoint: str, name: str, number: int) -> None:
+    """Return when the broker has heard of it, which nobody tells the subscriber."""
+    with RuleManager(endpoint) as manager:
+        deadline = time.monotonic() + 60.0
+        while (name, number) not in {
+            (one["name"], one["acknowledged"]) for one in manager.durables()
+        }:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)

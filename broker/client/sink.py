@@ -62,10 +62,9 @@ class Sink:
         self.position = 0
         """The number up to which events were given, of a durable sink's; 0: none yet."""
         self._is_auto = bool(durable) and acks == "auto"
-        self._is_explicit = bool(durable) and acks == "explicit"
         self._open: OrderedDict[int, bool] = OrderedDict()
-        """By position, in the order in which they were given, the events of which not all before
-        are dealt with: whether they are."""
+        """By position, in the order in which they were given, the events that the application may
+        acknowledge and of which not all before are dealt with: whether they are."""
         self._before = 0
         """The position before the event, or delivery, that was given last."""
         if self._is_auto:
@@ -111,7 +110,7 @@ class Sink:
         delivery = self.deliveries.popleft()
         self.session.consume(len(delivery))
         self._before, self.position = self.position, delivery.number
-        if self._is_explicit and delivery.number:
+        if delivery.number and not self._is_auto:
             for position in marks_of(delivery):
                 self._open.setdefault(position, False)
         return delivery
@@ -146,10 +145,8 @@ class Sink:
         if position in self._open:
             while self._open.popitem(last=False)[0] != position:
                 pass
-            self.session.acknowledge(position)
-            self._acknowledge_first()
-        else:
-            self.session.acknowledge(position)
+        self.session.acknowledge(position)
+        self._acknowledge_first()
 
     def acknowledge_one(self, position: int) -> None:
         """The application has dealt with the event of that position; ValueError for none that was

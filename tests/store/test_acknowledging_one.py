@@ -1,12 +1,11 @@
 """Events of a durable subscription are acknowledged one by one, in any order."""
 
-import time
 from pathlib import Path
 
 import pytest
-from live_hosts import Hosts
+from live_hosts import Hosts, await_acknowledged
 
-from broker import Publisher, RuleManager, Subscriber
+from broker import Publisher, Subscriber
 from broker.network import Member
 from matcher import EventType
 
@@ -23,14 +22,6 @@ def given(subscriber: Subscriber, events: int) -> dict[int, int]:
     return found
 
 
-def await_acknowledged(endpoint: str, number: int) -> None:
-    with RuleManager(endpoint) as manager:
-        deadline = time.monotonic() + WAIT_S
-        while manager.durables()[0]["acknowledged"] != number:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
-
 def test_one_acknowledged_alone_counts_once_all_before_it_are(tmp_path: Path) -> None:
     options = {"name": "billing", "durable": True, "acks": "explicit"}
     own = {"strategy": "centralized", "engine": "naive", "data": str(tmp_path / "store")}
@@ -43,7 +34,7 @@ def test_one_acknowledged_alone_counts_once_all_before_it_are(tmp_path: Path) ->
             places = given(billing, 6)
             billing.acknowledge_one(places[1])
             billing.acknowledge_one(places[0])
-            await_acknowledged(endpoint, places[1])
+            await_acknowledged(endpoint, "billing", places[1])
             billing.acknowledge_one(places[4])
             with pytest.raises(ValueError, match="no event of position 2 "):
                 billing.acknowledge_one(places[1])
@@ -53,4 +44,4 @@ def test_one_acknowledged_alone_counts_once_all_before_it_are(tmp_path: Path) ->
             again.acknowledge_one(places[5])
             again.acknowledge(places[3])
             again.acknowledge_one(places[4])
-            await_acknowledged(endpoint, places[5])
+            await_acknowledged(endpoint, "billing", places[5])

@@ -8,13 +8,12 @@ acknowledged 1 and 2; audit/2, ``Temp(value > 4)`` and ``Hot()``, nothing.
 
 import gzip
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from live_hosts import Hosts
+from live_hosts import Hosts, await_acknowledged
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.errors import StoreDamaged
@@ -48,17 +47,6 @@ def broker_of(data: Path) -> Iterator[str]:
 def statement(data: Path, text: str, *arguments: object) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(data / "broker.db", isolation_level=None)) as file:
         return file.execute(text, arguments).fetchall()
-
-
-def await_acknowledged(endpoint: str, name: str, number: int) -> None:
-    """Return when the broker has heard of it, which nobody tells the subscriber."""
-    with RuleManager(endpoint) as manager:
-        deadline = time.monotonic() + WAIT_S
-        while (name, number) not in {
-            (one["name"], one["acknowledged"]) for one in manager.durables()
-        }:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
 
 def durable(endpoint: str, name: str, *filters: str, **options: object) -> Subscriber:
