@@ -33,12 +33,18 @@ from routing.messages import (
 )
 from routing.messages.values import DOCUMENT_MAX, NAME_MAX, TEXT_MAX
 from routing.outgoing import NO_TIME as NO_TIME
+from routing.outgoing import Outgoing
 
 
 class Session(Conversation):
     """One client. ``now`` is in seconds since the epoch (it stamps events) and never goes back."""
 
     # --- a source ---
+
+    @property
+    def outgoing(self) -> Outgoing:
+        """Its events on their way, for who asks how far they are with every event."""
+        return self._outgoing
 
     @property
     def room(self) -> int:

@@ -103,7 +103,7 @@ class Subscriber(Scoped):
     welcomes it within ``connect_timeout_s``, and RefusedError for a filter that is refused.
 
     >>> with Subscriber(endpoint, "Temp(value > 20)") as subscriber:
-    ...     sensor.publish("Temp", area="a1", value=46.5, id="a-17")
+    ...     receipt = sensor.publish("Temp", area="a1", value=46.5, id="a-17")
     ...     event = subscriber.receive(timeout_s=5)
     >>> event.source, event.id, event.data
     ('sensor', 'a-17', {'area': 'a1', 'value': 46.5})
