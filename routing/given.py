@@ -24,7 +24,7 @@ from routing.delivery.remainder import event_numbers, left_of
 from routing.messages import Delivery
 from routing.number_set import NumberRun, NumberSet
 
-RUNS_MAX = 4_096
+GAPS_MAX = 4_096
 """Of a sink that clients share: what one of them has had has gaps."""
 
 
@@ -32,8 +32,8 @@ class Given:
     """The numbers of these events; the lowest are forgotten where there are too many gaps."""
 
     def __init__(self) -> None:
-        self._had = NumberSet(runs_max=RUNS_MAX)
-        self._dealt_with = NumberSet(runs_max=RUNS_MAX)
+        self._had = NumberSet(runs_max=GAPS_MAX)
+        self._dealt_with = NumberSet(runs_max=GAPS_MAX)
         self._open: deque[NumberRun] = deque()
         """In the order in which they came, those that are not all dealt with."""
 

@@ -3,7 +3,7 @@
 from event_batches import batch_of_events
 
 from matcher.model import Event, EventType
-from routing.given import RUNS_MAX, Given
+from routing.given import GAPS_MAX, Given
 from routing.messages import Delivery
 
 TEMP = EventType.of("Temp", n="int")
@@ -60,7 +60,7 @@ def test_what_comes_again_is_left_out_and_what_was_dealt_with_is_told_again() ->
 
 def test_a_client_that_has_every_second_event_forgets_the_oldest() -> None:
     given = Given()
-    for number in range(2, 2 * RUNS_MAX + 12, 2):
+    for number in range(2, 2 * GAPS_MAX + 12, 2):
         given.take(delivery(number, number))
         assert given.deal_with(number)
     assert taken(given, delivery(1, 11, again=True)) == (list(range(1, 12)), [])
