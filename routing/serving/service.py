@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from matcher.identity import plain_name
-from matcher.model import MICROSECONDS, EventBatch, EventType
+from matcher.model import EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig, Ordering
 from routing.delivery.durables import Durables
@@ -388,8 +388,7 @@ class Service:
 
     def _ahead(self, source: Source, horizon: int) -> Ahead:
         """How far ahead of the clock a source's events and promises may be."""
-        clock = round(self._moment.now * MICROSECONDS)
-        return Ahead(clock, FAR if source.replays else horizon)
+        return Ahead(self._moment.now, FAR if source.replays else horizon)
 
     # --- sinks ---
 
@@ -626,8 +625,8 @@ class Service:
                 self._sinks.offer_detected(detections, self._detection.complete_to)
             if (conflict := self._detection.take_conflict()) is not None:
                 self._report(conflict)
-        for overrun in self._detection.take_overruns():
-            self._take_overrun(overrun)
+            for overrun in self._detection.take_overruns():
+                self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
             if sink.has_any:  # most have got all of it before the engine began
                 self._deliver(sink)
