@@ -149,9 +149,6 @@ class FakeCuda:
             self._see(source, size)
         ctypes.memmove(target, source, size)
 
-    def memsetAsync(self, start: int, byte: int, size: int, stream: int) -> None:  # noqa: N802
-        self.memset(start, byte, size)
-
     def memcpyAsync(  # noqa: N802
         self, target: int, source: int, size: int, kind: str, stream: int
     ) -> None:

@@ -139,11 +139,9 @@ class Device:
         """Copy rows of a buffer, from ``first`` on, into one, from ``start`` on."""
         target.array[start : start + rows] = source.array[first : first + rows]
 
-    def clear(
-        self, target: Buffer, rows: int, lane: Lane, byte: int = 0, *, first: int = 0
-    ) -> None:
-        """Set every byte of so many rows, from ``first`` on, to 0 or to another one."""
-        target.array[first : first + rows].view(np.uint8).fill(byte)
+    def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
+        """Set every byte of the first rows to 0, or to another one."""
+        target.array[:rows].view(np.uint8).fill(byte)
 
     def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:
         """Write, from ``target`` on, the places of ``count`` words from ``source`` on in their
@@ -199,7 +197,7 @@ class CudaDevice(Device):
 
     @cached_property
     def _addresses(self) -> Paged | Fixed:
-        return addresses_of(self._runtime, self._number)
+        return addresses_of(self._runtime, self._number, self._buffer)
 
     @property
     def page(self) -> int:
@@ -219,9 +217,13 @@ class CudaDevice(Device):
     def reserve(self, words: int) -> Buffer:
         """Addresses, which CuPy does not own."""
         size = WORD * words
-        start = self._with_all_memory(self._addresses.reserve, size)
+        return self._buffer(self._with_all_memory(self._addresses.reserve, size), size)
+
+    def _buffer(self, start: int, size: int) -> Buffer:
+        """Words at addresses, of which the first and the bytes are given."""
         memory = self._cupy.cuda.UnownedMemory(start, size, None, self._number)
-        array = self._cupy.ndarray(words, np.int64, self._cupy.cuda.MemoryPointer(memory, 0))
+        place = self._cupy.cuda.MemoryPointer(memory, 0)
+        array = self._cupy.ndarray(size // WORD, np.int64, place)
         return Buffer(array, self._cuda.as_cuda_array(array, sync=False))
 
     def map(self, words: Buffer, first: int, end: int) -> None:
@@ -289,12 +291,10 @@ class CudaDevice(Device):
         """
         self._runtime.memcpyAsync(target, source, size, kind, lane.stream.ptr)
 
-    def clear(
-        self, target: Buffer, rows: int, lane: Lane, byte: int = 0, *, first: int = 0
-    ) -> None:
+    def clear(self, target: Buffer, rows: int, lane: Lane, byte: int = 0) -> None:
         """Set the bytes, on the lane."""
         if rows:
-            part = target.array[first : first + rows]
+            part = target.array[:rows]
             self._runtime.memsetAsync(part.data.ptr, byte, part.nbytes, lane.stream.ptr)
 
     def sort_places(self, words: Buffer, source: int, target: int, count: int, lane: Lane) -> None:

@@ -13,6 +13,7 @@ are to, as is tried once, addresses come with their memory (:class:`Fixed`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -97,25 +98,31 @@ class Fixed:
         """Do nothing: the memory stays."""
 
 
-def addresses_of(runtime: Any, number: int) -> Paged | Fixed:
-    """What gives addresses of the device of a number; ``runtime`` is CuPy's."""
+def addresses_of(runtime: Any, number: int, array: Callable[[int, int], object]) -> Paged | Fixed:
+    """Find out what gives addresses of the device of a number. ``runtime`` is CuPy's, and ``array``
+    makes an array of addresses, of which the first and the bytes are given.
+    """
     total = int(runtime.memGetInfo()[1])  # makes the context that pages are for
     try:
         from cuda.bindings import driver as binding
 
         pages = Paged(binding, number, total)
-        _try(pages, runtime)
+        _try(pages, runtime, array)
     except Exception as error:  # whatever it is, there is another way
         return Fixed(runtime, total, f"{type(error).__name__}: {error}")
     return pages
 
 
-def _try(pages: Paged, runtime: Any) -> None:
-    """Write across the border of two pages, of which the second came later, and read."""
+def _try(pages: Paged, runtime: Any, array: Callable[[int, int], object]) -> None:
+    """Reserve as much as is reserved later, put a page there and another one, write across their
+    border, and read.
+    """
     page, written, read = pages.page, np.arange(1, 5), np.zeros(4, np.int64)
-    start, mapped = pages.reserve(2 * page), list[int]()
+    size, mapped = 2 * pages.room, list[int]()
+    start = pages.reserve(size)
     place = start + page - written.nbytes // 2
     try:
+        array(start, size)  # of addresses with no memory yet
         for address in (start, start + page):
             pages.map(address, page)
             mapped.append(address)
@@ -126,6 +133,6 @@ def _try(pages: Paged, runtime: Any) -> None:
     finally:
         for address in mapped:
             pages.unmap(address, page)
-        pages.free(start, 2 * page)
+        pages.free(start, size)
     if (read != written).any():
         raise MemoryError("what was written to a page is not what is read")

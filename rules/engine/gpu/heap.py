@@ -2,8 +2,8 @@
 
 Law 1: what stands at an address stays there, however much memory is put behind others.
 
-Law 2: memory stands behind the words from ``begin`` to ``end``, whole pages, and is zero when it
-comes. The range has two halves, of which one is in use, so that what is of use in the one can be
+Law 2: memory stands behind the words from ``begin`` to ``end``, whole pages; it comes with any
+content. The range has two halves, of which one is in use, so that what is of use in the one can be
 laid out anew in the other (as a copying collector does); then the memory of the former goes back.
 
 Example: a half has room for 2^34 words, a page for 2^18. For 300,000 words there are two pages, for
@@ -52,7 +52,6 @@ class Heap:
             raise MemoryError(self._too_many(stop - self.begin))
         self._device.map(self.words, self.end, end)
         self._mapped.append((self.end, end))
-        self._device.clear(self.words, end - self.end, self._lane, first=self.end)
         self.end = end
 
     def _too_many(self, words: int) -> str:

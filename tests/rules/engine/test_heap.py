@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_cuda import PAGE, TOTAL, FakeCuda, fake_device
+from fake_cuda import PAGE, TOTAL, FakeArray, FakeCuda, fake_device
 
 from matcher.gpu.device import Device, Lane
 from rules.engine.gpu.heap import Heap
@@ -37,16 +37,16 @@ def check_growth(device: Device, most: int) -> None:
     for stop in (WORDS, WORDS + 1, 5 * WORDS - 3, most):
         heap.extend(stop)
         assert stop <= heap.end
-        assert words_of(device, heap, 0, 4) == [7, 8, 9, 0]
-        assert words_of(device, heap, stop - 1, 1) == [0]
+        device.upload(heap.words, stop - 1, np.array([stop]), LANE)
+        assert words_of(device, heap, stop - 1, 1) == [stop]
+        assert words_of(device, heap, 0, 3) == [7, 8, 9]
     for _ in range(3):
         before = heap.begin
         heap.turn()
         heap.extend(heap.begin + 2 * WORDS)
-        assert words_of(device, heap, heap.begin, 4) == [0, 0, 0, 0]
         device.copy(heap.words, heap.begin, heap.words, before, 3, LANE)
         heap.give_back()
-        assert words_of(device, heap, heap.begin, 4) == [7, 8, 9, 0]
+        assert words_of(device, heap, heap.begin, 3) == [7, 8, 9]
     assert heap.words is place
     assert heap.words.kernel is kernel
     with pytest.raises(MemoryError, match=r"^no room for [0-9]+ bytes of columns and rules"):
@@ -111,6 +111,23 @@ def test_pages_that_do_not_keep_what_is_written_are_not_used(
     device = fake_device(cuda, monkeypatch)
     said = "MemoryError: what was written to a page is not what is read"
     assert device.without_pages == said
+    assert cuda.held == 0
+
+
+def test_pages_that_no_array_can_be_made_of_are_not_used(
+    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an older numba asks the driver what stands there."""
+    device, made = fake_device(cuda, monkeypatch), FakeArray
+
+    def asked(count: int, dtype: object, place: SimpleNamespace) -> FakeArray:
+        if not any(one <= place.ptr < one + size for one, size in cuda.usable.items()):
+            raise ValueError("nothing there")
+        return made(count, dtype, place)
+
+    monkeypatch.setattr(device._cupy, "ndarray", asked)
+    assert device.without_pages == "ValueError: nothing there"
+    Heap(device, LANE).extend(1)
     assert cuda.held == 0
 
 
