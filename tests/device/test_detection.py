@@ -333,18 +333,22 @@ def test_a_device_that_fails_is_told_of_once() -> None:
     assert told == [(FAILED, failed)]
 
 
-def test_a_device_whose_memory_runs_out_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", ["reserve", "map"])
+def test_a_device_whose_memory_runs_out_changes_no_result(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, or when the heap has grown."""
     in_little_room(monkeypatch)
     put, told = device().map, []
 
-    def few(words: Buffer, first: int, end: int) -> None:
+    def none(words: Buffer | int, first: int = 0, end: int = 8_000) -> None:
         if end > 200:
             raise MemoryError(f"out of memory allocating {8 * (end - first)} bytes")
         put(words, first, end)
 
+    monkeypatch.setattr(device(), call, none)
     engine = PlacedEngine(CdpEngine(), tell=lambda *words: told.append(words))
     engine.deploy(ruleset := rules.load(FIRE))
-    monkeypatch.setattr(device(), "map", few)
     found = []
     for first in range(40, 90, 10):
         temps = [
