@@ -20,7 +20,7 @@ from rules.engine.gpu.heap import Heap
 from rules.engine.naive import NaiveEngine
 
 SIMULATED = device().simulated
-COUNTS = (10, 30, 90, 200) if SIMULATED else (40_000, 150_000, 600_000, 1_500_000)
+COUNTS = (10, 30, 90, 200) if SIMULATED else (40_000, 120_000, 300_000, 600_000)
 """How many events of B come in each turn."""
 RULES = """
 event A(v: int)
