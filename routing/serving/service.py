@@ -32,6 +32,7 @@ from routing.messages import (
     Code,
     Confirmed,
     Credit,
+    DealtWith,
     Deploy,
     ListRules,
     LogReceived,
@@ -161,7 +162,7 @@ class Service:
             Unsubscribe: self._receive_unsubscribe,
             Credit: self._receive_credit,
             RemoveDurable: self._receive_remove_durable,
-            Acknowledged: self._receive_acknowledged,
+            DealtWith: self._receive_dealt_with,
             LogReceived: self._receive_log_received,
             **dict.fromkeys(get_args(Asking), beyond.ask),
         }
@@ -422,12 +423,12 @@ class Service:
         self._sinks.remove(peer)
         self.durables.detach(peer)
 
-    def _receive_acknowledged(self, link: Link, message: Acknowledged) -> None:
+    def _receive_dealt_with(self, link: Link, message: DealtWith) -> None:
         sink = self.durables.find(link.peer)
         if sink is None:
             reason = "an acknowledgement from a client without a durable subscription"
             raise ProtocolError(Code.PROTOCOL, reason)
-        sink.acknowledge(link.peer, message.sequence)
+        sink.acknowledge(link.peer, message.first, message.last)
 
     def _receive_log_received(self, link: Link, message: LogReceived) -> None:
         reading = link.reading
