@@ -1,0 +1,176 @@
+"""How long the steps of brokers are: what one does between two looks at its links.
+
+    python -m benchmarks.steps [--rules 1000] [--events 500000] [--strategy centralized]
+
+Three brokers in a line, each a process. A text of many rules is deployed at one end, one that has
+been deployed is removed, events of an hour come, and the broker at one end is killed: the two that
+are left plan anew, and send what is kept once more. Printed: of each broker the longest steps of
+each phase, in milliseconds of its thread's processor time, so that other programs do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.five import await_network
+from benchmarks.language import rules_text
+from broker import Publisher, RuleManager
+from broker.cli import main as rexmq
+from broker.keys import STRATEGIES
+from broker.process import BrokerProcess
+from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
+from routing.network.brokers.broker import Broker
+
+LINE = {"b2": (), "b1": ("b2",), "b3": ("b2",)}
+"""The brokers, and those that each is linked to; b2 is the root."""
+STEPS = ("receive_together", "receive_frames", "handle_timer", "stored", "lose")
+"""The steps of a broker as its host calls them; the first calls the second."""
+TOLD_MS = 5.0
+"""A step that is longer is told."""
+TEMP = EventType.of("Temp", area="string", value="float")
+SMOKE = EventType.of("Smoke", area="string", level="int")
+BATCH, AREAS, APART_US = 1_024, 50, 1_000
+NAMES = tuple(f"area-{number}" for number in range(AREAS))
+BEGIN_US = 1_700_000_000 * MICROSECONDS
+SETTLED_S, SHOWN = 5.0, 6
+KEEPING = """event Temp(area: string, value: float)
+event Smoke(area: string, level: int)
+rule kept: define Kept(area: string, value: float)
+from Smoke(area = $a) and last Temp(area = $a) within 1 hours from Smoke
+where area = $a, value = Temp.value
+"""
+
+
+class MeasuredBroker(BrokerProcess):
+    """A broker that says on standard error how long its steps take."""
+
+    program = (sys.executable, "-m", "benchmarks.steps")
+
+
+def serve() -> int:
+    """Be the command ``rexmq``, with the broker's steps measured."""
+    under_way: list[str] = []
+    for name in STEPS:
+        setattr(Broker, name, _measured(name, getattr(Broker, name), under_way))
+    return rexmq()
+
+
+def _measured(
+    name: str, step: Callable[..., Any], under_way: list[str]
+) -> Callable[..., Any]:
+    @wraps(step)
+    def measured(*given: Any) -> None:
+        if under_way:
+            step(*given)
+            return
+        under_way.append(name)
+        begun = time.thread_time()
+        step(*given)
+        under_way.pop()
+        ms = (time.thread_time() - begun) * 1e3
+        if ms > TOLD_MS:
+            print(json.dumps({"step": name, "ms": ms}), file=sys.stderr, flush=True)
+
+    return measured
+
+
+@contextmanager
+def network(strategy: str, folder: Path) -> Iterator[dict[str, BrokerProcess]]:
+    """The brokers, once they have agreed on their network; ``folder`` is for what they say."""
+    brokers: dict[str, BrokerProcess] = {}
+    try:
+        for name, others in LINE.items():
+            links = [word for one in others for word in ("--link", brokers[one].endpoint)]
+            options = ("--name", name, "--strategy", strategy, "--log-level", "error")
+            with (folder / name).open("w") as log:
+                brokers[name] = MeasuredBroker(*options, *links, log=log)
+        with RuleManager(brokers["b1"].endpoint) as manager:
+            await_network(manager, len(LINE))
+        yield brokers
+    finally:
+        for broker in brokers.values():
+            broker.stop()
+
+
+class Steps:
+    """What the brokers have said of their steps."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read = dict.fromkeys(LINE, 0)
+
+    def tell(self, phase: str) -> None:
+        """Print the longest since the last call, once nothing happens any more."""
+        time.sleep(SETTLED_S)
+        for name in sorted(LINE):
+            lines = (self._folder / name).read_text().splitlines()
+            new, self._read[name] = lines[self._read[name] :], len(lines)
+            found = [json.loads(line) for line in new if line.startswith("{")]
+            longest = sorted(found, key=lambda one: -one["ms"])[:SHOWN]
+            words = ", ".join(f"{one['ms']:.0f} ({one['step']})" for one in longest)
+            print(f"{phase}: {name}: {words or 'none'}", flush=True)
+
+
+def publish(brokers: Mapping[str, BrokerProcess], events: int) -> None:
+    """Publish Temps at the root, and few Smokes."""
+    endpoint = brokers["b2"].endpoint
+    with Publisher(endpoint, name="temps", types=[TEMP], increasing=True) as publisher:
+        for first in range(0, events, BATCH):
+            publisher.publish_batch(temps(first))
+        publisher.wait(60.0)
+
+
+def temps(first: int) -> EventBatch:
+    """Some Temps, by the number of the first."""
+    numbers = np.arange(first, first + BATCH)
+    ids = EventIds(StringColumn.constant("", BATCH), np.zeros(BATCH, np.int64))
+    areas = StringColumn((numbers % AREAS).astype(np.int32), NAMES)
+    times = BEGIN_US + numbers * APART_US
+    return EventBatch(TEMP, times, ids, (areas, (numbers % 100).astype(np.float64)))
+
+
+def main() -> int:
+    """Measure; or be a broker."""
+    if sys.argv[1:2] == ["broker"]:
+        return serve()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rules", type=int, default=1_000)
+    parser.add_argument("--events", type=int, default=500_000)
+    parser.add_argument("--strategy", choices=STRATEGIES, default="centralized")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, network(asked.strategy, Path(folder)) as brokers:
+        steps = Steps(Path(folder))
+        steps.tell("agreeing")
+        with RuleManager(brokers["b1"].endpoint) as manager:
+            manager.add(rules_text(asked.rules))
+            steps.tell(f"{asked.rules} rules in one text")
+            manager.add(rules_text(1).replace("fire0", "other"))
+            steps.tell("one rule more")
+            manager.remove("other")
+            steps.tell("one rule less")
+            for number in range(asked.rules):
+                manager.remove(f"fire{number}")
+            steps.tell("all rules less, one by one")
+            manager.add(KEEPING)
+        publish(brokers, asked.events)
+        steps.tell(f"{asked.events} events")
+        brokers.pop("b3").kill()
+        steps.tell("b3 is killed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
