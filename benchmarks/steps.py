@@ -43,7 +43,7 @@ SMOKE = EventType.of("Smoke", area="string", level="int")
 BATCH, AREAS, APART_US = 1_024, 50, 1_000
 NAMES = tuple(f"area-{number}" for number in range(AREAS))
 BEGIN_US = 1_700_000_000 * MICROSECONDS
-SETTLED_S, SHOWN = 5.0, 6
+SETTLED_S, SHOWN = 3.0, 6
 KEEPING = """event Temp(area: string, value: float)
 event Smoke(area: string, level: int)
 rule kept: define Kept(area: string, value: float)

@@ -69,23 +69,56 @@ def parse(text: str, *, file: str = "<rules>") -> ast.File:
     return reading.file
 
 
-@functools.lru_cache(READINGS_MAX)
 @collector_paused()
 def read(text: str, *, file: str = "<rules>") -> Reading:
     """All of a text that can be read, statement by statement."""
-    tokens, problems = tokenize(text)
-    statements: list[ast.Statement] = []
-    lost: set[str | None] = set()
-    for statement in _statements(tokens):
+    for _ in reading(text, file=file):
+        pass
+    return _reader(text, file).reading
+
+
+def reading(text: str, *, file: str = "<rules>") -> Iterator[None]:
+    """Read a text ahead; yields behind each statement, and for nothing once it has been read."""
+    reader = _reader(text, file)
+    while reader.read_next():
+        yield
+
+
+class _Reader:
+    """A text of which some has been read."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self._text, self._file = text, file
+        tokens, self._problems = tokenize(text)
+        self._left = _statements(tokens)
+        self._statements: list[ast.Statement] = []
+        self._lost: set[str | None] = set()
+
+    def read_next(self) -> bool:
+        """Read a statement; whether there was one."""
+        statement = next(self._left, None)
+        if statement is None:
+            return False
         outcome = _parse(statement, "statement")
         if isinstance(outcome, Problem):
-            lost.add(_type_of(statement))
+            self._lost.add(_type_of(statement))
             if not any(token.type == "BAD" for token in statement):
-                problems.append(outcome)  # else the bad token itself has been reported
+                self._problems.append(outcome)  # else the bad token itself has been reported
         else:
-            statements.append(outcome)
-    problems.sort(key=lambda problem: problem.span or ast.NOWHERE)
-    return Reading(ast.File(tuple(statements), text, file), tuple(problems), frozenset(lost))
+            self._statements.append(outcome)
+        return True
+
+    @functools.cached_property
+    def reading(self) -> Reading:
+        """All that could be read, once nothing is left."""
+        problems = sorted(self._problems, key=lambda problem: problem.span or ast.NOWHERE)
+        file = ast.File(tuple(self._statements), self._text, self._file)
+        return Reading(file, tuple(problems), frozenset(self._lost))
+
+
+@functools.lru_cache(READINGS_MAX)
+def _reader(text: str, file: str) -> _Reader:
+    return _Reader(text, file)
 
 
 def parse_filter(text: str, *, file: str = "<subscription>") -> ast.Event:
