@@ -2,9 +2,9 @@
 
     python -m benchmarks.steps [--rules 1000] [--events 500000] [--strategy centralized]
 
-Three brokers in a line, each a process. A text of many rules is deployed at one end, one that has
-been deployed is removed, events of an hour come, and the broker at one end is killed: the two that
-are left plan anew, and send what is kept once more. Printed: of each broker the longest steps of
+Three brokers in a line, each a process. A text of many rules is deployed at one end, then one rule
+more, and one is removed; a broker is killed, so that all rules begin anew. In another such network
+events come that are kept, and a broker is killed: they are sent once more. Printed: of each broker the longest steps of
 each phase, in milliseconds of its thread's processor time, so that other programs do not count.
 """
 
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks.five import await_network
 from benchmarks.language import rules_text
+from benchmarks.processes import stop_children_on_sigterm
 from broker import Publisher, RuleManager
 from broker.cli import main as rexmq
 from broker.keys import STRATEGIES
@@ -32,7 +33,7 @@ from broker.process import BrokerProcess
 from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
 from routing.network.brokers.broker import Broker
 
-LINE = {"b2": (), "b1": ("b2",), "b3": ("b2",)}
+LINE: Mapping[str, tuple[str, ...]] = {"b2": (), "b1": ("b2",), "b3": ("b2",)}
 """The brokers, and those that each is linked to; b2 is the root."""
 STEPS = ("receive_together", "receive_frames", "handle_timer", "stored", "lose")
 """The steps of a broker as its host calls them; the first calls the second."""
@@ -86,21 +87,22 @@ def _measured(
 
 
 @contextmanager
-def network(strategy: str, folder: Path) -> Iterator[dict[str, BrokerProcess]]:
-    """The brokers, once they have agreed on their network; ``folder`` is for what they say."""
+def network(strategy: str) -> Iterator[tuple[dict[str, BrokerProcess], Steps]]:
+    """The brokers, once they have agreed on their network, and what they say of their steps."""
     brokers: dict[str, BrokerProcess] = {}
-    try:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
         for name, others in LINE.items():
             links = [word for one in others for word in ("--link", brokers[one].endpoint)]
             options = ("--name", name, "--strategy", strategy, "--log-level", "error")
             with (folder / name).open("w") as log:
                 brokers[name] = MeasuredBroker(*options, *links, log=log)
-        with RuleManager(brokers["b1"].endpoint) as manager:
+            stack.callback(brokers[name].stop)
+        with RuleManager(brokers["b2"].endpoint) as manager:
             await_network(manager, len(LINE))
-        yield brokers
-    finally:
-        for broker in brokers.values():
-            broker.stop()
+        steps = Steps(folder)
+        steps.tell("agreeing")
+        yield brokers, steps
 
 
 class Steps:
@@ -120,6 +122,29 @@ class Steps:
             longest = sorted(found, key=lambda one: -one["ms"])[:SHOWN]
             words = ", ".join(f"{one['ms']:.0f} ({one['step']})" for one in longest)
             print(f"{phase}: {name}: {words or 'none'}", flush=True)
+
+
+def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> None:
+    """Deploy many rules in one text, then one more, and remove that."""
+    with RuleManager(brokers["b1"].endpoint) as manager:
+        manager.add(rules_text(rules))
+        steps.tell(f"{rules} rules in one text")
+        manager.add(rules_text(1).replace("fire0", "other"))
+        steps.tell("one rule more")
+        manager.remove("other")
+        steps.tell("one rule less")
+    brokers["b3"].kill()
+    steps.tell("b3 is killed")
+
+
+def begin_anew(brokers: Mapping[str, BrokerProcess], steps: Steps, events: int) -> None:
+    """Have brokers begin anew that keep many events: a leaf is killed, then the root."""
+    with RuleManager(brokers["b2"].endpoint) as manager:
+        manager.add(KEEPING)
+    publish(brokers, events)
+    steps.tell(f"{events} events")
+    brokers["b3"].kill()
+    steps.tell("b3 is killed")
 
 
 def publish(brokers: Mapping[str, BrokerProcess], events: int) -> None:
@@ -151,24 +176,13 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=500_000)
     parser.add_argument("--strategy", choices=STRATEGIES, default="centralized")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, network(asked.strategy, Path(folder)) as brokers:
-        steps = Steps(Path(folder))
-        steps.tell("agreeing")
-        with RuleManager(brokers["b1"].endpoint) as manager:
-            manager.add(rules_text(asked.rules))
-            steps.tell(f"{asked.rules} rules in one text")
-            manager.add(rules_text(1).replace("fire0", "other"))
-            steps.tell("one rule more")
-            manager.remove("other")
-            steps.tell("one rule less")
-            for number in range(asked.rules):
-                manager.remove(f"fire{number}")
-            steps.tell("all rules less, one by one")
-            manager.add(KEEPING)
-        publish(brokers, asked.events)
-        steps.tell(f"{asked.events} events")
-        brokers.pop("b3").kill()
-        steps.tell("b3 is killed")
+    stop_children_on_sigterm()
+    if asked.rules:
+        with network(asked.strategy) as (brokers, steps):
+            deploy(brokers, steps, asked.rules)
+    if asked.events:
+        with network(asked.strategy) as (brokers, steps):
+            begin_anew(brokers, steps, asked.events)
     return 0
 
 

@@ -56,7 +56,7 @@ from rules.engine.intervals import Intervals
 from rules.errors import RuleErrors
 from rules.pattern import TIMER
 
-INSTALLED = 32
+INSTALLED = 16
 """Rules that are installed at once where that is done ahead."""
 PACKED_MIN = 8
 """Batches that have come from which on those of one event are packed into columns."""

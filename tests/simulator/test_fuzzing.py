@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from pairs import seeds
+from slow_slices import slow_slices
 
 from broker.cli import main
 from routing.evaluation import replay
@@ -50,6 +51,16 @@ def test_so_is_one_whose_brokers_send_again_a_few_events_at_a_time(
     monkeypatch.setattr(replay, "SLICE_EVENTS", 1 + seed % 4)
     monkeypatch.setattr(slices, "UNDER_WAY_EVENTS", 1 + seed % 3)
     case = random_case(seed, STRATEGIES[(seed + 2) % len(STRATEGIES)])
+    assert differences(case) == [], f"seed {seed}, {case.strategy}"
+
+
+@pytest.mark.parametrize("seed", seeds(6, 60))
+def test_so_is_one_whose_brokers_take_a_while_for_each_rule(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what neighbours say waits meanwhile."""
+    slow_slices(monkeypatch, 0.02 + seed % 3)
+    case = random_case(seed, STRATEGIES[(seed + 4) % len(STRATEGIES)])
     assert differences(case) == [], f"seed {seed}, {case.strategy}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from routing.durability.log_reader import LogReader
 from routing.messages import (
@@ -60,6 +60,21 @@ from routing.network.strategy import chosen_by
 
 Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
+
+
+class Timed(Protocol):
+    """A part that does something at a time of its own."""
+
+    @property
+    def due_at(self) -> float | None:
+        """The time; None where there is nothing to do."""
+        ...
+
+    def handle_timer(self) -> None:
+        """Do what is due."""
+        ...
+
+
 Prepare = Callable[[str, Any], Iterator[None]]
 """Prepares to take it in (slices, Law 3)."""
 
@@ -87,7 +102,7 @@ class Parts:
     pauses: Pauses
 
     @property
-    def timed(self) -> Sequence[Checkpoints | Slices | Inputs | LogReader | Measurements]:
+    def timed(self) -> Sequence[Timed]:
         """Parts that do something at a time of their own."""
         measurements = () if self.measurements is None else (self.measurements,)
         return (self.checkpoints, self.slices, self.inputs, self.log_reader, *measurements)

@@ -30,7 +30,7 @@ from rules.collector import collector_paused
 
 UNDER_WAY_EVENTS = 8 * SLICE_EVENTS
 """Events on a link from which on nothing more is sent again over it (Law 2)."""
-RULES = 32
+RULES = 16
 """Rules of a slice: one takes about a millisecond to be loaded, and half of one to be installed."""
 
 
