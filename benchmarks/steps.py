@@ -41,7 +41,7 @@ TOLD_MS = 5.0
 """A step that is longer is told."""
 TEMP = EventType.of("Temp", area="string", value="float")
 SMOKE = EventType.of("Smoke", area="string", level="int")
-BATCH, AREAS, APART_US = 1_024, 50, 1_000
+AREAS, APART_US = 50, 1_000
 NAMES = tuple(f"area-{number}" for number in range(AREAS))
 BEGIN_US = 1_700_000_000 * MICROSECONDS
 SETTLED_S, SHOWN = 3.0, 6
@@ -137,29 +137,31 @@ def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> No
     steps.tell("b3 is killed")
 
 
-def begin_anew(brokers: Mapping[str, BrokerProcess], steps: Steps, events: int) -> None:
+def begin_anew(
+    brokers: Mapping[str, BrokerProcess], steps: Steps, events: int, size: int
+) -> None:
     """Have brokers begin anew that keep many events: a leaf is killed, then the root."""
     with RuleManager(brokers["b2"].endpoint) as manager:
         manager.add(KEEPING)
-    publish(brokers, events)
+    publish(brokers, events, size)
     steps.tell(f"{events} events")
     brokers["b3"].kill()
     steps.tell("b3 is killed")
 
 
-def publish(brokers: Mapping[str, BrokerProcess], events: int) -> None:
+def publish(brokers: Mapping[str, BrokerProcess], events: int, size: int) -> None:
     """Publish Temps at the root, and few Smokes."""
     endpoint = brokers["b2"].endpoint
     with Publisher(endpoint, name="temps", types=[TEMP], increasing=True) as publisher:
-        for first in range(0, events, BATCH):
-            publisher.publish_batch(temps(first))
+        for first in range(0, events, size):
+            publisher.publish_batch(temps(first, size))
         publisher.wait(60.0)
 
 
-def temps(first: int) -> EventBatch:
+def temps(first: int, size: int) -> EventBatch:
     """Some Temps, by the number of the first."""
-    numbers = np.arange(first, first + BATCH)
-    ids = EventIds(StringColumn.constant("", BATCH), np.zeros(BATCH, np.int64))
+    numbers = np.arange(first, first + size)
+    ids = EventIds(StringColumn.constant("", size), np.zeros(size, np.int64))
     areas = StringColumn((numbers % AREAS).astype(np.int32), NAMES)
     times = BEGIN_US + numbers * APART_US
     return EventBatch(TEMP, times, ids, (areas, (numbers % 100).astype(np.float64)))
@@ -174,6 +176,7 @@ def main() -> int:
     )
     parser.add_argument("--rules", type=int, default=1_000)
     parser.add_argument("--events", type=int, default=500_000)
+    parser.add_argument("--size", type=int, default=1_024, help="of a batch (1024)")
     parser.add_argument("--strategy", choices=STRATEGIES, default="centralized")
     asked = parser.parse_args()
     stop_children_on_sigterm()
@@ -182,7 +185,7 @@ def main() -> int:
             deploy(brokers, steps, asked.rules)
     if asked.events:
         with network(asked.strategy) as (brokers, steps):
-            begin_anew(brokers, steps, asked.events)
+            begin_anew(brokers, steps, asked.events, asked.size)
     return 0
 
 
