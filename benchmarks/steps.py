@@ -4,8 +4,9 @@
 
 Three brokers in a line, each a process. A text of many rules is deployed at one end, then one rule
 more, and one is removed; a broker is killed, so that all rules begin anew. In another such network
-events come that are kept, and a broker is killed: they are sent once more. Printed: of each broker the longest steps of
-each phase, in milliseconds of its thread's processor time, so that other programs do not count.
+events come that are kept, and a broker is killed: they are sent once more. Printed: of each broker
+the longest steps of each phase, in milliseconds of its thread's processor time, so that other
+programs do not count.
 """
 
 from __future__ import annotations
@@ -67,9 +68,7 @@ def serve() -> int:
     return rexmq()
 
 
-def _measured(
-    name: str, step: Callable[..., Any], under_way: list[str]
-) -> Callable[..., Any]:
+def _measured(name: str, step: Callable[..., Any], under_way: list[str]) -> Callable[..., Any]:
     @wraps(step)
     def measured(*given: Any) -> None:
         if under_way:
@@ -137,10 +136,8 @@ def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> No
     steps.tell("b3 is killed")
 
 
-def begin_anew(
-    brokers: Mapping[str, BrokerProcess], steps: Steps, events: int, size: int
-) -> None:
-    """Have brokers begin anew that keep many events: a leaf is killed, then the root."""
+def begin_anew(brokers: Mapping[str, BrokerProcess], steps: Steps, events: int, size: int) -> None:
+    """Have brokers begin anew that keep many events, which came in batches of a size."""
     with RuleManager(brokers["b2"].endpoint) as manager:
         manager.add(KEEPING)
     publish(brokers, events, size)

@@ -28,9 +28,9 @@ def load(
     >>> print(checked.schemas["B"])
     B(y: float)
     """
-    types, rules = _loaded.pop((text, file), (None, None))
-    if rules is not None and types == (known or {}):
-        return rules
+    kept = _loaded.pop((text, file), None)
+    if kept is not None and kept[0] == (known or {}):
+        return kept[1]
     found = read(text, file=file)
     return check_reading(found.file, known or {}, found.problems, found.lost)
 
@@ -39,15 +39,14 @@ def load_ahead(text: str, *, file: str, known: Mapping[str, EventType]) -> Itera
     """Load a text by and by for who loads it soon, when the same is known; yields behind each rule
     that is read, or checked. What is wrong with it is said then.
     """
-    yield from reading(text, file=file)
-    found = read(text, file=file)
+    found = yield from reading(text, file=file)
     try:
         rules = yield from checking_reading(found.file, known, found.problems, found.lost)
     except RuleErrors:
         return
-    while len(_loaded) >= _LOADED_MAX:
-        del _loaded[next(iter(_loaded))]
     _loaded[text, file] = known, rules
+    for one in tuple(_loaded)[:-_LOADED_MAX]:
+        _loaded.pop(one, None)
 
 
 def declared_in(file: ast.File) -> Mapping[str, EventType]:

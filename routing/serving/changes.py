@@ -158,9 +158,7 @@ class RuleChanges:
     def read_ahead(self, message: Deploy) -> Iterator[None]:
         """Read and check a text that waits to be deployed; yields behind each rule."""
         try:
-            yield from load_ahead(
-                message.text, file=message.file, known=self._known_for(message)
-            )
+            yield from load_ahead(message.text, file=message.file, known=self._known_for(message))
         except RuleErrors:
             return
 

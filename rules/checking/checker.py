@@ -12,7 +12,7 @@ Everything wrong is reported at once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from matcher.model import EventType
 from matcher.spelling import spelled
@@ -23,6 +23,7 @@ from rules.checking.scope import Report, Types
 from rules.collector import collector_paused
 from rules.errors import Problem, Span
 from rules.pattern import Rule, RuleSet
+from rules.stepwise import Stepwise, finished
 from rules.syntax import ast
 from rules.syntax.together import refusal
 
@@ -46,13 +47,7 @@ def check_reading(
 
     ``lost`` names the types whose statements could not be read (None: one that has no name).
     """
-    checking = checking_reading(file, known, problems, lost)
-    while True:
-        try:
-            next(checking)
-        except StopIteration as done:
-            found: RuleSet = done.value
-            return found
+    return finished(checking_reading(file, known, problems, lost))
 
 
 def checking_reading(
@@ -60,8 +55,8 @@ def checking_reading(
     known: Mapping[str, EventType],
     problems: Sequence[Problem],
     lost: frozenset[str | None],
-) -> Generator[None, None, RuleSet]:
-    """The same; yields behind each rule."""
+) -> Stepwise[RuleSet]:
+    """The same, rule by rule."""
     report = Report(list(problems))
     schemas = Schemas(file, known, set(lost), report)
     rules_of_file = _Rules(file, schemas, report)

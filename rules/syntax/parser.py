@@ -19,11 +19,12 @@ from typing import Any
 
 from rules.collector import collector_paused
 from rules.errors import Problem, RuleErrors, Span
+from rules.stepwise import Stepwise, finished
 from rules.syntax import ast
 from rules.syntax.automaton import Automaton, Unexpected, automaton_of
 from rules.syntax.expected import describe, hint
 from rules.syntax.shape import Recorder, Shape, shape_of
-from rules.syntax.tokens import NESTING_MAX, tokenize
+from rules.syntax.tokens import NESTING_MAX, tokenize, tokenizing
 from rules.syntax.words import Token
 
 CHAIN_MAX = 2 * NESTING_MAX
@@ -72,53 +73,39 @@ def parse(text: str, *, file: str = "<rules>") -> ast.File:
 @collector_paused()
 def read(text: str, *, file: str = "<rules>") -> Reading:
     """All of a text that can be read, statement by statement."""
-    for _ in reading(text, file=file):
-        pass
-    return _reader(text, file).reading
+    return finished(reading(text, file=file))
 
 
-def reading(text: str, *, file: str = "<rules>") -> Iterator[None]:
-    """Read a text ahead; yields behind each statement, and for nothing once it has been read."""
-    reader = _reader(text, file)
-    while reader.read_next():
-        yield
+def reading(text: str, *, file: str = "<rules>") -> Stepwise[Reading]:
+    """The same, a statement at a time; at once where it has been read before."""
+    found = _readings.pop((text, file), None)
+    if found is None:
+        found = yield from _reading(text, file)
+    _readings[text, file] = found  # behind all others
+    for one in tuple(_readings)[:-READINGS_MAX]:
+        _readings.pop(one, None)
+    return found
 
 
-class _Reader:
-    """A text of which some has been read."""
+_readings: dict[tuple[str, str], Reading] = {}
+"""By text and file, what was read last."""
 
-    def __init__(self, text: str, file: str) -> None:
-        self._text, self._file = text, file
-        tokens, self._problems = tokenize(text)
-        self._left = _statements(tokens)
-        self._statements: list[ast.Statement] = []
-        self._lost: set[str | None] = set()
 
-    def read_next(self) -> bool:
-        """Read a statement; whether there was one."""
-        statement = next(self._left, None)
-        if statement is None:
-            return False
+def _reading(text: str, file: str) -> Stepwise[Reading]:
+    tokens, problems = yield from tokenizing(text)
+    statements: list[ast.Statement] = []
+    lost: set[str | None] = set()
+    for statement in _statements(tokens):
         outcome = _parse(statement, "statement")
         if isinstance(outcome, Problem):
-            self._lost.add(_type_of(statement))
+            lost.add(_type_of(statement))
             if not any(token.type == "BAD" for token in statement):
-                self._problems.append(outcome)  # else the bad token itself has been reported
+                problems.append(outcome)  # else the bad token itself has been reported
         else:
-            self._statements.append(outcome)
-        return True
-
-    @functools.cached_property
-    def reading(self) -> Reading:
-        """All that could be read, once nothing is left."""
-        problems = sorted(self._problems, key=lambda problem: problem.span or ast.NOWHERE)
-        file = ast.File(tuple(self._statements), self._text, self._file)
-        return Reading(file, tuple(problems), frozenset(self._lost))
-
-
-@functools.lru_cache(READINGS_MAX)
-def _reader(text: str, file: str) -> _Reader:
-    return _Reader(text, file)
+            statements.append(outcome)
+        yield
+    problems.sort(key=lambda problem: problem.span or ast.NOWHERE)
+    return Reading(ast.File(tuple(statements), text, file), tuple(problems), frozenset(lost))
 
 
 def parse_filter(text: str, *, file: str = "<subscription>") -> ast.Event:

@@ -110,9 +110,7 @@ class CatalogSync:
                 return  # it is heard, and left out
             yield from self._load_ahead(types, [facts for _, facts in new])
 
-    def _load_ahead(
-        self, types: Iterable[EventType], rules: Iterable[RuleFacts]
-    ) -> Iterator[None]:
+    def _load_ahead(self, types: Iterable[EventType], rules: Iterable[RuleFacts]) -> Iterator[None]:
         self._loaded = []
         try:
             for rule in load_ahead(types, rules):
