@@ -1,4 +1,5 @@
-"""Streams for :mod:`benchmarks.hybrid`: random walks, sensors, keys, and the OpenCEP ticks.
+"""Streams for :mod:`benchmarks.hybrid`: random walks, sensors, keys, a condition between distant
+events, and the OpenCEP ticks.
 
 A stock has one tick a minute, with its last 20 prices and its last change. Prices are random walks
 with a common part, all from one seed, of as many stocks as the paper's data have (SYMBOLS). Each is
@@ -214,6 +215,32 @@ def sensors(
     )
 
 
+def distant(events: int, window: int, more: float = 3.0) -> Stream:
+    """Four events of a value each, one a second, the earliest more than the last but one by so much.
+
+    From the last event back, all pairs of the two events before have to be tried each time; from
+    the first one on, few are left once the third has come.
+    """
+    rng = np.random.default_rng(SEED)
+    names = ["S0", "S1", "S2", "S3"]
+    types = [EventType.of(one, value="float") for one in names]
+    kind, value = rng.integers(0, 4, events), rng.normal(size=events)
+    at = np.arange(events, dtype=np.int64) * MICROSECONDS
+    chunks = []
+    for start in range(0, events, 4_096):
+        part = np.arange(start, min(start + 4_096, events))
+        by_type = [part[kind[part] == number] for number in range(4)]
+        some = [(type_, one) for type_, one in zip(types, by_type, strict=True) if len(one)]
+        chunks.append([batch_of(type_, at[one], one, (value[one],)) for type_, one in some])
+    schemas = "\n".join(f"event {type_}" for type_ in types)
+    within = f"within {window} s from"
+    rule = (
+        f"rule s: define Found() from S3() as e0 and each S2() as e1 {within} e0 and "
+        f"each S1() as e2 {within} e1 and each S0(value > e1.value + {more}) as e3 {within} e2"
+    )
+    return Stream("distant", f"{schemas}\n{rule}", chunks, 3 * window * MICROSECONDS)
+
+
 def opencep(window: int) -> Stream:
     """The ticks that lie beside the repository, and five of their stocks in sequence, rising."""
     attributes = ("open", "high", "low", "close")
@@ -248,5 +275,6 @@ def streams(*, quick: bool) -> Iterator[Stream]:
     yield market("runs, 4 states", rising, window=20, length=4, runs=(1, 2))
     yield sensors(40_000 // scale, 120)
     yield keyed(60_000 // scale, 8, 600)
+    yield distant(60_000 // scale, 60)
     if TICKS.exists():
         yield opencep(20 if quick else 60)
