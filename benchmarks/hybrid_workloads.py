@@ -216,7 +216,7 @@ def sensors(
 
 
 def distant(events: int, window: int, more: float = 3.0) -> Stream:
-    """Four events of a value each, one a second, the earliest more than the last but one by so much.
+    """Events of four types, one a second: of each match the earliest exceeds the third by ``more``.
 
     From the last event back, all pairs of the two events before have to be tried each time; from
     the first one on, few are left once the third has come.

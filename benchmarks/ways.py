@@ -1,4 +1,4 @@
-"""How well ``auto`` chooses the way of a rule: its rate beside those of the single ways, one thread.
+"""How well ``auto`` chooses the way of a rule: its rate beside the single ways', on one thread.
 
 The workloads are chains: those of :mod:`benchmarks.hybrid_workloads`, made longer, and those of
 :mod:`benchmarks.detection_workloads` that are chains. Ways run in turn, and of each chunk the

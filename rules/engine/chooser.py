@@ -259,9 +259,7 @@ def measured(
 ) -> tuple[Rates, tuple[float, ...]]:
     """The rates of a rule's events, and the same as mere figures."""
     reaches = {step.event: step.access.reach for step in selections_of(plan) if step.access}
-    events = {
-        event: held.rate(access, reaches[event]) for event, access in linked.arrivals.items()
-    }
+    events = {event: held.rate(access, reaches[event]) for event, access in linked.arrivals.items()}
 
     def keys_of(access: AccessPlan) -> float:
         return keys.get((access.column, access.keys), 1.0) if access.keys else 1.0

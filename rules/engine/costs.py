@@ -12,15 +12,15 @@ or not: conditions are no probes there, but windows of the whole match bind ever
 
 How many candidates a probe leaves follows from what the columns hold at present: events a second
 times the window, divided by how many keys there are. Conditions that no key serves are taken to
-let SELECTIVITY of the candidates pass; windows between events that are not neighbours, what they
-would of events that come evenly (:mod:`rules.engine.spread`). The rest of a rule (negations, aggregates, output) costs
-the same either way, and is left out.
+let SELECTIVITY of the candidates pass; windows between events that are not neighbours, as many as
+they would of events that come evenly (:mod:`rules.engine.spread`). The rest of a rule (negations,
+aggregates, output) costs the same either way, and is left out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from rules.engine.spread import Spread, limits_of, shares_within
@@ -35,7 +35,7 @@ from rules.planning.sequences import (
     selections_of,
     states_of,
 )
-from rules.terms import TERMINATOR
+from rules.terms import TERMINATOR, AttributeOf, nodes_of
 
 SELECTIVITY = 0.3
 
@@ -92,20 +92,33 @@ def hybrid_cost(plan: RulePlan, rates: Rates, costs: Costs) -> float:
     """The cost of a chain by hybrid parallelism on one thread, in nanoseconds a microsecond.
 
     Sequences grow from the earliest event on: ``C B A`` has as many pairs at B as C and B come
-    within a window of each other, and at A as what fitted there and A do.
+    within a window of each other, and at A as what fitted there and A do. A condition between C and
+    A is asked at A.
     """
     steps = {step.event: step for step in selections_of(plan)}
     limits, spent, spread = limits_of(plan), 0.0, Spread()
+    passing = _passing_at(steps.values(), rates)
     sequences = rates.events[len(steps)]
     for event in reversed(range(len(steps))):  # the later one of each pair
-        step = steps[event + 1]
-        access = access_of(step)
-        spread = spread.with_gap(step.span.duration, limits[event])
+        spread = spread.with_gap(steps[event + 1].span.duration, limits[event])
         pairs = sequences * spread.reach * (rates.events[event] if event else rates.terminators)
-        sequences = pairs * _passing(step.residue) / rates.keys(access)
+        sequences = pairs * passing.get(event, 1.0)
         spent += pairs * costs.pair + sequences * costs.sequence
         spread = spread.normal()
     return spent
+
+
+def _passing_at(steps: Iterable[Step], rates: Rates) -> Mapping[int, float]:
+    """For each event the share of pairs that its conditions let pass, those with earlier events."""
+    found = dict[int, float]()
+    for step in steps:
+        share = _passing(step.residue) / rates.keys(access_of(step))
+        for condition in step.conditions:
+            events = (node.event for node in nodes_of(condition) if isinstance(node, AttributeOf))
+            at = min(events, default=step.span.later)
+            if at < step.event:
+                found[at] = found.get(at, 1.0) * share ** (1 / len(step.conditions))
+    return found
 
 
 def estimate(plan: RulePlan, model: AutomatonPlan, rates: Rates, costs: Costs) -> Estimate:

@@ -230,12 +230,13 @@ class PartedEngine:
 
     def _try_elsewhere(self, part: Part, rule: Rule) -> None:
         heavy, trials = self._heavy, self._trials
-        assert heavy is not None and trials is not None, "they come together"
+        if heavy is None or trials is None or part.tied([rule]):
+            return
         if part is heavy:
             home = min(self._plain, key=Part.load)
             self._move(home, heavy, [rule])
             home.engine.switch({rule.name: trials.is_linked(rule)})
-        elif not part.tied([rule]):
+        else:
             self._move(heavy, part, [rule])
             assert isinstance(heavy.engine, HybridEngine)
             heavy.engine.begin_trial()

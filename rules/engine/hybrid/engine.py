@@ -183,8 +183,8 @@ class HybridEngine(AipPublished):
         begun = kernels.now()
         self._emit([one for one in found if len(one)])
         spent, groups = kernels.now() - begun, sum(map(len, found))
-        for number, one in zip(numbers, found, strict=True):
-            self._spent[number] += spent * len(one) // max(1, groups)
+        for number, rows in zip(numbers, found, strict=True):
+            self._spent[number] += spent * len(rows) // max(1, groups)
         for one in self._pipelines.values():
             one.forget(self._taken_in(one.linked))
         counters[layout.TAKING] = is_last

@@ -31,25 +31,28 @@ from rules.planning.sequences import AutomatonPlan, automaton_of, selections_of,
 
 UNSURE = 3.0
 """The model may be off by so much between the two ways, where a rule was never tried."""
-TRIAL_SHARE = 0.2
-"""A trial may cost so much of what the rule has cost since it was last moved."""
+TRIAL_SHARE, TRIAL_LOOKS = 0.25, 2
+"""A trial may cost so much of what the rule has cost since it was last moved; it ends at the second
+look that finds it dearer, for what takes much longer once may have been interrupted.
+"""
+RISING = 1.1
+"""The factor outside rises by no more than this from look to look, for the same reason."""
 FADING = 0.98
-"""What is left, at each look, of a factor that was measured by a trial: events become others."""
+"""The share that each look leaves of a factor that a trial has measured: events become others."""
 LOADED, COMPILED = 3e8, 2e10
 """Ticks that it takes to begin, to load the kernels or to compile them, where a tick is a cycle."""
 DEAR = 40
 """Instructions of the conditions of a dear pair: threads share out those."""
 GAIN = 0.8
-"""What each further thread gains where pairs are dear; nothing elsewhere."""
+"""The gain of each further thread where pairs are dear; elsewhere there is none."""
+
 
 @dataclass(slots=True)
 class Known:
-    """What is known of a rule: the factors of the two ways, 0 before anything was measured; what it
+    """A rule as far as it is known: the factors of both ways, 0 before they were measured; what it
     has cost since it was moved, in ticks; the last event that had come when it was last ``seen``;
     the keys before it was moved.
-
-    ``latest`` is the factor of the last look outside, of which ``own`` is the lesser and the one
-    before: what takes much longer once has been interrupted.
+    ``dearer`` counts the looks in a row that have found it dearer inside.
     """
 
     rule: Rule
@@ -57,7 +60,7 @@ class Known:
     automaton: AutomatonPlan | None
     is_linked: bool = False  # by an automaton, at the last look
     own: float = 0.0
-    latest: float = 0.0
+    dearer: int = 0
     hybrid: float = 0.0
     paid: float = 0.0
     seen: int = 0
@@ -105,16 +108,16 @@ class Trials:
             return
         known.keys, known.is_linked, known.seen = keys, is_linked, look.time
         factor = look.ticks / here or 1.0
-        known.own, known.latest = min(factor, known.latest or factor), factor
+        known.own = min(factor, RISING * (known.own or factor))
         known.hybrid *= FADING
-        known.paid += here * factor
+        known.paid += here * known.own
         best = min(here, self._least(known, look.rates) * look.elapsed)
         if known.hybrid:
             is_better = there * known.hybrid * MARGIN < best * known.own
         else:
             is_better = there < best * UNSURE
-        if is_better and known.paid * TRIAL_SHARE >= there * known.own + beginning():
-            known.paid = 0.0
+        if is_better and known.paid * TRIAL_SHARE >= TRIAL_LOOKS * there * known.own + beginning():
+            known.paid, known.dearer = 0.0, 0
             self._leaving.add(rule.name)
 
     def look_inside(self, rule: Rule, look: Look) -> None:
@@ -124,8 +127,10 @@ class Trials:
         other = self._least(known, look.rates) * look.elapsed * known.own
         known.seen = look.time
         if there > 0 and look.ticks:
-            known.hybrid = look.ticks / there
-        if other < (look.ticks or there):
+            factor = look.ticks / there
+            known.hybrid = min(factor, RISING * (known.hybrid or factor))
+        known.dearer = known.dearer + 1 if other < there * (known.hybrid or 1.0) else 0
+        if known.dearer >= TRIAL_LOOKS:
             self._leaving.add(rule.name)
 
     def since(self, rule: Rule) -> int:
