@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 from pairs import seeds
+from slow_slices import slow_slices
 
 from broker.cli import main
 from routing.evaluation import replay
-from routing.network.brokers import resending
+from routing.network.brokers import slices
 from routing.network.evaluation.divided import DividedDetection
 from simulator import clients, scenario
 from simulator.checkers import check
@@ -48,8 +49,18 @@ def test_so_is_one_whose_brokers_send_again_a_few_events_at_a_time(
 ) -> None:
     """And wait until these are acknowledged."""
     monkeypatch.setattr(replay, "SLICE_EVENTS", 1 + seed % 4)
-    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", 1 + seed % 3)
+    monkeypatch.setattr(slices, "UNDER_WAY_EVENTS", 1 + seed % 3)
     case = random_case(seed, STRATEGIES[(seed + 2) % len(STRATEGIES)])
+    assert differences(case) == [], f"seed {seed}, {case.strategy}"
+
+
+@pytest.mark.parametrize("seed", seeds(6, 60))
+def test_so_is_one_whose_brokers_take_a_while_for_each_rule(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what neighbours say waits meanwhile."""
+    slow_slices(monkeypatch, 0.02 + seed % 3)
+    case = random_case(seed, STRATEGIES[(seed + 4) % len(STRATEGIES)])
     assert differences(case) == [], f"seed {seed}, {case.strategy}"
 
 
@@ -229,6 +240,30 @@ def test_in_some_torn_networks_a_rule_takes_the_place_of_another_that_no_other_u
             assert old.name not in gone
             assert old.defines not in used([one for one in case.rules if one != old])
     assert 5 < replaced < 35
+
+
+def test_in_some_networks_rules_hold_from_a_past_instant() -> None:
+    """New ones, also where brokers go on with their stores, once all of them are back."""
+    killed = ended = past = 0
+    for seed in range(200):
+        case = random_case(seed, "centralized")
+        known = {rule.name for rule in case.rules}
+        for change in case.changes:
+            if change.since_s is not None:
+                past += 1
+                assert case.ordering == "watermark"
+                assert case.is_sound
+                assert change.since_s < change.at_s
+                assert not known & {rule.name for rule in change.rules}
+                kills = [one for one in case.faults if one.kind == "restart"]
+                killed += bool(kills)
+                for one in kills:
+                    is_whole = set(one.brokers) == set(case.brokers)
+                    assert not is_whole or change.at_s > one.at_s + one.for_s
+            known.update(rule.name for rule in change.rules)
+            ended += change.removed.startswith("p")
+    assert min(killed, ended) > 1
+    assert past > 30
 
 
 def test_links_of_a_torn_network_are_cut_for_longer_than_is_noticed() -> None:
