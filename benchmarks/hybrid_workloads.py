@@ -107,7 +107,7 @@ def walks(
     them, some of which may be ``runs``.
 
     There are as many ``symbols`` as the rule names, or more: then those at equal distances are
-    named. Of 2,100 the rule names S0, S350, and so on to S1750.
+    named. Of 2,100 the rule names every 350th.
     """
     symbols = symbols or length
     types = _stocks(symbols)

@@ -20,6 +20,8 @@ from rules.engine.costs import Costs
 
 TABLE = "nanoseconds"
 _NAMES = tuple(field.name for field in dataclasses.fields(Costs))
+_OF_HYBRID = frozenset({"pair", "sequence"})
+"""Costs that are not calibrated: a file without them leaves them as they are shipped."""
 
 
 def place(environment: Mapping[str, str]) -> Path:
@@ -48,7 +50,11 @@ def read(file: Path) -> Costs:
     """The costs that a file holds; ConfigurationError says what is wrong with it."""
     document = document_of(file, "costs")
     figures = document.get(TABLE)
-    if set(document) != {TABLE} or not isinstance(figures, dict) or set(figures) != set(_NAMES):
+    if (
+        set(document) != {TABLE}
+        or not isinstance(figures, dict)
+        or set(figures) | _OF_HYBRID != set(_NAMES)
+    ):
         raise ConfigurationError(
             f"costs: {file}: expected one table [{TABLE}] with {', '.join(_NAMES)}"
         )
