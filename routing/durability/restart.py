@@ -109,7 +109,8 @@ def _recall_durables(
         made = record.bounds, record.filters, record.rights
         sink = journal.durables.recall(name, *made, schemas)
         sink.filters_made = record.filters_made
-        sink.recall(record.last, record.acknowledged, record.complete, record.size)
+        numbers = record.last, record.acknowledged, record.beyond
+        sink.recall(*numbers, record.complete, record.size)
         deduplicator.watch()
     marks = least([(one.rule.name, sink.floor) for one in sink.rules] for sink in journal.durables)
     context.detection.recall_marks(marks)
