@@ -1,4 +1,4 @@
-"""What takes long is done slice by slice (routing.network.brokers.slices)."""
+"""What takes long is done slice by slice (routing.evaluation.replay, routing.serving.slices)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing.evaluation import replay
 from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
-from routing.network.brokers import slices
+from routing.network.brokers import resending
 from routing.partition.rule_states import ResumedRule
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
@@ -31,7 +31,7 @@ SLICE, UNDER_WAY = 8, 16
 @pytest.fixture(autouse=True)
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "SLICE_EVENTS", SLICE)
-    monkeypatch.setattr(slices, "UNDER_WAY_EVENTS", UNDER_WAY)
+    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", UNDER_WAY)
 
 
 def temps(first: int, last: int) -> list[EventBatch]:
@@ -206,7 +206,7 @@ def test_what_comes_meanwhile_stands_behind_it(
     assert all(fires(lines, broker) == expected for broker in network.brokers)
 
 
-# --- rules (Laws 3 and 4) ---
+# --- rules (routing.serving.slices) ---
 
 MANY = 12
 TEXT = "\n".join(
