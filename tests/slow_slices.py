@@ -8,9 +8,9 @@ import pytest
 from matcher.model import EventType
 from routing.evaluation import tree_evaluator
 from routing.messages import RuleFacts
-from routing.network.brokers import catalog_sync, slices
-from routing.network.brokers.slices import Slices
-from routing.serving import known_rules
+from routing.network.brokers import catalog_sync
+from routing.serving import known_rules, slices
+from routing.serving.slices import Slices
 from rules.pattern import Rule
 
 

@@ -25,6 +25,7 @@ _NOT_BENCHMARKS = {
     "report",
     "soak",
     "spark_log",
+    "steps",
 }
 CALIBRATE = "calibrate"
 MACHINE = "machine"

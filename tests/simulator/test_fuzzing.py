@@ -11,7 +11,7 @@ from slow_slices import slow_slices
 
 from broker.cli import main
 from routing.evaluation import replay
-from routing.network.brokers import slices
+from routing.network.brokers import resending
 from routing.network.evaluation.divided import DividedDetection
 from simulator import clients, scenario
 from simulator.checkers import check
@@ -49,7 +49,7 @@ def test_so_is_one_whose_brokers_send_again_a_few_events_at_a_time(
 ) -> None:
     """And wait until these are acknowledged."""
     monkeypatch.setattr(replay, "SLICE_EVENTS", 1 + seed % 4)
-    monkeypatch.setattr(slices, "UNDER_WAY_EVENTS", 1 + seed % 3)
+    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", 1 + seed % 3)
     case = random_case(seed, STRATEGIES[(seed + 2) % len(STRATEGIES)])
     assert differences(case) == [], f"seed {seed}, {case.strategy}"
 

@@ -42,7 +42,7 @@ from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
-from routing.network.brokers.parts import Timed, heard_by, parts_of, prepared_by
+from routing.network.brokers.parts import heard_by, parts_of, prepared_by
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.overview import Overview, broker_facts
@@ -57,6 +57,7 @@ from routing.serving.evaluator import Basis
 from routing.serving.link import Link
 from routing.serving.outlet import Outlet
 from routing.serving.service import Service
+from routing.serving.slices import Timed
 from routing.serving.sources import Source
 from routing.serving.stand_in import close_overdue, stand_in_for
 from routing.serving.tables import Tables, tables_of
@@ -332,7 +333,7 @@ class Broker:
     @property
     def _due_parts(self) -> Sequence[Timed]:
         """The parts that may do something when it is due: while something is prepared all others
-        wait (slices, Law 3).
+        wait (serving.slices, Law 1).
         """
         return (self._slices,) if self._slices.is_preparing else self._timed
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from routing.durability.log_reader import LogReader
 from routing.messages import (
@@ -49,34 +49,20 @@ from routing.network.brokers.pulled_progress import PulledProgress
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.report_collector import ReportCollector
 from routing.network.brokers.requests import Requests
+from routing.network.brokers.resending import Resending
 from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.single_tree_traffic import SingleTreeTraffic
 from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
-from routing.network.brokers.slices import Slices
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.strategy import chosen_by
+from routing.serving.slices import Slices, Timed
 
 Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
-
-
-class Timed(Protocol):
-    """A part that does something at a time of its own."""
-
-    @property
-    def due_at(self) -> float | None:
-        """The time; None where there is nothing to do."""
-        ...
-
-    def handle_timer(self) -> None:
-        """Do what is due."""
-        ...
-
-
 Prepare = Callable[[str, Any], Iterator[None]]
-"""Prepares to take it in (slices, Law 3)."""
+"""Prepares to take it in (serving.slices, Law 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +81,7 @@ class Parts:
     collector: ReportCollector
     measurements: Measurements | None
     checkpoints: Checkpoints
+    resending: Resending
     slices: Slices
     inputs: Inputs
     pulled_progress: PulledProgress
@@ -105,13 +92,20 @@ class Parts:
     def timed(self) -> Sequence[Timed]:
         """Parts that do something at a time of their own."""
         measurements = () if self.measurements is None else (self.measurements,)
-        return (self.checkpoints, self.slices, self.inputs, self.log_reader, *measurements)
+        return (
+            self.checkpoints,
+            self.slices,
+            self.resending,
+            self.inputs,
+            self.log_reader,
+            *measurements,
+        )
 
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
     """The parts of a broker with this strategy."""
     root_requests, registry = RootRequests(context), SourceRegistry(context)
-    slices = Slices(context)
+    slices = Slices(context.moment, context.callbacks.settle)
     subscription_sync = SubscriptionSync(context, timer)
     catalog_sync = CatalogSync(context, agreed, timer, registry)
     log_reader = LogReader(context, agreed)
@@ -181,6 +175,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         collector=collector,
         measurements=measurements,
         checkpoints=checkpoints,
+        resending=Resending(context),
         slices=slices,
         inputs=inputs,
         pulled_progress=PulledProgress(context),

@@ -30,11 +30,11 @@ from routing.network.brokers.plan_follower import PlanFollower
 from routing.network.brokers.planner import Planner
 from routing.network.brokers.report_collector import ReportCollector
 from routing.network.brokers.root_requests import RootRequests
-from routing.network.brokers.slices import Slices
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.ahead import horizon_of
+from routing.serving.slices import Slices
 
 
 class Reason(Protocol):

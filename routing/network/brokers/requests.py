@@ -46,10 +46,10 @@ from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, Pen
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
-from routing.network.brokers.slices import Slices
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
+from routing.serving.slices import Slices
 from routing.serving.sources import SourceState
 from routing.serving.status import begin_facts
 
@@ -88,7 +88,7 @@ class Requests:
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
         self._unread = 0
-        """At the root: texts that are read ahead (slices, Law 4)."""
+        """At the root: texts that are read ahead (serving.slices, Law 2)."""
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
         self.behind_events: set[Peer] = set()

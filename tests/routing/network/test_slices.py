@@ -1,4 +1,4 @@
-"""What is sent again is handed over slice by slice (routing.evaluation.replay)."""
+"""What takes long is done slice by slice (routing.evaluation.replay, routing.serving.slices)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 import pytest
 from brokers import SCHEMAS, Network
 from conversation import batches_of
+from slow_slices import slow_slices
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.evaluation import replay
 from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
-from routing.network.brokers import slices
+from routing.network.brokers import resending
 from routing.partition.rule_states import ResumedRule
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
@@ -30,7 +31,7 @@ SLICE, UNDER_WAY = 8, 16
 @pytest.fixture(autouse=True)
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "SLICE_EVENTS", SLICE)
-    monkeypatch.setattr(slices, "UNDER_WAY_EVENTS", UNDER_WAY)
+    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", UNDER_WAY)
 
 
 def temps(first: int, last: int) -> list[EventBatch]:
@@ -203,3 +204,98 @@ def test_what_comes_meanwhile_stands_behind_it(
     expected = [f'Fire@{n}.5("a", {float(n)})' for n in range(1, SECONDS + 41)]
     lines = network.take_lines()
     assert all(fires(lines, broker) == expected for broker in network.brokers)
+
+
+# --- rules (routing.serving.slices) ---
+
+MANY = 12
+TEXT = "\n".join(
+    FIRE.replace("fire", f"fire{number}").replace("Fire", f"Fire{number}") for number in range(MANY)
+)
+PAUSE_S = 0.05
+
+
+def smoking(monkeypatch: pytest.MonkeyPatch, strategy: str) -> Network:
+    """Temps at b1 and Smokes at b3, and a sink of two rules to be at b1."""
+    monkeypatch.setattr(Network, "strategy", strategy)
+    network = Network(3)
+    for name, broker in (("Temp", "b1"), ("Smoke", "b3")):
+        network.connect(name, broker).advertise([SCHEMAS[name]])
+    network.connect("s", "b1").subscribe("Fire3()")
+    network.clients["s"].subscribe("Fire11()")
+    network.run(1)
+    network.publish("Temp", 'Temp@1("a", 1)', 1.9)
+    network.publish("Smoke", 'Smoke@1.5("a")', 1.9)
+    network.take_lines()
+    return network
+
+
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-st", "push-pull-mt"])
+@pytest.mark.parametrize("home", ["b1", "b2"])
+def test_a_text_of_many_rules_is_deployed_rule_by_rule(
+    strategy: str, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And holds as a whole from one instant on; what is published meanwhile goes on."""
+    prepared = slow_slices(monkeypatch, PAUSE_S)
+    network = smoking(monkeypatch, strategy)
+    network.connect("m", home).deploy(TEXT)
+    for n in range(2, 60):
+        network.publish("Temp", f'Temp@{n}("a", {n})', n + 0.9)
+        network.publish("Smoke", f'Smoke@{n}.5("a")', n + 0.9)
+    network.run(10)
+    lines = network.take_lines()
+    (confirmed,) = [line for line in lines if line.startswith("m: confirmed")]
+    words = confirmed.split()
+    begins = set(words[4::3])
+    assert len(begins) == 1
+    assert confirmed.count("since") == MANY
+    begin = float(begins.pop())
+    assert 1.5 < begin < 59, "events went on while the text was read"
+    for rule in (3, 11):
+        found = [line for line in lines if line.startswith(f"s: Fire{rule}@")]
+        assert len(found) == sum(n + 0.5 >= begin for n in range(2, 60))
+    assert prepared.count("ahead") >= MANY, "each was checked"
+    assert prepared.count("prepared") >= 2 * MANY, "each was told to two"
+
+
+def test_a_text_that_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_slices(monkeypatch, PAUSE_S)
+    network = smoking(monkeypatch, "centralized")
+    network.connect("m", "b1").deploy(f"{TEXT}\n{FIRE.replace('last Temp', 'last Tmp')}")
+    network.run(10)
+    (refused,) = network.take_lines()
+    assert refused.startswith("m: refused (bad-rules)")
+    network.connect("l", "b3").list_rules()
+    network.run(1)
+    assert network.take_lines() == ["l: confirmed"]
+
+
+def test_two_texts_are_deployed_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_slices(monkeypatch, PAUSE_S)
+    network = smoking(monkeypatch, "centralized")
+    network.connect("m", "b2").deploy(TEXT)
+    network.connect("n", "b2").deploy(FIRE)
+    network.connect("o", "b2").remove("fire3")
+    network.run(10)
+    assert [line.split()[0] for line in network.take_lines()] == ["m:", "n:", "o:"]
+
+
+def test_a_tree_that_is_another_waits_for_no_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The link is cut while b1 loads what it was told: it takes it in, and goes on alone."""
+    slow_slices(monkeypatch, 5.0)
+    network = smoking(monkeypatch, "centralized")
+    network.connect("m", "b2").deploy(TEXT)
+    network.run(5.0 * (2 * MANY + 8))
+    told = network.brokers["b1"]
+    while not told._slices.is_preparing:
+        network.run(1)
+    cut(network, "b1", "b2", is_cut=True)
+    assert len(told.context.deployments.rules) == MANY
+    cut(network, "b1", "b2", is_cut=False)
+    network.run(500)
+    assert network.brokers["b1"].is_at_rest
+    network.publish("Temp", 'Temp@70("a", 70)', 71)
+    network.publish("Smoke", 'Smoke@70.5("a")', 71)
+    network.run(1)
+    found = [line.partition(" <")[0] for line in network.take_lines() if line.startswith("s: ")]
+    assert sorted(found) == ['s: Fire11@70.5("a", 70.0)', 's: Fire3@70.5("a", 70.0)']

@@ -1,0 +1,103 @@
+"""Work that takes long for each rule, a slice at a time.
+
+Law 1: what is *prepared* before it is done changes nothing that anybody sees, and is done at one
+moment, as a whole, when it is prepared. Until then all that neighbours say waits behind it, in its
+order; clients are served. 1,000 rules are told to b3: it loads them, RULES at a time, and then
+hears of them all at once.
+
+Law 2: what is *read ahead* holds up nobody. A text of 1,000 rules comes to the root: events flow,
+and the network pauses once it has been checked.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Protocol
+
+from routing.serving.moment import Moment
+from rules.collector import collector_paused
+
+RULES = 16
+"""Rules of a slice: one takes about a millisecond to be loaded, and half of one to be installed."""
+
+
+class Timed(Protocol):
+    """A part of a broker that does something at a time of its own."""
+
+    @property
+    def due_at(self) -> float | None:
+        """The time; None where there is nothing to do."""
+        ...
+
+    def handle_timer(self) -> None:
+        """Do what is due."""
+        ...
+
+
+class Slices:
+    """Does the next slice when it is time to; ``settle`` does what follows for others."""
+
+    def __init__(self, moment: Moment, settle: Callable[[], None]) -> None:
+        self._moment = moment
+        self._settle = settle
+        self._prepared: Iterator[None] = iter(())
+        self._then: Callable[[], None] | None = None
+        """Work that waits for what is prepared."""
+        self._ahead: deque[tuple[Iterator[None], Callable[[], None]]] = deque()
+        """Work that is read ahead, and what follows when it has been."""
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether something is prepared, and what neighbours say waits behind it (Law 1)."""
+        return self._then is not None
+
+    def prepare(self, work: Iterator[None], then: Callable[[], None]) -> None:
+        """Prepare by work that yields behind each rule; ``then`` is called when it is done, before
+        this returns if that takes one slice.
+        """
+        self.finish()
+        self._prepared, self._then = work, then
+        self._go_on()
+
+    def finish(self) -> None:
+        """Prepare the rest at once, and do what has waited for it."""
+        while self._then is not None:
+            self._go_on()
+
+    def read_ahead(self, work: Iterator[None], then: Callable[[], None]) -> None:
+        """Read ahead (Law 2), as ``prepare``, behind what is read ahead already."""
+        self._ahead.append((work, then))
+        if len(self._ahead) == 1:
+            self._go_on_ahead()
+
+    def _go_on(self) -> None:
+        if _is_over(self._prepared) and self._then is not None:
+            then, self._then = self._then, None
+            then()
+
+    def _go_on_ahead(self) -> None:
+        work, then = self._ahead[0]
+        if _is_over(work):
+            self._ahead.popleft()
+            then()
+
+    @property
+    def due_at(self) -> float | None:
+        """Now, if there is a slice to be done."""
+        return self._moment.now if self.is_preparing or self._ahead else None
+
+    def handle_timer(self) -> None:
+        """Do a slice of what is prepared, else of what is read ahead."""
+        if self.is_preparing:
+            self._go_on()
+        else:
+            self._go_on_ahead()
+        self._settle()
+
+
+@collector_paused()
+def _is_over(work: Iterator[None]) -> bool:
+    """Whether a slice of it was the last."""
+    return sum(1 for _ in islice(work, RULES)) < RULES
