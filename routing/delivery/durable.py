@@ -36,13 +36,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from msgspec import structs
 
-from matcher.model import MICROSECONDS, TIME_MIN
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch
 from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, select
 from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
 from routing.messages import Delivery, Subscribe, WhenFull
-from routing.order import least_time
+from routing.order import greatest_time, least_time
 from routing.permission import EVERY_TYPE
 
 KEY_PREFIX = b"durable/"
@@ -181,6 +181,8 @@ class DurableSink(Sink):
         """The number up to which the store has them, and they may leave."""
         self.floor = TIME_MIN
         """Composite events before it were queued before a restart (Law 3)."""
+        self._found_to = TIME_MIN
+        """The time behind the composite events that were queued once all sources had closed."""
         self.bytes = 0
         """Bytes in the store of what is queued."""
         self.stored_bytes = 0
@@ -370,6 +372,8 @@ class DurableSink(Sink):
             delivery_batch = select(
                 delivery_batch.batches, delivery_batch.subscriptions, left, delivery_batch.late
             )
+        if self.mark == TIME_MAX:
+            self._found_to = max(self._found_to, *map(_beyond, delivery_batch.batches))
         super().offer_found(delivery_batch)
 
     def take(self, events_max: int) -> Delivery | None:
@@ -494,11 +498,19 @@ class DurableSink(Sink):
             self.stored_bytes -= size
             yield first
 
-    def complete_to(self, complete_to: Callable[[Any], int]) -> int:
-        """Up to which time all composite events are queued (Law 3)."""
+    def complete_to(
+        self, complete_to: Callable[[Any], int], reached: Callable[[Any], int]
+    ) -> int:
+        """Up to which time all composite events are queued (Law 3): as far as its rules have come,
+        and where their sources have all closed, as far as these had ``reached`` before, or as was
+        found, since other sources may come.
+        """
         if self.held:
             return max(self.floor, self.mark)
-        return max(self.floor, min(map(complete_to, self.rules), default=TIME_MIN))
+        found = min(map(complete_to, self.rules), default=TIME_MIN)
+        if found == TIME_MAX:
+            found = max(self._found_to, *map(reached, self.rules))
+        return max(self.floor, found)
 
     def recall(self, last: int, acknowledged: int, floor: int, size: int) -> None:
         """Go on from what was kept: the last number, the one up to which nothing is to come again,
@@ -510,6 +522,10 @@ class DurableSink(Sink):
         self.bytes = self.stored_bytes = size
         self.queued = last - acknowledged
         self._beyond = acknowledged + 1 if self.queued else 0
+
+
+def _beyond(batch: EventBatch) -> int:
+    return greatest_time(batch) + 1
 
 
 def _first(delivery_batch: DeliveryBatch) -> int:

@@ -59,6 +59,7 @@ from routing.evaluation.replay import packed_parts
 from routing.messages import Code
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
+from routing.serving.deployment import Deployed
 from routing.serving.sources import Source
 from routing.storage import Append, Clear, Delete, RecordsAfter, StoreChange, StoreContents, Trim
 from routing.traced import with_traces
@@ -284,7 +285,14 @@ class Journal:
             sink.keep(structs.replace(delivery_batch, size=len(record.value)))
         for first in sink.take_done():
             yield Delete(queue_kind(sink.name), queue_key(first))
-        yield durable_record(sink, sink.complete_to(self._detection.complete_to))
+        yield durable_record(sink, self.complete_to(sink))
+
+    def complete_to(self, sink: DurableSink) -> int:
+        """Up to which time all composite events of a durable sink are queued."""
+        return sink.complete_to(self._detection.complete_to, self._reached)
+
+    def _reached(self, deployed: Deployed) -> int:
+        return self._detection.reached(deployed.rule.name)
 
     def _release(self, sink: DurableSink, number: int) -> None:
         """Let what is kept leave (routing.delivery.durable, Law 3)."""
