@@ -92,8 +92,9 @@ def _obstacles_in_network(broker: Broker) -> Iterator[str]:
         "sources that have a moment to come to other brokers",
         [name.removesuffix(GONE) for name in coming],
     )
+    problem = f" (until they are removed: {broker.giving.problem})" if broker.giving.problem else ""
     yield from _named(
-        "durable subscriptions that live here, until they are removed",
+        f"durable subscriptions that are to go to other brokers{problem}",
         list(broker.service.durables.names),
     )
     if kept := len(detection.replay_buffer):

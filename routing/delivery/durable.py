@@ -47,6 +47,9 @@ from routing.permission import EVERY_TYPE
 
 KEY_PREFIX = b"durable/"
 """Of the keys of durable sinks, where others have the peer of their link."""
+Handed = tuple[str, int]
+"""A broker of a hand-over, and the number of the attempt."""
+NOBODY: Handed = ("", 0)
 WINDOW = 8_192
 """Events of a queue that are in memory, about (Law 4)."""
 
@@ -183,6 +186,10 @@ class DurableSink(Sink):
         """Composite events before it were queued before a restart (Law 3)."""
         self._found_to = TIME_MIN
         """The time behind the composite events that were queued once all sources had closed."""
+        self.heir: Handed = NOBODY
+        """The broker that takes the sink over, and the attempt; nothing of it leaves any more."""
+        self.origin: Handed = NOBODY
+        """The broker that it was taken over from, and the attempt."""
         self.bytes = 0
         """Bytes in the store of what is queued."""
         self.stored_bytes = 0
@@ -215,6 +222,11 @@ class DurableSink(Sink):
     def end(self) -> None:
         """Have the sink forgotten."""
         self._keeper.forget(self)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether all that was queued has been given to the store."""
+        return not self._new
 
     @property
     def filters(self) -> Sequence[tuple[int, str]]:

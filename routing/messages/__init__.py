@@ -68,6 +68,8 @@ from routing.messages.single_tree import (
     Awaited,
     Catalog,
     CatalogDelta,
+    HandOver,
+    HandOverStep,
     Hold,
     NameContested,
     RuleFacts,
@@ -98,7 +100,7 @@ from routing.messages.values import (
     WhenFull,
 )
 
-Message: TypeAlias = FromClient | FromBroker | FromNeighbour | Routed
+Message: TypeAlias = FromClient | FromBroker | FromNeighbour | Routed | HandOver
 GATHERED: frozenset[type] = frozenset(
     {Publish, Promise, Credit, Heartbeat, Flow, Forward, Shared, Awakening, LinkAck}
 )
@@ -141,6 +143,8 @@ __all__ = [
     "FromClient",
     "FromNeighbour",
     "Goodbye",
+    "HandOver",
+    "HandOverStep",
     "Heartbeat",
     "Hello",
     "Hold",

@@ -10,6 +10,7 @@ A client of b3 subscribes to Temp: b3 tells b2, b2 tells b1; b1 confirms to b2, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from routing.effects import Peer
@@ -32,7 +33,14 @@ class Neighbour:
     number: int
 
 
-Waiter = Client | Neighbour
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A part of this broker that goes on then."""
+
+    go_on: Callable[[], object]
+
+
+Waiter = Client | Neighbour | Part
 
 
 @dataclass(slots=True)
@@ -68,12 +76,12 @@ class Confirmations:
         return is_confirmed and not self._fresh and not self._waiting
 
     def take_done(self, *, clients: bool = True) -> list[Waiter]:
-        """Everybody was told; gives those who need wait no longer. Without ``clients`` these wait
-        until it is called again.
+        """Everybody was told; gives those who need wait no longer. Without ``clients`` these, and
+        parts of this broker, wait until it is called again.
         """
         fresh, self._fresh = self._fresh, []
         for waiter in fresh:
-            if isinstance(waiter, Client) and not clients:
+            if not clients and not isinstance(waiter, Neighbour):
                 self._fresh.append(waiter)
                 continue
             awaited = dict(self._told)

@@ -132,6 +132,9 @@ class Broker:
         self._pauses = parts.pauses
         self._heard = heard_by(parts)
         self._log_reader = parts.log_reader
+        self.giving = parts.giving
+        """Hands its durable sinks over to other brokers."""
+        self._taking = parts.taking
         self._journal: Journal | None = None
 
     def _detection_of(self, engine: Detector, tables: Tables) -> DividedDetection:
@@ -193,7 +196,9 @@ class Broker:
             context, self.agreed, deduplicator, lambda effect: self.outlet.emit(effect)
         )
         self.service.durables = journal.durables
+        self.giving.journal = self._taking.journal = journal
         take_over(stored, context, self._catalog_sync, deduplicator, journal)
+        self.giving.recall()
         self._journal = self._detection.keeper = journal
         self._log_reader.log = stored.reader
         self._detection.log = noted(stored.log, self.overlay.traces, self.outlet.log)
@@ -343,6 +348,8 @@ class Broker:
         for one in close_overdue(self._detection.publishers.all, now):
             self._detection.withdraw(one, ())
         self.node.drain(now)
+        self._taking.is_closed = True
+        self.giving.begin()
         name, publishers = self.overlay.name, self._detection.publishers
         if not (len(self._detection.replay_buffer) or any(publishers.all)):
             publishers.forgets = True
@@ -413,6 +420,7 @@ class Broker:
     def _change_root(self) -> None:
         """The tree is another, or this broker's place in it."""
         self._requests.lose_root()
+        self._taking.change_tree()
         self._pauses.stop()
         self._catalog_sync.change_role()
         if not self._router.is_root:

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from routing.durability.giving import Giving
 from routing.durability.log_reader import LogReader
+from routing.durability.taking import Taking
 from routing.messages import (
     Answered,
     Asked,
@@ -62,6 +64,9 @@ Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
 
 
+Timed = Checkpoints | Resending | Inputs | LogReader | Giving | Measurements
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """One broker's; ``measuring`` is None where the strategy needs none."""
@@ -83,12 +88,21 @@ class Parts:
     pulled_progress: PulledProgress
     back_pressure: BackPressure
     pauses: Pauses
+    giving: Giving
+    taking: Taking
 
     @property
-    def timed(self) -> Sequence[Checkpoints | Resending | Inputs | LogReader | Measurements]:
+    def timed(self) -> Sequence[Timed]:
         """Parts that do something at a time of their own."""
         measurements = () if self.measurements is None else (self.measurements,)
-        return (self.checkpoints, self.resending, self.inputs, self.log_reader, *measurements)
+        return (
+            self.checkpoints,
+            self.resending,
+            self.inputs,
+            self.log_reader,
+            self.giving,
+            *measurements,
+        )
 
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
@@ -105,6 +119,10 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     measurements = Measurements(context, agreed, timer, root_requests, trees) if measures else None
     collector = ReportCollector(context)
     checkpoints = Checkpoints(context, agreed, timer, root_requests, collector, measurements)
+    deduplicator = single_traffic.deduplicator
+    giving = Giving(context, agreed, deduplicator, requests.hand_over)
+    taking = Taking(context, subscription_sync, checkpoints, deduplicator)
+    requests.hears, requests.takes = giving.hear, taking.take
     inputs = Inputs(context, timer)
     planner = Planner(
         context, agreed, inputs, registry, catalog_sync, requests, trees, measurements
@@ -167,6 +185,8 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         pulled_progress=PulledProgress(context),
         back_pressure=BackPressure(context, timer, sink_traffic),
         pauses=pauses,
+        giving=giving,
+        taking=taking,
     )
 
 

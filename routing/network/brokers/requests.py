@@ -20,6 +20,7 @@ waits for an answer: Advertise is asked again, Deploy is refused.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -35,7 +36,9 @@ from routing.messages import (
     Code,
     Confirmed,
     Deploy,
+    HandOver,
     ListRules,
+    LogPart,
     ReadLog,
     Refused,
     Remove,
@@ -57,6 +60,10 @@ _CHANGING = (Advertise, Unadvertise, Deploy, Remove)
 """Requests that change what the division follows from."""
 _REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule, ReadLog)
 """Requests that may be made twice."""
+
+
+TakeStep = Callable[[str, HandOver, Callable[[Confirmed | Refused], None]], None]
+HearAnswer = Callable[[HandOver, Confirmed | Refused | None], None]
 
 
 class _Queued(NamedTuple):
@@ -82,6 +89,10 @@ class Requests:
         self._timer = timer
         self._registry = registry
         self._log_reader = log_reader
+        self.takes: TakeStep = lambda home, step, answer: None
+        """Takes in a step of another broker that hands a durable sink over, and answers it."""
+        self.hears: HearAnswer = lambda step, answer: None
+        """Hears the answer to a step of this broker; None for one that is lost."""
         self._pending = PendingRequests()
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
@@ -158,8 +169,8 @@ class Requests:
         """A request has come, for the root."""
         if not asked.path or asked.path[-1] != neighbour:
             raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
-        if isinstance(asked.request, ReadLog):
-            self._log_reader.hear(neighbour, asked)
+        if isinstance(asked.request, ReadLog | HandOver):
+            self._hear_addressed(neighbour, asked, asked.request)
             return
         if not self._router.is_root:
             if self._router.father is not None:
@@ -174,12 +185,42 @@ class Requests:
             self._answered.append((neighbour, self._answer(asked)))
         self._timer.tell_soon()
 
+    def _hear_addressed(self, neighbour: str, asked: Asked, request: ReadLog | HandOver) -> None:
+        """A request has come that names a broker: it is for this one, or goes on."""
+        context = self._context
+
+        def answer(found: Confirmed | LogPart | Refused) -> None:
+            context.send(neighbour, Answered(asked.path[:-1], asked.number, found))
+
+        if isinstance(request, ReadLog) and self._log_reader.is_own(request):
+            self._log_reader.read(request, asked.rights, answer)
+        elif isinstance(request, HandOver) and request.broker == context.name:
+            self.takes(asked.path[0], request, answer)
+        else:
+            try:
+                on = self._log_reader.way_to(request.broker)
+            except Refusal as refusal:
+                answer(Refused(request.request, refusal.code, str(refusal)))
+            else:
+                context.send_flows()  # what has come before goes before
+                context.send(on, replace(asked, path=(*asked.path, context.name)))
+
+    def hand_over(self, step: HandOver) -> None:
+        """Send a step by which this broker hands a durable sink over; Refusal where there is no way
+        to the other one.
+        """
+        way, context = self._log_reader.way_to(step.broker), self._context
+        number = self._pending.send(ELSEWHERE, step)
+        context.send_flows()  # what has come before goes before
+        context.send(way, Asked((context.name,), number, "", step))
+
     def _answer(self, asked: Asked) -> Answered:
         return Answered(asked.path[:-1], asked.number, self._do(asked))
 
     def _do(self, asked: Asked) -> Confirmed | Refused:
         """Do what a client of another broker asks, as if it were a client of this one."""
         request = asked.request
+        assert not isinstance(request, HandOver), "it names a broker"
         try:
             return self._context.callbacks.answer(self._registry.admit(asked), request)
         except (Refusal, ProtocolError) as refusal:
@@ -263,6 +304,10 @@ class Requests:
         (peer, request, name), answer = pending, answered.answer
         if peer and isinstance(request, Advertise):
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
+        if isinstance(request, HandOver):
+            assert not isinstance(answer, LogPart)
+            self.hears(request, answer)
+            return
         if isinstance(request, ReadLog):
             self._log_reader.tell(peer, replace(answer, request=request.request))
             return
@@ -320,7 +365,9 @@ class Requests:
         """The way to the root is another, or there is none."""
         self._detection.publishers.expect_nothing()
         for peer, request, _ in self._pending.take_lost():
-            if isinstance(request, _REPEATABLE):
+            if isinstance(request, HandOver):
+                self.hears(request, None)
+            elif isinstance(request, _REPEATABLE):
                 self._pending.wait(peer, request)
             else:
                 reason = "the network changed before the answer came; see in the list of rules"
@@ -347,10 +394,11 @@ class Requests:
         context = self._context
         self._ask_withdrawn()
         for peer, request, _ in self._pending.take_waiting():
+            assert not isinstance(request, HandOver), "it never waits"
             if context.links.find(peer) is not None:
                 context.callbacks.receive(peer, request, context.moment.now)
 
 
-def _note_home(homes: dict[str, set[str]], home: str, request: Asking) -> None:
+def _note_home(homes: dict[str, set[str]], home: str, request: Asking | HandOver) -> None:
     if isinstance(request, Advertise):
         homes.setdefault(home, set()).update(schema.name for schema in request.types)

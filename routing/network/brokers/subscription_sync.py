@@ -8,11 +8,11 @@ is in force once all who were told have confirmed it (agreement.confirmations).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from routing.messages import Confirmed, SubscriptionAck, SubscriptionUpdate
-from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Waiter
+from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Part, Waiter
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.tables.branch import Branch
@@ -89,6 +89,11 @@ class SubscriptionSync:
         else:
             self._confirmations.add(Client(link.peer, answer))
 
+    def once_in_force(self, go_on: Callable[[], object]) -> None:
+        """Do something once all that sinks here want by now is in force everywhere."""
+        self._confirmations.add(Part(go_on))
+        self._timer.tell_soon()
+
     def confirm(self, *, is_planned: bool) -> None:
         """All that is wanted has been told: answer whoever waits for nothing more. ``is_planned``
         as in confirm_subscription: else clients wait on.
@@ -96,13 +101,19 @@ class SubscriptionSync:
         self._confirm(self._confirmations.take_done(clients=is_planned))
 
     def _confirm(self, waiters: Iterable[Waiter]) -> None:
-        context, has_begun = self._context, False
+        context, begun = self._context, list[Part]()
+        has_begun = False
         for waiter in waiters:
+            if isinstance(waiter, Neighbour):
+                context.send(waiter.name, SubscriptionAck(waiter.number))
+                continue
+            has_begun = True
             if isinstance(waiter, Client):
                 context.answer(waiter.peer, waiter.answer)
-                has_begun = True
             else:
-                context.send(waiter.name, SubscriptionAck(waiter.number))
+                begun.append(waiter)
         if has_begun:
             # What they get begins here, though nothing may have been told of it yet.
             context.detection.count_on(context.wanted_rules)
+        for part in begun:
+            part.go_on()
