@@ -24,7 +24,7 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from matcher.model import TIME_MAX
+from matcher.model import MICROSECONDS, TIME_MAX
 from routing.delivery.deduplicator import Deduplicator
 from routing.delivery.durable import NOBODY, DurableSink
 from routing.durability.journal import Journal
@@ -66,6 +66,7 @@ class _Gift:
     epoch: tuple[str, int] | None = None
     """The tree in which it was given."""
     last: int = 0
+    """The number of the last event that is to be sent."""
     record: bytes = b""
     numbers: tuple[tuple[str, int], ...] = ()
     ids: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
@@ -139,7 +140,8 @@ class Giving:
         heir = self._choose_heir() if sinks and self.is_wanted else None
         if heir is None:
             return None
-        return _Gift(sinks[0], heir, round(self._context.moment.now * 1e6))
+        attempt = round(self._context.moment.now * MICROSECONDS)
+        return _Gift(sinks[0], heir, attempt, last=sinks[0].last)
 
     def _choose_heir(self) -> str | None:
         plan = self._agreed.plan if self._agreed.is_planned else None
@@ -170,11 +172,12 @@ class Giving:
         return durable_record(sink, self.journal.complete_to(sink)).value
 
     def _send_records(self, gift: _Gift) -> None:
-        """Send the next records of the queue; where there is none go on with BEGIN."""
+        """Send the next records of the queue, as it was when they were begun with; where there is
+        none go on with BEGIN.
+        """
         assert self.journal is not None
         found = self.journal.records_after(gift.sink.name, gift.after)
-        if gift.stage is _Stage.REST:
-            found = [one for one in found if one[0] <= queue_key(gift.last)]
+        found = [one for one in found if one[0] <= queue_key(gift.last)]
         if found:
             after, gift.after = gift.after, found[-1][0]
             self._say(gift, HandOverStep.RECORDS, after=after, queued=tuple(found))

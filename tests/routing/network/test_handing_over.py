@@ -25,7 +25,6 @@ FIRE = (
     "last Temp(room = $r and value > 45) within 5 min from Smoke where room = $r, t = Temp.value"
 )
 SYNC_S = 0.003
-FORGOTTEN = 40.0
 
 
 class Kept(Network):
@@ -194,4 +193,27 @@ def test_a_durable_sink_goes_to_another_broker_while_events_flow(
     story.attach(to)
     story.publish(10)
     network.run(2.0)
+    story.check()
+
+
+@pytest.mark.parametrize("writes", range(1, 15))
+@pytest.mark.parametrize("killed", ["b1", "b3"])
+def test_either_broker_is_killed_in_the_middle(killed: str, writes: int) -> None:
+    network = Kept(3, "b1 b2 b3")
+    story = Story(network, "b3", "b2")
+    network.stores.pop("b2")
+    network.brokers["b2"]._taking.is_closed = True  # so that it is not asked
+    story.publish(12)
+    network.lose("k", "b3")
+    story.publish(4)
+    network.doomed[killed] = network.writes[killed] + writes
+    story.drain()
+    story.publish(20, 0.02)
+    network.run(20.0)
+    assert killed not in network.doomed
+    home = network.home()
+    network.take_lines()
+    story.attach(home)
+    story.publish(10, 0.05)
+    network.run(5.0)
     story.check()
