@@ -351,7 +351,8 @@ class Broker:
         self._taking.is_closed = True
         self.giving.begin()
         name, publishers = self.overlay.name, self._detection.publishers
-        if not (len(self._detection.replay_buffer) or any(publishers.all)):
+        is_needed = len(self._detection.replay_buffer) or any(publishers.all)
+        if not (is_needed or any(self.service.durables)):  # these might want the past if it is killed
             publishers.forgets = True
             if name in dict(self.agreed.catalog.homes):
                 self._root_requests.say(RootRequest(RootTask.LEAVE, (name,)))
