@@ -21,8 +21,11 @@ other leaves out: published events by their numbers or ids, composite ones by th
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
 
 from matcher.model import MICROSECONDS, TIME_MAX
 from routing.delivery.deduplicator import Deduplicator
@@ -202,7 +205,7 @@ class Giving:
         sink.heir = gift.heir, gift.attempt
         sink.note()
         gift.last, gift.record = sink.last, self._record(sink)
-        numbers, ids = self._deduplicator.known
+        numbers, ids = self._had()
         gift.numbers, gift.ids = tuple(sorted(numbers.items())), _in_parts(ids)
         gift.stage, self._awaits = _Stage.REST, True
 
@@ -212,6 +215,23 @@ class Giving:
                 self._go_on(gift)
 
         callbacks.when_kept(go_on)
+
+    def _had(self) -> tuple[Mapping[str, int], Sequence[tuple[str, Sequence[str]]]]:
+        """Published events that have come for sinks here: the greatest number of each source, and
+        ids. Of events of own sources, which have all gone by now, those that may be sent again.
+        """
+        known, ids = self._deduplicator.known
+        numbers = dict(known)
+        for batch in chain.from_iterable(self._context.detection.replay_buffer):
+            of = batch.ids
+            for code, name in enumerate(of.source.values):
+                own = np.flatnonzero(of.source.codes == code)
+                if of.text is not None:
+                    texts = of.text.tolist()
+                    ids = [*ids, (name, [texts[place] for place in own.tolist()])]
+                elif len(own):
+                    numbers[name] = max(int(of.sequence[own].max()), numbers.get(name, 0))
+        return numbers, ids
 
     def _send_rest(self, gift: _Gift) -> None:
         """Send what is left of the queue, the ids, and then COMMIT."""
