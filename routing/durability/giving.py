@@ -32,14 +32,12 @@ from routing.delivery.deduplicator import Deduplicator
 from routing.delivery.durable import NOBODY, DurableSink
 from routing.durability.journal import Journal
 from routing.durability.records import durable_record, queue_key
-from routing.durability.taking import BEGUN
+from routing.durability.taking import BEGUN, LOOK_S
 from routing.errors import Refusal
 from routing.messages import Code, Confirmed, HandOver, HandOverStep, Refused
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 
-LOOK_S = 0.1
-"""Seconds after which it is looked again what can be done."""
 IDS_AT_ONCE = 10_000
 """Ids of one step."""
 

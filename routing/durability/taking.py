@@ -40,6 +40,8 @@ from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.storage import Clear, Delete, Put
 
+LOOK_S = 0.1
+"""Seconds after which it is looked again what can be done."""
 Answer = Callable[[Confirmed | Refused], None]
 BEGUN = "from"
 """In the answer to BEGIN: the time up to which composite events have to be queued at the giver."""
@@ -79,7 +81,15 @@ class Taking:
         """None without a store."""
         self.is_closed = False
         """Whether it takes none: it drains itself."""
+        self.due_at: float | None = None
+        """When a checkpoint is asked for, if one is waited for; None while nothing is coming."""
         self._coming: dict[str, _Coming] = {}
+
+    def handle_timer(self) -> None:
+        """Have a checkpoint taken where nothing else has anybody look whether one is due."""
+        self.due_at = self._context.moment.now + LOOK_S if self._coming else None
+        if self._context.detection.is_at_work:
+            self._checkpoints.look_at_replay_buffer()
 
     def change_tree(self) -> None:
         """The tree is another (Law 2)."""
@@ -171,6 +181,7 @@ class Taking:
             self._checkpoints.once_passed(answer_when_begun)
 
         self._subscription_sync.once_in_force(look_at_marks)
+        self.due_at = context.moment.now + LOOK_S
 
     def _begins_at(self, sink: Arriving) -> int:
         """The time from which on all composite events that it wants come."""

@@ -64,7 +64,7 @@ Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
 
 
-Timed = Checkpoints | Resending | Inputs | LogReader | Giving | Measurements
+Timed = Checkpoints | Resending | Inputs | LogReader | Giving | Taking | Measurements
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ class Parts:
             self.inputs,
             self.log_reader,
             self.giving,
+            self.taking,
             *measurements,
         )
 
