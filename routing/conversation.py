@@ -145,6 +145,8 @@ class Conversation:
         self._dealt_with = self._acknowledged = 0
         """The greatest number that was acknowledged of what a durable sink has brought, and the
         last, which may be lower: what another client had may come behind what is newer."""
+        self.has_others = False
+        """Whether a durable sink that has gone to another broker may be found at its addresses."""
         self._unreported = 0
         """Events that a sink has lost, as a delivery said of which nothing was new."""
         self._claims = 0
@@ -326,6 +328,9 @@ class Conversation:
         answered = None if message.request is None else self._requests.answer(message.request)
         if answered is not None and answered[1]:
             request = answered[0]
+            if self.has_others and message.code in (Code.ELSEWHERE, Code.NO_STORE):
+                self._end(message.code, message.reason)
+                return
             _FORGOTTEN.get(type(request), Conversation._nothing)(self, request)
             message = replace(message, request=None)
         self.results.append(message)

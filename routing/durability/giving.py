@@ -38,6 +38,8 @@ from routing.messages import Code, Confirmed, HandOver, HandOverStep, Refused
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 
+RETRY_S = 1.0
+"""The same where no broker takes any."""
 IDS_AT_ONCE = 10_000
 """Ids of one step."""
 
@@ -60,6 +62,8 @@ class _Gift:
     heir: str
     attempt: int
     stage: _Stage = _Stage.QUEUE
+    is_open: bool = False
+    """Whether the other broker takes it."""
     after: str = ""
     """The key of the last record that was sent."""
     begun: int = 0
@@ -125,7 +129,8 @@ class Giving:
         if self._gift is not None and not self._awaits:
             self._go_on(self._gift)
         if self._gift is not None or self._has_more:
-            self.due_at = self._context.moment.now + LOOK_S
+            pause_s = RETRY_S if self._gift is None else LOOK_S
+            self.due_at = self._context.moment.now + pause_s
 
     @property
     def _has_more(self) -> bool:
@@ -177,6 +182,9 @@ class Giving:
         none go on with BEGIN.
         """
         assert self.journal is not None
+        if not gift.is_open:
+            self._say(gift, HandOverStep.RECORDS)
+            return
         found = self.journal.records_after(gift.sink.name, gift.after)
         found = [one for one in found if one[0] <= queue_key(gift.last)]
         if found:
@@ -280,6 +288,7 @@ class Giving:
             gift.begun, gift.stage = answer.detail[BEGUN], _Stage.WAIT
             gift.epoch, self.problem = self._context.router.epoch, ""
         else:
+            gift.is_open = True
             self._go_on(gift)
 
     def _fail(self, gift: _Gift, code: Code, reason: str) -> None:

@@ -167,6 +167,8 @@ class Taking:
         """
         context, record = self._context, _record_of(step)
         coming.sink = sink = Arriving(step.sink)
+        assert self.journal is not None
+        self.journal.durables.coming.add(step.sink)
         for number, text in record.filters:
             schemas, rights = context.advertisements.schemas, record.rights
             context.sinks.add(sink, number, text, schemas, again=True, rights=rights)
@@ -206,6 +208,7 @@ class Taking:
             else:
                 left += size
         del self._coming[step.sink]
+        journal.durables.coming.discard(step.sink)
         context.sinks.remove(coming.sink.peer)
         record = msgspec.structs.replace(record, size=left)
         sink = recalled(journal.durables, step.sink, record, context.advertisements.schemas)
