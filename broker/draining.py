@@ -9,9 +9,9 @@ Law 2: a broker that is alone in its network, or works alone, has nobody to hand
 it waits for its subscribers' queues, and no more. b2 of b1 and b2 keeps the Temps of five minutes
 that fire may need, and leaves five minutes after its last source; b1 then leaves at once.
 
-Law 3: a durable subscription goes to another broker of the network that has a store, with what waits
-for it (routing.durability.giving); its clients follow. Where no other broker takes any this one
-stays until they are removed: what is found for billing after b2 has gone would be lost to it.
+Law 3: a durable subscription goes to another broker of the network that has a store, with what
+waits for it (routing.durability.giving); its clients follow. Where no other broker takes any this
+one stays until they are removed: what is found for billing after b2 has gone would be lost to it.
 
 Law 4: a network that falls into parts without it is warned of, not kept.
 """
@@ -79,7 +79,9 @@ def _part_of(broker: Broker) -> nx.Graph:
 def _obstacles(broker: Broker) -> Iterator[str]:
     """Reasons to wait, in words; none once it may leave."""
     is_alone = len(_part_of(broker)) <= 1
-    waiting = [one for one in broker.node.waiting_sinks if is_alone or not isinstance(one, DurableSink)]
+    waiting = [
+        one for one in broker.node.waiting_sinks if is_alone or not isinstance(one, DurableSink)
+    ]
     yield from _named(
         "subscribers that have not taken what is theirs",
         [sink.name or "one without a name" for sink in waiting],

@@ -3,8 +3,8 @@
 Law: nothing leaves an arriving sink: it has no client and so no credit. When the durable sink is
 here it gets what this one has and the former broker had not: events behind those that had come
 there, and composite events from the time on up to which these were queued there. billing at b2 has
-had s to 11 and the Fires before 40 s; from when it was asked b3 has gathered s 9 to 12 and the Fires
-of 38 s and 41 s: behind what b2 has sent stand s 12 and the Fire of 41 s.
+had s to 11 and the Fires before 40 s; since it was asked b3 has gathered s 9 to 12 and the Fires of
+38 s and 41 s: behind what b2 has sent stand s 12 and the Fire of 41 s.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ def _news(delivery_batch: DeliveryBatch, known: Deduplicator) -> DeliveryBatch:
     if is_new.all():
         return delivery_batch
     left: Int64s = places[is_new[places]]
-    return select(
-        delivery_batch.batches, delivery_batch.subscriptions, left, delivery_batch.late
-    )
+    return select(delivery_batch.batches, delivery_batch.subscriptions, left, delivery_batch.late)
 
 
 def _masks(batches: Iterable[EventBatch], known: Deduplicator) -> Iterable[np.ndarray]:

@@ -165,7 +165,9 @@ class _Ids:
     def known(self) -> Sequence[tuple[str, Sequence[str]]]:
         """All that are remembered, by source."""
         return [
-            (source, sorted(texts)) for table in (self._old, self._young) for source, texts in table.items()
+            (source, sorted(texts))
+            for table in (self._old, self._young)
+            for source, texts in table.items()
         ]
 
     def unseen(self, batch: EventBatch) -> AnyArray | None:

@@ -510,9 +510,7 @@ class DurableSink(Sink):
             self.stored_bytes -= size
             yield first
 
-    def complete_to(
-        self, complete_to: Callable[[Any], int], reached: Callable[[Any], int]
-    ) -> int:
+    def complete_to(self, complete_to: Callable[[Any], int], reached: Callable[[Any], int]) -> int:
         """Up to which time all composite events are queued (Law 3): as far as its rules have come,
         and where their sources have all closed, as far as these had ``reached`` before, or as was
         found, since other sources may come.

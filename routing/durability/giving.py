@@ -1,16 +1,16 @@
 """Giving durable sinks to other brokers, as one that drains does.
 
 Law 1: a sink goes in steps, each of which the other broker confirms (messages.HandOver): the
-records of its queue, as the store has them; BEGIN, from which on the other one gathers what the sink
-wants, as for a subscription of its own; what has been queued meanwhile; COMMIT, by which the sink is
-the other one's. Clients go on until there is little left. billing has a million Fires at b2: b3
-keeps them first, then it subscribes to Fire, then it gets the last hundred.
+records of its queue, as the store has them; BEGIN, from which on the other one gathers what the
+sink wants, as for a subscription of its own; what has been queued meanwhile; COMMIT, by which the
+sink is the other one's. Clients go on until there is little left. billing has a million Fires at
+b2: b3 keeps them first, then it subscribes to Fire, then it gets the last hundred.
 
-Law 2: before COMMIT is sent it is kept here that it will be, and what the sink was then: from there
-on nothing of it leaves here, and no client is let in, while it goes on queueing. If the other broker
-has it, it is forgotten here; if that says that it does not, and so never will by this attempt, it is
-here as before. b2 is killed after COMMIT: started again, it asks b3, and forgets billing, or goes on
-with it, with all Fires that came meanwhile.
+Law 2: before COMMIT is sent it is kept here that it will be: from there on nothing of the sink
+leaves here, and no client is let in, while it goes on queueing. If the other broker has it, it is
+forgotten here; if that says that it has not, and so never will by this attempt, it is here as
+before. b2 is killed after COMMIT: started again, it asks b3, and forgets billing, or goes on with
+it, with all Fires that came meanwhile.
 
 Law 3: nothing is lost between the two. What was published before the subscription of the other was
 in force has come here, for its confirmation has passed the same way behind it; composite events are

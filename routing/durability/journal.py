@@ -61,7 +61,16 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.serving.deployment import Deployed
 from routing.serving.sources import Source
-from routing.storage import Append, Clear, Delete, Put, RecordsAfter, StoreChange, StoreContents, Trim
+from routing.storage import (
+    Append,
+    Clear,
+    Delete,
+    Put,
+    RecordsAfter,
+    StoreChange,
+    StoreContents,
+    Trim,
+)
 from routing.traced import with_traces
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 

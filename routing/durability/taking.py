@@ -7,10 +7,10 @@ former broker had. So whether a hand-over has happened is known by this broker's
 alone: who gives asks, with the number of the attempt.
 
 Law 2: a step that is not the next one of an attempt ends that, and so does another tree; the giver,
-who hears that it is not known here, begins again. What a sink had at the giver in a tree has come
-here, too, before the COMMIT that is sent in that tree: each event has passed the broker at which the
-ways to the two part, and the COMMIT has passed it later. So what the giver had can be known here as
-what this broker has had, for all its sinks.
+who hears that it is not known here, begins again. What has come to the giver in a tree, and is
+wanted here, has come here, too, before the COMMIT that is sent in that tree: each event has passed
+the broker at which the ways to the two part, and the COMMIT has passed it later. So what the giver
+had can be known here as what this broker has had, for all its sinks.
 """
 
 from __future__ import annotations

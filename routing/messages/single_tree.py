@@ -182,8 +182,8 @@ class HandOver(Struct, array_like=True, frozen=True):
 
     ``attempt`` tells this try from others. ``queued``: records of the sink's queue as the store has
     them, keys and values, behind that of the key ``after``, the last one that was sent before; ""
-    begins. ``record``: of the sink itself, to BEGIN and COMMIT. ``numbers``, to COMMIT: sources, and
-    the greatest number of an event that had come for the queue; ``ids``: of events with ids of
+    begins. ``record``: of the sink itself, to BEGIN and COMMIT. ``numbers``, to COMMIT: sources,
+    and the greatest number of an event that had come for the queue; ``ids``: of events with ids of
     their own, by source. ``root`` and ``epoch``: the tree in which that is so.
     """
 

@@ -352,7 +352,9 @@ class Broker:
         self.giving.begin()
         name, publishers = self.overlay.name, self._detection.publishers
         is_needed = len(self._detection.replay_buffer) or any(publishers.all)
-        if not (is_needed or any(self.service.durables)):  # these might want the past if it is killed
+        if not (
+            is_needed or any(self.service.durables)
+        ):  # these might want the past if it is killed
             publishers.forgets = True
             if name in dict(self.agreed.catalog.homes):
                 self._root_requests.say(RootRequest(RootTask.LEAVE, (name,)))
