@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from broker.client.async_publisher import AsyncPublisher
     from broker.client.manager import AsyncRuleManager, RuleManager
     from broker.client.publisher import Publisher
+    from broker.client.receipt import AsyncReceipt, Receipt
     from broker.client.subscriber import AsyncSubscriber, Subscriber
     from broker.errors import (
         BrokerError,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AsyncPublisher": "broker.client.async_publisher",
+    "AsyncReceipt": "broker.client.receipt",
     "AsyncRuleManager": "broker.client.manager",
     "AsyncSubscriber": "broker.client.subscriber",
     "BrokerError": "broker.errors",
@@ -33,6 +35,7 @@ _HOMES = {
     "LateEvents": "broker.errors",
     "PublishBlocked": "broker.errors",
     "Publisher": "broker.client.publisher",
+    "Receipt": "broker.client.receipt",
     "RefusedError": "broker.errors",
     "RuleManager": "broker.client.manager",
     "Subscriber": "broker.client.subscriber",
@@ -40,6 +43,7 @@ _HOMES = {
 
 __all__ = [
     "AsyncPublisher",
+    "AsyncReceipt",
     "AsyncRuleManager",
     "AsyncSubscriber",
     "BrokerError",
@@ -48,6 +52,7 @@ __all__ = [
     "LateEvents",
     "PublishBlocked",
     "Publisher",
+    "Receipt",
     "RefusedError",
     "RuleManager",
     "Subscriber",

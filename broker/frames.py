@@ -34,18 +34,23 @@ def owner_of(frame: zmq.Frame) -> str:
     return str(frame.get("User-Id"))
 
 
-def receive_owned(socket: zmq.Socket[bytes]) -> tuple[str, list[bytes]] | None:
-    """The next message as ``receive_at_once`` gives it, behind whose key it came by."""
+def descriptor_of(frame: zmq.Frame) -> int:
+    """The file descriptor of the connection that a frame came by."""
+    return int(frame.get(zmq.SRCFD))
+
+
+def receive_owned(socket: zmq.Socket[bytes]) -> tuple[zmq.Frame, list[bytes]] | None:
+    """The next message as ``receive_at_once`` gives it, behind a frame that says who sent it."""
     receive = socket.recv
     try:
-        frame = receive(AT_ONCE, False)
-        owner, frames = owner_of(frame), [frame.bytes]
+        first = frame = receive(AT_ONCE, False)
+        frames = [frame.bytes]
         while frame.more:
             frame = receive(AT_ONCE, False)
             frames.append(frame.bytes)
     except zmq.Again:
         return None
-    return owner, frames
+    return first, frames
 
 
 def receive_at_once(socket: zmq.Socket[bytes]) -> list[bytes] | None:

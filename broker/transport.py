@@ -21,15 +21,19 @@ import stat
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import zmq
 from zmq.backend import zmq_poll
 
+from broker.connections import Connection
 from broker.errors import AddressTaken, ConfigurationError
 from broker.frames import (
     MORE,
     MORE_AT_ONCE,
     Frame,
+    descriptor_of,
+    owner_of,
     receive_at_once,
     receive_owned,
     sender,
@@ -58,6 +62,15 @@ has ended, or a host that has vanished, is noticed without: one that is busy is 
 """
 
 
+class Owner(NamedTuple):
+    """The owner of a connection: whose its key was when it was let in."""
+
+    key: str
+    owner: Peer | None
+    connection: Connection | None
+    """None of a Unix socket, or where it had ended by then."""
+
+
 class Transport:
     """The socket of a broker. Used by one thread."""
 
@@ -67,8 +80,8 @@ class Transport:
         _seed()
         self._socket = self._context.socket(zmq.ROUTER)
         self._gate = gate
-        self._owners: dict[bytes, tuple[str, Peer | None]] = {}
-        """The keys of peers that were let in, and whose they were then."""
+        self._owners: dict[bytes, Owner] = {}
+        """The owners of peers that were let in."""
         self._socket.set(zmq.ROUTER_MANDATORY, 1)
         bound(self._socket)
         # Any name will do: nobody is asked to authenticate, but libzmq refuses peers that speak
@@ -159,36 +172,45 @@ class Transport:
         owned = receive_owned(self._socket)
         if owned is None:
             return None
-        key, frames = owned
-        peer, owner = frames[0], self._gate.owner(key)
+        said_by, frames = owned
+        peer = frames[0]
+        if peer in self._closed:
+            return frames
+        key, known = owner_of(said_by), self._owners.get(peer)
+        owner = self._gate.owner(key)
+        if known is None:
+            known = Owner(key, owner, Connection.of(descriptor_of(said_by)))
         reason = objection(owner, frames[1:])
-        if reason is not None:
-            self._refuse(peer, reason)
-        elif peer not in self._closed:
-            self._owners[peer] = key, owner
+        if reason is None:
+            self._owners[peer] = known
+        else:
+            self._refuse(peer, known, reason)
         return frames
 
-    def _refuse(self, peer: bytes, reason: str) -> None:
-        if peer not in self._closed:
-            log("warning", "refused", {"peer": peer.hex(), "reason": reason})
-            self._note_ended(peer)
-            self.close_peer(peer)
+    def _refuse(self, peer: bytes, owner: Owner, reason: str) -> None:
+        log("warning", "refused", {"peer": peer.hex(), "reason": reason})
+        self._note_ended(peer)
+        self.close_peer(peer)
+        if owner.connection is not None:
+            owner.connection.hang_up()
 
     def rights_of(self, peer: bytes) -> Rights:
         """The rights of who is at the other end; everything where there are no keys."""
         if self._gate is None:
             return EVERYTHING
-        return self._gate.rights(self._owners.get(peer, ("", None))[1])
+        known = self._owners.get(peer)
+        return self._gate.rights(None if known is None else known.owner)
 
     def look_again(self) -> None:
         """Refuse the peers whose keys are not whose they were, after the gate has changed.
 
-        One that says nothing would else be sent events for as long as it likes.
+        One that says nothing would else be sent events for as long as it likes, and one that says
+        much be read.
         """
-        for peer, (key, former) in list(self._owners.items() if self._gate is not None else ()):
+        for peer, known in list(self._owners.items() if self._gate is not None else ()):
             assert self._gate is not None
-            if self._gate.owner(key) != former:
-                self._refuse(peer, f"its key is not that of {former} any more")
+            if self._gate.owner(known.key) != known.owner:
+                self._refuse(peer, known, f"its key is not that of {known.owner} any more")
 
     def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
         """Send a message; False when the peer has gone or does not take its messages."""

@@ -18,7 +18,6 @@ from msgspec import structs
 from matcher.model import EventType
 from routing import wire
 from routing.config import SessionConfig
-from routing.delivery.remainder import event_numbers, left_of
 from routing.effects import BROKER, Close, Effect, Log, Send
 from routing.errors import SessionError, VersionMismatch, WireError
 from routing.given import Given
@@ -30,6 +29,7 @@ from routing.messages import (
     Code,
     Confirmed,
     Credit,
+    DealtWith,
     Delivery,
     FromBroker,
     FromClient,
@@ -138,13 +138,10 @@ class Conversation:
         self._backlog = 0
         self._granted = 0
         self._given = Given()
-        """Numbers of the events that a durable sink has brought."""
+        """The events that a durable sink has brought."""
         self._is_leaving = self._has_said_goodbye = False
         self.has_left = False
         """Whether the broker has answered the Goodbye of ``leave``."""
-        self._dealt_with = self._acknowledged = 0
-        """The greatest number that was acknowledged of what a durable sink has brought, and the
-        last, which may be lower: what another client had may come behind what is newer."""
         self.has_others = False
         """Whether a durable sink that has gone to another broker may be found at its addresses."""
         self._unreported = 0
@@ -412,10 +409,11 @@ class Conversation:
             self._end(Code.PROTOCOL, f"{-self._granted} events more than there was credit for")
             return
         if message.number:
-            new = self._only_new(message)
+            new, unheard = self._given.take(message)
+            for run in unheard:
+                self._deal_with(*run)
             if new is None:
                 self._unreported += message.dropped
-                self._acknowledge(self._dealt_with)
                 self._grant()
                 return
             message, events = new, len(new)
@@ -425,18 +423,10 @@ class Conversation:
         self._backlog += events
         self.results.append(message)
 
-    def _only_new(self, message: Delivery) -> Delivery | None:
-        """A durable sink's events without those that came on a link before; None for none."""
-        left: Delivery | None = message
-        if message.again:
-            left = left_of(message, self._given.new(event_numbers(message)))
-        self._given.add(message.number - len(message) + 1, message.number)
-        return left
-
-    def _acknowledge(self, number: int) -> None:
+    def _deal_with(self, first: int, last: int) -> None:
         """Tell a durable sink what has been dealt with, which may get lost with the link."""
-        if self._state is State.READY and number:
-            self._send(Acknowledged(number))
+        if self._state is State.READY:
+            self._send(DealtWith(first, last))
 
     def _receive_paused(self, message: SubscriptionPaused) -> None:
         asked = self._subscriptions.get(message.number)

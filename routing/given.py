@@ -1,38 +1,90 @@
-"""Numbers of the events that a client of a durable sink has been given, as a few intervals.
+"""Events that a durable sink has given to a client, as far as this has dealt with them.
 
-Law: what comes again on another link is left out as far as the client has had it; a session that is
-started anew has had nothing. Fires 4 to 6 came, and the link broke: of 4 to 8, which come again, it
-gives the application 7 and 8.
+Law 1: what comes again on another link is left out as far as the client has had it; a session that
+is started anew has had nothing. Fires 4 to 6 came, and the link broke: of 4 to 8, which come again,
+it gives the application 7 and 8.
+
+Law 2: the application says of an event that it is dealt with, or of all that it was given up to
+there, in the order in which that was; the broker is told which numbers these are, and no others.
+Fire 6 was given, then 4 and 5, which another client had had: all up to 6 is 6 alone, all up to 4 is
+6 and 4.
+
+Law 3: what is dealt with and comes again was not heard of, for the link broke: it is told again.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 
-from matcher.model import Bools, Int64s
+import numpy as np
 
-INTERVALS_MAX = 4_096
+from matcher.model import Int64s
+from routing.delivery.remainder import event_numbers, left_of
+from routing.messages import Delivery
+from routing.number_set import NumberRun, NumberSet
+
+GAPS_MAX = 4_096
 """Of a sink that clients share: what one of them has had has gaps."""
 
 
 class Given:
-    """The numbers; the oldest are forgotten where there are too many intervals."""
+    """The numbers of these events; the lowest are forgotten where there are too many gaps."""
 
     def __init__(self) -> None:
-        self._intervals: deque[tuple[int, int]] = deque(maxlen=INTERVALS_MAX)
+        self._had = NumberSet(runs_max=GAPS_MAX)
+        self._dealt_with = NumberSet(runs_max=GAPS_MAX)
+        self._open: deque[NumberRun] = deque()
+        """In the order in which they came, those that are not all dealt with."""
 
-    def add(self, first: int, last: int) -> None:
-        """Note that these have come."""
-        if self._intervals and first <= self._intervals[-1][1] + 1 and last >= first:
-            low, high = self._intervals[-1]
-            if first >= low:
-                self._intervals[-1] = low, max(high, last)
-                return
-        self._intervals.append((first, last))
+    def take(self, delivery: Delivery) -> tuple[Delivery | None, Iterable[NumberRun]]:
+        """Take a delivery: gives its new events (Law 1; None for none), and the numbers that are to
+        be told again (Law 3).
+        """
+        first, last = delivery.number - len(delivery) + 1, delivery.number
+        left: Delivery | None = delivery
+        unheard: Iterable[NumberRun] = ()
+        if delivery.again:
+            left = left_of(delivery, self._had.lacks(event_numbers(delivery)))
+            unheard = tuple(self._dealt_with.within(first, last))
+        self._had.add(first, last)
+        if left is delivery:
+            self._open.append((first, last))
+        elif left is not None:
+            self._open += _runs_of(event_numbers(left))
+        return left, unheard
 
-    def new(self, numbers: Int64s) -> Bools:
-        """bool[n]: whether each number has not come."""
-        is_new: Bools = numbers > 0
-        for low, high in self._intervals:
-            is_new &= (numbers < low) | (numbers > high)
-        return is_new
+    def deal_with_all(self, number: int) -> Iterable[NumberRun]:
+        """All up to an event is dealt with (Law 2); gives the numbers, if it is open."""
+        runs, is_in = self._open, (one[0] <= number <= one[1] for one in self._open)
+        place = next((place for place, found in enumerate(is_in) if found), None)
+        if place is None:
+            return ()
+        done = NumberSet(runs.popleft() for _ in range(place))
+        first, last = runs.popleft()
+        if number < last:
+            runs.appendleft((number + 1, last))
+        done.add(first, number)
+        for run in done:
+            self._dealt_with.add(*run)
+        self._let_go()
+        return done
+
+    def deal_with(self, number: int) -> bool:
+        """An event is dealt with; False where it is not open."""
+        is_open = any(first <= number <= last for first, last in reversed(self._open))
+        if not is_open or not self._dealt_with.add(number, number):
+            return False
+        self._let_go()
+        return True
+
+    def _let_go(self) -> None:
+        while self._open and self._dealt_with.has_all(*self._open[0]):
+            self._open.popleft()
+
+
+def _runs_of(numbers: Int64s) -> Iterator[NumberRun]:
+    """Numbers that rise, as runs."""
+    ends = np.flatnonzero(np.diff(numbers) > 1)
+    firsts, lasts = numbers[np.append(0, ends + 1)], numbers[np.append(ends, len(numbers) - 1)]
+    yield from zip(firsts.tolist(), lasts.tolist(), strict=True)

@@ -7,6 +7,7 @@ is done with one; so each question here is answered for a batch of one without a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import lt
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +16,9 @@ from matcher.model import EventBatch, Int64s
 from matcher.single import Single
 from routing.wire.composites import Encoded
 from routing.wire.received import Received
+
+FEW = 16
+"""So few numbers are compared one by one."""
 
 
 class Extent(Struct, frozen=True, gc=False):
@@ -71,7 +75,10 @@ def ends(batch: EventBatch) -> tuple[int, int]:
 
 def strictly_rises(numbers: Int64s) -> bool:
     """Whether each number is greater than the one before it."""
-    return len(numbers) == 1 or bool((numbers[1:] > numbers[:-1]).all())
+    if len(numbers) <= FEW:
+        plain = numbers.tolist()
+        return all(map(lt, plain, plain[1:]))
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def one_after_another(columns: Sequence[Int64s]) -> Int64s:

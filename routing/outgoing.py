@@ -70,6 +70,7 @@ class Outgoing:
 
     def __init__(self, config: SessionConfig) -> None:
         self._config = config
+        self._unacknowledged_max = config.unacknowledged_max
         self._is_part = whole_of(config.name) is not None
         self._waiting: deque[OutgoingItem] = deque()
         self._sent: deque[OutgoingItem] = deque()
@@ -91,7 +92,7 @@ class Outgoing:
     @property
     def room(self) -> int:
         """How many events may be added."""
-        return self._config.unacknowledged_max - self.unacknowledged if self.is_numbered else 0
+        return self._unacknowledged_max - self.unacknowledged if self.is_numbered else 0
 
     # --- links ---
 

@@ -33,12 +33,18 @@ from routing.messages import (
 )
 from routing.messages.values import DOCUMENT_MAX, NAME_MAX, TEXT_MAX
 from routing.outgoing import NO_TIME as NO_TIME
+from routing.outgoing import Outgoing
 
 
 class Session(Conversation):
     """One client. ``now`` is in seconds since the epoch (it stamps events) and never goes back."""
 
     # --- a source ---
+
+    @property
+    def outgoing(self) -> Outgoing:
+        """Its events on their way, for who asks how far they are with every event."""
+        return self._outgoing
 
     @property
     def room(self) -> int:
@@ -140,12 +146,19 @@ class Session(Conversation):
 
     def acknowledge(self, number: int) -> None:
         """The application has dealt with what a durable sink has brought, in the order in which it
-        came, up to the event of that number.
+        came, up to the event of that number; nothing follows where it has with this event before.
         """
-        if number > 0 and number != self._acknowledged:
-            self._acknowledged = number
-            self._dealt_with = max(number, self._dealt_with)
-            self._acknowledge(number)
+        for run in self._given.deal_with_all(number):
+            self._deal_with(*run)
+
+    def acknowledge_one(self, number: int) -> bool:
+        """The application has dealt with the event of that number, whatever it has with others;
+        False where none that a durable sink has brought is open.
+        """
+        is_open = self._given.deal_with(number)
+        if is_open:
+            self._deal_with(number, number)
+        return is_open
 
     def remove_durable(self, name: str) -> int:
         """Remove a durable sink that no client is attached to. SessionError as ``remove``."""

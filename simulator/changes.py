@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import rules
-from matcher.model import TIME_MAX, EventType
+from matcher.model import MICROSECONDS, TIME_MAX, EventType
 from routing.messages import Confirmed
 from routing.serving.deployment import Deployed
 from routing.session import Session
@@ -49,6 +49,7 @@ class Held:
 class Step:
     """One request: to deploy the rules of a text, in place of those of their names, or to remove
     one. ``at_s``: seconds after the first event's time; None: before it, as the scenario begins.
+    ``since_s``: the same of the past instant from which they hold, in no other's place.
     """
 
     at_s: float | None
@@ -56,12 +57,20 @@ class Step:
     text: str = ""
     file: str = ""
     removed: str = ""
+    since_s: float | None = None
 
-    def ask(self, session: Session) -> int:
-        """Ask for it; gives the request's number."""
+    def ask(self, session: Session, first_s: float) -> int:
+        """Ask for it; gives the request's number. ``first_s``: the first event's time."""
         if self.removed:
             return session.remove(self.removed)
-        return session.deploy(self.text, replace=self.at_s is not None, file=self.file)
+        since, is_in_place = self.since(first_s), self.at_s is not None and self.since_s is None
+        return session.deploy(self.text, replace=is_in_place, file=self.file, since=since)
+
+    def since(self, first_s: float) -> int | None:
+        """The past instant from which the rules are to hold, in us."""
+        if self.since_s is None:
+            return None
+        return round(first_s * MICROSECONDS) + round(self.since_s * MICROSECONDS)
 
 
 def steps_of(scenario: Scenario, generated: str) -> list[Step]:
@@ -74,7 +83,8 @@ def steps_of(scenario: Scenario, generated: str) -> list[Step]:
     for change in sorted(scenario.changes, key=lambda one: one.at_s):
         text = _text(change.rules) if change.rules else ""
         file_name = change.rules.name if change.rules else ""
-        found.append(Step(change.at_s, change.broker, text, file_name, change.remove))
+        asked = text, file_name, change.remove, change.since_s
+        found.append(Step(change.at_s, change.broker, *asked))
     return found
 
 
@@ -116,11 +126,17 @@ class RuleBook:
         instant a rule held."""
         self.confirmed_at: dict[tuple[str, int], float] = {}
         """When it was that somebody was told that a rule holds, by its name and version."""
+        self.past: dict[tuple[str, int], int] = {}
+        """From when on rules were asked to hold that were to hold from a past instant, in us."""
         self._unclear: set[str] = set()
         """Names of which a version has ended that nobody was told of before."""
 
-    def note(self, ruleset: RuleSet | None, answer: Confirmed, moment: float) -> None:
-        """Deploy or, without rules, Remove was confirmed."""
+    def note(
+        self, ruleset: RuleSet | None, answer: Confirmed, moment: float, past: int | None = None
+    ) -> None:
+        """Deploy or, without rules, Remove was confirmed. ``past``: from when on they were asked to
+        hold, if that was a past instant.
+        """
         if ruleset is None:
             self._end(answer.detail)
             return
@@ -131,10 +147,18 @@ class RuleBook:
             self.held.append(Held(by_name[told["name"]], told["since"], None, told["version"]))
             self.names.add(told["name"])
             self.confirmed_at[told["name"], told["version"]] = moment
+            if past is not None:
+                self.past[told["name"], told["version"]] = past
 
-    def conclude(self, asked: RuleSet, in_force: Iterable[Deployed], last_of: LastOf) -> bool:
+    def conclude(
+        self,
+        asked: RuleSet,
+        in_force: Iterable[Deployed],
+        last_of: LastOf,
+        past: int | None = None,
+    ) -> bool:
         """Deploy had no answer, and this is what brokers have in the end; whether that tells if it
-        was done (Law 3).
+        was done (Law 3). ``past`` as in ``note``.
         """
         names = {rule.name: rule for rule in asked.rules}
         found = {one.name: one for one in in_force if one.name in names}
@@ -147,6 +171,8 @@ class RuleBook:
             rule = replace(one.rule, name=one.name)
             self.held.append(Held(rule, one.since, None, one.version))
             self.names.add(one.name)
+            if past is not None:
+                self.past[one.name, one.version] = past
         return True
 
     def conclude_removal(self, name: str, in_force: Iterable[Deployed], last_of: LastOf) -> bool:

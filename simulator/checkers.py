@@ -112,8 +112,13 @@ class _Without:
 
 
 def _begun_too_late(experiment: Experiment) -> Iterator[str]:
-    """Rules hold from an instant beyond all that anybody has said, and from no later one (S15)."""
+    """Rules hold from an instant beyond all that anybody has said, and from no later one (S15); or
+    from a past one that was asked for, if that is earlier.
+    """
     for one in experiment.book.held:
+        past = experiment.book.past.get((one.rule.name, one.version))
+        if past is not None and one.since is not None and one.since > past:
+            yield f"rule {one.rule.name} holds from {one.since} us, it was to hold from {past}"
         moment = experiment.book.confirmed_at.get((one.rule.name, one.version))
         if one.since is not None and moment is not None:
             said = max((source.said_by(moment) for source in experiment.sources), default=TIME_MIN)

@@ -19,6 +19,7 @@ from msgspec import Struct
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.config import SessionConfig
 from routing.conversation import State
+from routing.delivery.remainder import last_position
 from routing.effects import BROKER, Peer
 from routing.messages import Code, Confirmed, Delivery, Refused, Rejected
 from routing.network.evaluation.divided import OUT_OF_REACH
@@ -499,7 +500,7 @@ class Sink(Client):
             self.session.consume(len(result))
             if result.number:  # the one before is dealt with
                 self.session.acknowledge(self._last_number)
-                self._last_number = result.number
+                self._last_number = last_position(result)
         elif isinstance(result, Confirmed):
             self._hear(result)
 

@@ -3,7 +3,9 @@ or leave.
 
 Law 1: what is published, or found, before a subscription is in force may come or not; and so may
 what is under way when it is given up. All between is due. However often a sink turns, nothing comes
-twice; and where nothing goes wrong nothing comes that is from long before it was asked for.
+twice; and where nothing goes wrong nothing comes that is from long before it was asked for. What a
+rule from a past instant finds comes behind what others have found: p0 holds from 5 s and comes at
+20 s, and a sink that leaves when it has Fires of 21 s may have those of p0 up to 7 s.
 
 Law 2: an event bears the numbers of the subscriptions that it satisfies, of those that it is due
 for; of others that it satisfies only while they are asked for or given up.
@@ -84,12 +86,13 @@ def _due_by_all(network: Network, sink: Sink, expected: Answer, got: Answer) -> 
     confirmed_at = math.inf if sink.confirmed_at is None else sink.confirmed_at
     begins = _begins(network, confirmed_at)
     found_from = max(begins.values(), default=0.0)
-    last = max((event.time for event in got.composite), default=TIME_MIN)
+    last_found = _LastFound(network, got)
 
     def is_due(event: Event) -> bool:
         if event.source in begins:
             return event.time >= begins[event.source] and not sink.has_left
-        return event.time >= found_from and not (sink.has_left and event.time >= last)
+        is_over = sink.has_left and event.time >= last_found.of(event.source)
+        return event.time >= found_from and not is_over
 
     events = (*expected.composite, *expected.published)
     keys = {(one.source, one.id) for one in events if is_due(one)}
@@ -112,7 +115,7 @@ def _due_for(network: Network, sink: Sink, wish: Wish, oracle: Oracle) -> Iterat
     if wish.left_at != math.inf:
         surely_before = (wish.left_at - _way_s(network)) * MICROSECONDS
     came = delivered(one for one in sink.arrivals if one.moment < wish.left_at)
-    last_found = max((one.time for one in came.composite), default=TIME_MIN)
+    last_found = _LastFound(network, came)
     last_of: dict[str, int] = {}
     for one in came.published:
         last_of[one.source] = max(one.time, last_of.get(one.source, one.time))
@@ -120,12 +123,28 @@ def _due_for(network: Network, sink: Sink, wish: Wish, oracle: Oracle) -> Iterat
     for one in (*answer.composite, *answer.published):
         last: float
         if one.source.startswith(RULE_SOURCE):
-            begin, last = found_from, last_found
+            begin, last = found_from, last_found.of(one.source)
         else:
             begin, last = begins.get(one.source, math.inf), last_of.get(one.source, TIME_MIN)
             last = last if sink.has_left else max(last, surely_before)
         if one.time >= begin and not (is_left and one.time >= last):
             yield one
+
+
+class _LastFound:
+    """The times of the last composite events that came: of rules from past instants apart."""
+
+    def __init__(self, network: Network, came: Answer) -> None:
+        past = {RULE_SOURCE + name for name, _ in network.book.past}
+        self._of_all = max((one.time for one in came.composite), default=TIME_MIN)
+        self._of_past = dict.fromkeys(past, TIME_MIN)
+        for one in came.composite:
+            if one.source in past:
+                self._of_past[one.source] = max(one.time, self._of_past[one.source])
+
+    def of(self, source: str) -> int:
+        """The time up to which all came that a rule's source found."""
+        return self._of_past.get(source, self._of_all)
 
 
 def _way_s(network: Network) -> float:

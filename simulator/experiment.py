@@ -145,7 +145,8 @@ class Experiment(Network):
         in_force = self._running()[0].broker.context.deployments.in_force
         asked, removed = self._rulesets[place], self._steps[place].removed
         if asked is not None:
-            return self.book.conclude(asked, in_force, self._last_of)
+            past = self._steps[place].since(self.first_time)
+            return self.book.conclude(asked, in_force, self._last_of, past)
         return self.book.conclude_removal(removed, in_force, self._last_of)
 
     def _last_of(self, rule: str, before: int) -> int | None:

@@ -160,7 +160,8 @@ class Network:
     def _answer(self, place: int, answer: Confirmed | None) -> None:
         """A step is done, or refused."""
         if answer is not None:
-            self.book.note(self._rulesets[place], answer, self.simulation.now)
+            past = self._steps[place].since(self.first_time)
+            self.book.note(self._rulesets[place], answer, self.simulation.now, past)
         self._begin(place + 1)
 
     # --- building ---
@@ -227,15 +228,23 @@ class Network:
                 yield source.broker, recording
 
     def _give_stores(self) -> None:
-        """Give stores to brokers that are to be started again with one, or have durable sinks."""
+        """Give stores to brokers that are to be started again with one, or have durable sinks; and,
+        where a rule is to hold from a past instant, to those at which sources publish.
+        """
         for fault in self.scenario.faults:
             if fault.kind == "restart" and fault.value is not None:
                 for name in fault.brokers or self.brokers:
                     self.brokers[name].store = SimulatedStore(self.simulation, name, fault.value)
-        for sink in self.scenario.sinks:
-            host = self.brokers[sink.broker]
-            if sink.durable and host.store is None:
-                host.store = SimulatedStore(self.simulation, sink.broker, SYNC_S)
+        keeping = [sink.broker for sink in self.scenario.sinks if sink.durable]
+        if any(step.since_s is not None for step in self._steps):
+            keeping += [broker for broker, _ in self.recordings]
+            keeping += [
+                move.broker for one in self.scenario.sources for move in one.moves if move.broker
+            ]
+        for name in keeping:
+            host = self.brokers[name]
+            if host.store is None:
+                host.store = SimulatedStore(self.simulation, name, SYNC_S)
 
     def _broker(self, name: str) -> BrokerHost:
         scenario = self.scenario
@@ -316,7 +325,8 @@ class Network:
         for place, step in enumerate(self._steps):
             name = f"rule manager {place}" if place else "rule manager"
             answered = partial(self._answer, place)
-            yield Manager(self._place(step.broker or first), name, step.ask, answered)
+            ask = partial(step.ask, first_s=self.first_time)
+            yield Manager(self._place(step.broker or first), name, ask, answered)
 
 
 def _say(broker: str, what: str, why: str) -> None:

@@ -27,6 +27,7 @@ from routing.messages import (
     Acknowledged,
     Awakening,
     Credit,
+    DealtWith,
     Delivery,
     Flow,
     Forward,
@@ -147,7 +148,9 @@ _ROWS: Mapping[int, str] = {
     _KINDS[Publish]: "published",
     _KINDS[Promise]: "marks",
     _KINDS[Awakening]: "awakenings",
-    **dict.fromkeys((_KINDS[one] for one in (Acknowledged, Credit, Heartbeat, LinkAck)), "signs"),
+    **dict.fromkeys(
+        (_KINDS[one] for one in (Acknowledged, DealtWith, Credit, Heartbeat, LinkAck)), "signs"
+    ),
 }
 
 

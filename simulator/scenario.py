@@ -118,13 +118,15 @@ class Sink:
 class Change:
     """Rules that are deployed, in place of those of their names, or else one that is removed.
 
-    ``at_s``: seconds after the first event's time.
+    ``at_s``: seconds after the first event's time. ``since_s``: the same of the past instant from
+    which they hold, beside all that is there; None: from when they are deployed.
     """
 
     at_s: float
     broker: str
     rules: Path | None
     remove: str
+    since_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,8 +449,10 @@ class _Reader:
         _known(f"change[{place}].broker", table.broker, brokers)
         if (table.rules is None) == (not table.remove):
             raise ValueError(f"change[{place}]: expected either rules or remove")
+        if table.since_s is not None and table.rules is None:
+            raise ValueError(f"change[{place}].since_s: expected rules beside it")
         path = None if table.rules is None else self._path(table.rules)
-        return Change(table.at_s, table.broker, path, table.remove or "")
+        return Change(table.at_s, table.broker, path, table.remove or "", table.since_s)
 
     def _fault(
         self, place: int, table: FaultTable, brokers: tuple[str, ...], links: tuple[Link, ...]

@@ -89,6 +89,7 @@ class ChangeTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     broker: str
     rules: str | None = None
     remove: str | None = None
+    since_s: float | None = None
 
 
 class TopologyTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -17,6 +17,7 @@ from routing.messages import (
     Code,
     Confirmed,
     Credit,
+    DealtWith,
     Deploy,
     Drain,
     Flow,
@@ -95,6 +96,7 @@ PLAIN: tuple[Message, ...] = (
     ReadLog(6, "b2", 12, 1_000, ("Temp",), True),
     ReadLog(6, at=(3, 4)),
     LogReceived(6),
+    DealtWith(0, 2**63 - 1),
     LogPart(
         6,
         "b2",

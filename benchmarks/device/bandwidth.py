@@ -1,5 +1,5 @@
-"""How fast a device's memory is, by a kernel that copies, and what it takes to begin a kernel and
-to bring bytes over: by these the figures of all other kernels are read.
+"""How fast a device's memory is, by a kernel that copies, and what it takes to begin a kernel, to
+bring bytes over, and to get memory: by these the figures of all other kernels are read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import numpy as np
 from numba import cuda
 
 from benchmarks.report import Row, attempted, seconds_of
-from matcher.gpu.device import Device, Lane, device
+from matcher.gpu.device import WORD, Device, Lane, device
+from rules.engine.gpu.heap import Heap
 
 WORDS = 2**27
 """Words of eight bytes: 1 GiB, far beyond what a device caches."""
@@ -19,6 +20,8 @@ HOST_WORDS = 2**23
 """Words that are brought over at once: 64 MiB."""
 THREADS, BLOCKS = 256, 132 * 16
 LAUNCHES = 20
+PAGES = 1, 64
+"""Pages that memory is taken in."""
 SMALL = 32
 """The one size under the simulator."""
 
@@ -83,6 +86,7 @@ def run(quick: bool) -> Iterator[Row]:
     yield from attempted("bandwidth/copy on the device", lambda: _copying(on))
     yield from attempted("bandwidth/launches", lambda: _launches(on))
     yield from attempted("bandwidth/to and from the host", lambda: _bringing(on))
+    yield from attempted("bandwidth/memory", lambda: _taking(on))
 
 
 def _copying(on: Device) -> Iterator[Row]:
@@ -128,3 +132,19 @@ def _bringing(on: Device) -> Iterator[Row]:
             spent = timed(on, lane, there)
             moved = f"{host.nbytes / spent / 1e9:.3g} GB/s"
             yield Row(f"bandwidth/{name} {way} the device", spent * 1e6, "us", note=moved)
+
+
+def _taking(on: Device) -> Iterator[Row]:
+    """What it takes to put pages behind addresses, and to take as many away."""
+    for pages in PAGES:
+        heap, size = Heap(on, on.lane()), pages * on.page
+        if size > on.room:  # no pages: all there is room for is one
+            return
+
+        def turn(heap: Heap = heap, size: int = size) -> None:
+            heap.turn()
+            heap.extend(heap.begin + size)
+            heap.give_back()
+
+        name = f"bandwidth/{WORD * size / 1e6:.3g} MB of memory, taken and given back"
+        yield Row(name, seconds_of(turn, repeats=5) * 1e6, "us", note=on.without_pages)

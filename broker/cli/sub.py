@@ -93,7 +93,7 @@ def command(
     from broker.log import start_logging
     from matcher.formats.printing import json_lines
     from routing.delivery.delivery_batch import places_of
-    from routing.delivery.remainder import marks_of
+    from routing.delivery.remainder import positions_of
 
     one_of("--when-full", when_full, ("block", "drop-oldest", "disconnect"))
     one_of("--cause", cause, ("ids", "full"))
@@ -139,7 +139,7 @@ def command(
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
             if durable is not None and len(order):
-                subscriber.acknowledge(marks_of(delivery)[len(order) - 1])
+                subscriber.acknowledge(positions_of(delivery)[len(order) - 1])
             if subscriber.dropped > dropped:
                 dropped = subscriber.dropped
                 print(f"rexmq: {counted(dropped, 'event')} dropped so far", file=sys.stderr)

@@ -12,6 +12,7 @@ from broker.client import publisher as synchronous
 from broker.client.address import Address, address_of
 from broker.client.looped import Looped
 from broker.client.publisher import AcksName, blocked, check_given_up, new_source
+from broker.client.receipt import AsyncReceipt
 from broker.client.scope import AsyncScoped
 from broker.client.source import OnAck, OnRefusal
 from broker.errors import BrokerError, RefusedError
@@ -29,7 +30,8 @@ class AsyncPublisher(AsyncScoped):
     >>> temp = EventType.of("Temp", area="string", value="float")
     >>> async def publish():
     ...     async with AsyncPublisher(endpoint, name="sensor/8", types=[temp]) as publisher:
-    ...         await publisher.publish("Temp", area="a1", value=46.5)
+    ...         receipt = await publisher.publish("Temp", area="a1", value=46.5)
+    ...         await receipt
     >>> asyncio.run(publish())
     """
 
@@ -102,7 +104,7 @@ class AsyncPublisher(AsyncScoped):
         id: str | None = None,  # noqa: A002 - the event model's word
         traceparent: str | None = None,
         **attributes: Any,
-    ) -> None:
+    ) -> AsyncReceipt:
         """See ``Publisher.publish``."""
         source, driver = self._source, self._driver
         source.check()
@@ -112,6 +114,7 @@ class AsyncPublisher(AsyncScoped):
             driver.pump()
         elif source.outbox.count == 1:  # its deadline is that of those that follow
             driver.rearm()
+        return AsyncReceipt(self, source.published)
 
     async def publish_batch(
         self,
@@ -121,7 +124,7 @@ class AsyncPublisher(AsyncScoped):
         promise: int | None = None,
         numbered: bool = False,
         traces: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> None:
+    ) -> AsyncReceipt:
         """See ``Publisher.publish_batch``."""
         source = self._source
         batches = source.batches(events, type)
@@ -135,6 +138,7 @@ class AsyncPublisher(AsyncScoped):
             last = place == len(pieces) - 1
             source.send_batches(piece, promise if last else None, numbered)
             self._driver.pump()
+        return AsyncReceipt(self, source.published)
 
     async def promise(self, time: int | datetime) -> None:
         """See ``Publisher.promise``."""
@@ -162,6 +166,10 @@ class AsyncPublisher(AsyncScoped):
     def published(self) -> int:
         """See ``Publisher.published``."""
         return self._source.published
+
+    def has_acknowledged(self, number: int) -> bool:
+        """See ``Publisher.has_acknowledged``."""
+        return self._source.has_acknowledged(number)
 
     @property
     def rejected(self) -> int:

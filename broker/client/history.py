@@ -140,7 +140,7 @@ def history_of(
     if begin is None or not filters:
         return None
     known = [one for one in manager.durables() if one["name"] == durable] if durable else ()
-    if any(one.get("acknowledged") for one in known):
+    if any(one.get("acknowledged") or one.get("beyond") for one in known):
         return None
     return History(manager, filters, begin)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from broker.client.address import Address, address_of
+from broker.client.receipt import Receipt
 from broker.client.scope import Scoped
 from broker.client.source import OnAck, OnRefusal, Source
 from broker.client.threaded import Threaded
@@ -115,8 +116,7 @@ class Publisher(Scoped):
     >>> from matcher import EventType
     >>> temp = EventType.of("Temp", area="string", value="float")
     >>> with Publisher(endpoint, name="sensor/7", types=[temp], increasing=True) as publisher:
-    ...     publisher.publish("Temp", area="a1", value=46.5)
-    ...     publisher.wait()
+    ...     publisher.publish("Temp", area="a1", value=46.5).wait()
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Publisher(Scoped):
         id: str | None = None,  # noqa: A002 - the event model's word
         traceparent: str | None = None,
         **attributes: Any,
-    ) -> None:
+    ) -> Receipt:
         """Publish one event: a row, or a type and its attributes.
 
         ``at`` is its time (microseconds since the epoch, or a datetime with its offset);
@@ -193,6 +193,8 @@ class Publisher(Scoped):
         Raises BadEvent or SchemaError, before anything happens, for an event that does not fit;
         PublishBlocked when no room comes in time; and what the broker refused of events
         published earlier (LateEvents, RefusedError).
+
+        Gives a receipt, of which ``wait`` returns once the event is acknowledged.
         """
         source, driver = self._source, self._driver
         with driver.lock:
@@ -205,6 +207,7 @@ class Publisher(Scoped):
                 (driver.let_out if source.sent_alone else driver.pump)()
             elif source.outbox.count == 1:  # its deadline is that of those that follow
                 driver.rearm()
+            return Receipt(self, source.published)
 
     def publish_batch(
         self,
@@ -214,7 +217,7 @@ class Publisher(Scoped):
         promise: int | None = None,
         numbered: bool = False,
         traces: Mapping[str, tuple[str, ...]] | None = None,
-    ) -> None:
+    ) -> Receipt:
         """Publish many events: an EventBatch, an Arrow table or record batch, a list of dicts.
 
         Several EventBatches, of several types, can be published together: their sequence numbers
@@ -226,7 +229,7 @@ class Publisher(Scoped):
         without any, they are stamped) and ids under ``"id"``; ``type`` names its type where several
         were advertised. An EventBatch of a type that was not advertised advertises it. ``promise``:
         nothing earlier than this will follow, in microseconds. ``traces``: the trace contexts (W3C)
-        of events with these ids.
+        of events with these ids. Gives the receipt of the last event.
         """
         source, driver = self._source, self._driver
         batches = source.batches(events, type)
@@ -241,6 +244,7 @@ class Publisher(Scoped):
                 last = place == len(pieces) - 1
                 source.send_batches(piece, promise if last else None, numbered)
                 driver.pump()
+            return Receipt(self, source.published)
 
     def promise(self, time: int | datetime) -> None:
         """Promise that nothing earlier than ``time`` (as in ``publish``) will follow."""
@@ -276,6 +280,12 @@ class Publisher(Scoped):
         """The number of the event that was published last."""
         with self._driver.lock:
             return self._source.published
+
+    def has_acknowledged(self, number: int) -> bool:
+        """Whether everything up to a number is acknowledged, by what has been heard so far.
+        ValueError with ``acks="none"``.
+        """
+        return self._source.has_acknowledged(number)
 
     @property
     def rejected(self) -> int:

@@ -7,20 +7,23 @@ for, and credit is granted for what the application has taken.
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import methodcaller
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from broker.client.address import Address
 from broker.client.connection import Connection
 from broker.log import log
 from matcher.model import Event
 from routing.config import SessionConfig
-from routing.delivery.remainder import event_numbers, marks_of
+from routing.delivery.remainder import last_position, positions_of
 from routing.messages import Delivery, WhenFull
 from routing.session import Lost, Result
+
+if TYPE_CHECKING:
+    from broker.client.history import History
 
 DurableAcks: TypeAlias = Literal["auto", "explicit"]
 WhenFullName: TypeAlias = Literal["block", "drop-oldest", "disconnect"]
@@ -60,11 +63,10 @@ class Sink:
         self._when_full = WhenFull(when_full)
         self._bounds = queue_events, durable, queue_bytes or 0, queue_age_s or 0.0
         self.position = 0
-        """The number up to which events were given, of a durable sink's; 0: none yet."""
+        """The number of the event that was given last, of a durable sink's; 0: none yet."""
         self._is_auto = bool(durable) and acks == "auto"
-        self._open: OrderedDict[int, bool] = OrderedDict()
-        """By position, in the order in which they were given, the events that the application may
-        acknowledge and of which not all before are dealt with: whether they are."""
+        self._passed: list[int] = []
+        """Positions of events that were given of the past, and that nobody has acknowledged."""
         self._before = 0
         """The position before the event, or delivery, that was given last."""
         if self._is_auto:
@@ -109,11 +111,18 @@ class Sink:
         self.acknowledge_given()
         delivery = self.deliveries.popleft()
         self.session.consume(len(delivery))
-        self._before, self.position = self.position, delivery.number
-        if delivery.number and not self._is_auto:
-            for position in marks_of(delivery):
-                self._open.setdefault(position, False)
+        self._before, self.position = self.position, last_position(delivery)
         return delivery
+
+    def news(self, history: History, taken: Delivery) -> Delivery | None:
+        """A delivery without what was given of the past, which is dealt with as soon as an event is
+        acknowledged; None for none.
+        """
+        left = history.news(taken)
+        if taken.number and left is not taken:
+            new = set(() if left is None else positions_of(left))
+            self._passed += [one for one in positions_of(taken) if one not in new]
+        return left
 
     def next_event(self) -> Event | None:
         """The next event of the delivery at hand, or None when it is used up."""
@@ -126,9 +135,8 @@ class Sink:
 
     def open(self, delivery: Delivery) -> None:
         """Let ``next_event`` give the events of a delivery that was taken."""
-        self._rows = zip(rows(delivery), marks_of(delivery), strict=True)
-        if delivery.number:  # of a durable sink; an array costs more than all else here
-            self.position = int(event_numbers(delivery)[0]) - 1
+        self._rows = zip(rows(delivery), positions_of(delivery), strict=True)
+        self.position = self._before
 
     def acknowledge_given(self) -> None:
         """Acknowledge what was given before, unless the application says so itself."""
@@ -140,29 +148,24 @@ class Sink:
         self.session.acknowledge(self._before)
 
     def acknowledge(self, position: int | None) -> None:
-        """The application has dealt with all up to that number (None: that it was given)."""
-        position = self.position if position is None else position
-        if position in self._open:
-            while self._open.popitem(last=False)[0] != position:
-                pass
-        self.session.acknowledge(position)
-        self._acknowledge_first()
+        """The application has dealt with all that it was given up to that position (None: with
+        all).
+        """
+        self.session.acknowledge(self.position if position is None else position)
+        self._pass_over()
 
     def acknowledge_one(self, position: int) -> None:
         """The application has dealt with the event of that position; ValueError for none that was
-        given and is open. The broker is told once all that were given before are dealt with.
+        given and is open.
         """
-        if position not in self._open:
+        if not self.session.acknowledge_one(position):
             raise ValueError(f"no event of position {position} was given and is unacknowledged")
-        self._open[position] = True
-        self._acknowledge_first()
+        self._pass_over()
 
-    def _acknowledge_first(self) -> None:
-        """Acknowledge the first events as far as all are dealt with."""
-        last = 0
-        while self._open and self._open[next(iter(self._open))]:
-            last, _ = self._open.popitem(last=False)
-        self.session.acknowledge(last)
+    def _pass_over(self) -> None:
+        passed, self._passed = self._passed, []
+        for position in passed:
+            self.session.acknowledge_one(position)
 
     def _take(self, result: Result) -> None:
         if isinstance(result, Delivery):

@@ -27,7 +27,7 @@ from matcher.rows import batch_of, refuse_surplus, refuse_taken
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, spoken, time_of, verify_range
 from matcher.traces import Contexts, is_context
 from routing.config import SessionConfig
-from routing.messages import Acknowledged, Code, Rejected
+from routing.messages import Acknowledged, Acks, Code, Rejected
 from routing.order import greatest_time
 from routing.session import NO_TIME, Result
 
@@ -64,9 +64,11 @@ class Source:
         self.connection.settled = self._rest
         self.connection.unraised = self.take_refusals
         self.session = self.connection.session
+        self._outgoing = self.session.outgoing
         self.outbox = Outbox(config.name)
         self.rejected = 0
         """Events that the broker did not take."""
+        self._has_acks = config.acks is not Acks.NONE
         self._slice_events = min(SLICE_EVENTS_MAX, config.unacknowledged_max)
         self._increasing = config.increasing
         self._last_time = NO_TIME
@@ -86,12 +88,13 @@ class Source:
     def has_room(self) -> bool:
         """Whether one more event can be added: what is gathered must always be able to leave."""
         count = self.outbox.count
-        return count < self._batch_events and self.session.room > count
+        return count < self._batch_events and self._outgoing.room > count
 
     def check(self) -> None:
         """Raise what went wrong since the last call."""
-        if self.connection.failure is not None or self.connection.problem is not None:
-            self.connection.check()
+        connection = self.connection
+        if connection.failure is not None or connection.problem is not None:
+            connection.check()
         if self._refusals and not self._keeps_refusals:
             raise self._refusals.pop(0)
 
@@ -154,14 +157,21 @@ class Source:
     @property
     def published(self) -> int:
         """The number of the last event, be it sent or gathered."""
-        return self.session.last_sequence + self.outbox.count
+        return self._outgoing.last_sequence + self.outbox.count
 
     def has_had(self, number: int | None) -> bool:
-        """Whether the broker has dealt with all up to a number (None: with all)."""
-        session = self.session
-        return session.unacknowledged == 0 or (
-            number is not None and session.acknowledged >= number
-        )
+        """Whether the broker has dealt with all up to a number (None: with all that was sent)."""
+        outgoing = self._outgoing
+        if number is None:
+            return outgoing.unacknowledged == 0
+        has_all = outgoing.unacknowledged == 0 and outgoing.last_sequence >= number
+        return has_all or outgoing.acknowledged >= number
+
+    def has_acknowledged(self, number: int) -> bool:
+        """The same, as the broker has said; ValueError where it is not asked to."""
+        if not self._has_acks:
+            raise ValueError("a publisher with acks='none' hears of no acknowledgement")
+        return self.has_had(number)
 
     # --- many at a time ---
 

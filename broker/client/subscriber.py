@@ -103,7 +103,7 @@ class Subscriber(Scoped):
     welcomes it within ``connect_timeout_s``, and RefusedError for a filter that is refused.
 
     >>> with Subscriber(endpoint, "Temp(value > 20)") as subscriber:
-    ...     sensor.publish("Temp", area="a1", value=46.5, id="a-17")
+    ...     receipt = sensor.publish("Temp", area="a1", value=46.5, id="a-17")
     ...     event = subscriber.receive(timeout_s=5)
     >>> event.source, event.id, event.data
     ('sensor', 'a-17', {'area': 'a1', 'value': 46.5})
@@ -197,28 +197,27 @@ class Subscriber(Scoped):
             with self._driver:
                 self._await_delivery(timeout_s)
                 taken = self._sink.take_delivery()
-            delivery = taken if self._history is None else self._history.news(taken)
+            delivery = taken if self._history is None else self._sink.news(self._history, taken)
         return delivery
 
     def acknowledge(self, position: int | None = None) -> None:
-        """Say that all events of a durable subscription up to a ``position`` are dealt with; None:
-        all that were given.
+        """Say that all events of a durable subscription that were given up to the one of that
+        ``position`` are dealt with; None: all that were given.
         """
         with self._driver:
             self._sink.acknowledge(position)
 
     def acknowledge_one(self, position: int) -> None:
-        """Say that the event at whose giving ``position`` was this is dealt with, whatever is with
-        others (``acks="explicit"``). The broker is told once all that were given before are dealt
-        with: until then it comes again, marked, if this client dies. ValueError for an event that
-        was not given, or is acknowledged.
+        """Say that the event of that ``position`` is dealt with, whatever is with others
+        (``acks="explicit"``): it does not come again. ValueError for an event that was not given,
+        or is acknowledged.
         """
         with self._driver:
             self._sink.acknowledge_one(position)
 
     @property
     def position(self) -> int:
-        """The number of the last event that was given, of a durable subscription."""
+        """The number of the event that was given last, of a durable subscription."""
         return self._sink.position
 
     def close(self) -> None:
@@ -388,7 +387,7 @@ class AsyncSubscriber(AsyncScoped):
             await self._await_delivery(timeout_s)
             with self._driver:
                 taken = self._sink.take_delivery()
-            delivery = taken if self._history is None else self._history.news(taken)
+            delivery = taken if self._history is None else self._sink.news(self._history, taken)
         return delivery
 
     async def _next_past(self, past: AsyncIterator[Delivery]) -> Delivery | None:

@@ -112,7 +112,7 @@ class Delivery:
         while self._kept and self._kept_events - len(self._kept[0].events) >= waiting:
             self._kept_events -= len(self._kept.popleft().events)
 
-    def _patiently(self, step: Callable[[], None]) -> None:
+    def _patiently(self, step: Callable[[], object]) -> None:
         """Do it again for as long as the broker answers and is only slow."""
         while True:
             try:
@@ -122,7 +122,7 @@ class Delivery:
                 if not self._publisher.is_connected:
                     raise
 
-    def _somewhere(self, step: Callable[[], None]) -> None:
+    def _somewhere(self, step: Callable[[], object]) -> None:
         """Do it; where the broker is lost, at the next one, which gets what is kept before."""
         try:
             step()

@@ -3,6 +3,10 @@
 Law: code above this module holds :class:`Buffer` and :class:`Lane` alone. On a device they are
 CuPy arrays and streams, bound once to the form that kernels take, because making that form anew
 costs more than a small kernel runs; under the simulator they are numpy arrays and nothing.
+
+Addresses may be *reserved* with no memory behind them, which is put there page by page
+(:mod:`matcher.gpu.driver`): what grows so stays where it is. The simulator's memory comes when it
+is touched, so nothing is to be done there.
 """
 
 from __future__ import annotations
@@ -10,16 +14,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from matcher.gpu.driver import Fixed, Paged, addresses_of
 from matcher.model import AnyArray
 
+Result = TypeVar("Result")
 INSTALL = "pip install 'rexmq[gpu]'"
+WORD = 8
+PAGE, ROOM = 2**18, 2**26
+"""Words of a page, and of all that there is room for, on the simulator."""
 
 
 class NoDevice(RuntimeError):
@@ -61,6 +70,21 @@ class Device:
     name = "simulator"
     simulated = True
 
+    @property
+    def page(self) -> int:
+        """Words that memory is put behind together, at least."""
+        return PAGE
+
+    @property
+    def room(self) -> int:
+        """Words, whole pages, that there may be memory for."""
+        return ROOM
+
+    @property
+    def without_pages(self) -> str:
+        """Why memory is not put behind addresses page by page; empty where it is."""
+        return ""
+
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Buffer:
         """A buffer of any content."""
         array = np.empty(shape, dtype)
@@ -71,6 +95,27 @@ class Device:
         buffer = self.empty(shape, dtype)
         buffer.array.fill(0)
         return buffer
+
+    def reserve(self, words: int) -> Buffer:
+        """A buffer of so many words, whole pages, with no memory behind them."""
+        array = np.empty(words, np.int64)
+        if not self.simulated:
+            return Buffer(array, array)
+        from numba.cuda.simulator.cudadrv import devicearray
+
+        wrapped: Any = devicearray.FakeCUDAArray
+        return Buffer(array, wrapped(array))  # or each launch would copy all of it
+
+    def map(self, words: Buffer, first: int, end: int) -> None:
+        """Put memory, of any content, behind pages of a buffer that was reserved; MemoryError
+        where there is none.
+        """
+
+    def unmap(self, words: Buffer, first: int, end: int) -> None:
+        """Take away the memory behind pages of a buffer, all that came by one call."""
+
+    def free(self, words: Buffer) -> None:
+        """Give back the addresses of a buffer that was reserved, with no memory behind them."""
 
     def pinned(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> AnyArray:
         """Memory of the host that the device copies from and to by itself."""
@@ -134,7 +179,8 @@ class CudaDevice(Device):
         self._cupy = cupy
         self._cuda = cuda
         self._runtime = cupy.cuda.runtime
-        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        self._number = cupy.cuda.Device().id
+        properties = cupy.cuda.runtime.getDeviceProperties(self._number)
         self.name = properties["name"].decode()
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Buffer:
@@ -148,6 +194,58 @@ class CudaDevice(Device):
         buffer.array.fill(0)
         self._cupy.cuda.get_current_stream().synchronize()
         return buffer
+
+    @cached_property
+    def _addresses(self) -> Paged | Fixed:
+        return addresses_of(self._runtime, self._number, self._buffer)
+
+    @property
+    def page(self) -> int:
+        """Words of a page of the driver."""
+        return self._addresses.page // WORD
+
+    @property
+    def room(self) -> int:
+        """Words of all of the device's memory; of a part of it where there are no pages."""
+        return self._addresses.room // WORD
+
+    @property
+    def without_pages(self) -> str:
+        """Why the driver gives no pages; empty where it does."""
+        return self._addresses.why_fixed
+
+    def reserve(self, words: int) -> Buffer:
+        """Addresses, which CuPy does not own."""
+        size = WORD * words
+        return self._buffer(self._with_all_memory(self._addresses.reserve, size), size)
+
+    def _buffer(self, start: int, size: int) -> Buffer:
+        """Words at addresses, of which the first and the bytes are given."""
+        memory = self._cupy.cuda.UnownedMemory(start, size, None, self._number)
+        place = self._cupy.cuda.MemoryPointer(memory, 0)
+        array = self._cupy.ndarray(size // WORD, np.int64, place)
+        return Buffer(array, self._cuda.as_cuda_array(array, sync=False))
+
+    def map(self, words: Buffer, first: int, end: int) -> None:
+        """Put memory of the device there."""
+        place, size = words.array.data.ptr + WORD * first, WORD * (end - first)
+        self._with_all_memory(self._addresses.map, place, size)
+
+    def unmap(self, words: Buffer, first: int, end: int) -> None:
+        """Give memory back to the device, which has no work left that uses it."""
+        self._addresses.unmap(words.array.data.ptr + WORD * first, WORD * (end - first))
+
+    def free(self, words: Buffer) -> None:
+        """Give addresses back."""
+        self._addresses.free(words.array.data.ptr, words.bytes)
+
+    def _with_all_memory(self, take: Callable[..., Result], *arguments: int) -> Result:
+        """Take memory; where there is too little, what CuPy has kept for later goes back first."""
+        try:
+            return take(*arguments)
+        except failures():
+            self._cupy.get_default_memory_pool().free_all_blocks()
+            return take(*arguments)
 
     def pinned(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> AnyArray:
         """Page-locked memory."""

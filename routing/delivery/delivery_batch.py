@@ -67,9 +67,26 @@ class DeliveryBatch(Struct, frozen=True, eq=False, gc=False):
 
     def cut(self, events: int) -> tuple[DeliveryBatch, DeliveryBatch]:
         """The first ``events`` and the rest, neither of them empty."""
+        if self.order is None:
+            return self._cut_as_it_stands(events)
         places = self.places
         head = select(self.batches, self.subscriptions, places[:events], self.late)
         return head, select(self.batches, self.subscriptions, places[events:], self.late)
+
+    def _cut_as_it_stands(self, events: int) -> tuple[DeliveryBatch, DeliveryBatch]:
+        """The same as ``cut`` where batches come one after another: one of them is sliced at most,
+        no row is copied.
+        """
+        place, left = 0, events
+        while left >= len(self.batches[place]):
+            left -= len(self.batches[place])
+            place += 1
+        head, rest = self.batches[:place], self.batches[place:]
+        if left:
+            head = (*head, rest[0].take(slice(0, left)))
+            rest = (rest[0].take(slice(left, None)), *rest[1:])
+        first = DeliveryBatch.of(head, self.subscriptions[: len(head)], late=self.late)
+        return first, DeliveryBatch.of(rest, self.subscriptions[place:], late=self.late)
 
     def without(self, number: int) -> DeliveryBatch | None:
         """The delivery batch without this subscription; None where nothing is left."""

@@ -6,10 +6,12 @@ each event goes to one of them. While none is there its events wait in its queue
 bounds, and the choice of what happens there, that it was begun with.
 
 Law 2: its events are numbered from 1 on, in the order of delivery. An event stays until a client
-acknowledges it, by the number up to which it has dealt with what it was given, in the order in
-which that was; what a client had and did not acknowledge when it went comes again, marked so. Fires
-1 to 5 were given to billing, which acknowledged 3 and died: the next client gets 4 and 5 again,
-then 6. One that had 6 before, and says 6, has said nothing of 4 and 5.
+acknowledges it, by its number, alone or with others, and in any order: an acknowledgement says
+nothing of numbers that it does not name, nor of events that its client was not given. What a client
+had and did not acknowledge when it went comes again, marked so. Fires 1 to 5 were given to billing,
+which acknowledged 1 to 2 and 4, and died: the next client gets 3 and 5 again, then 6. So it does
+after a restart, as far as what was acknowledged alone has BEYOND_MAX runs at most; of others
+behind the events of these come again, too.
 
 Law 3: what is queued, and up to which time composite events are, is kept together with what it was
 made from (routing.durability.journal), and leaves once it is: else its number might mean another
@@ -28,8 +30,10 @@ may be is dropped in any case. What is dropped is counted, and said with the nex
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -42,6 +46,7 @@ from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
 from routing.messages import Delivery, Subscribe, WhenFull
+from routing.number_set import NumberRun, NumberSet
 from routing.order import greatest_time, least_time
 from routing.permission import EVERY_TYPE
 
@@ -52,6 +57,8 @@ Handed = tuple[str, int]
 NOBODY: Handed = ("", 0)
 WINDOW = 8_192
 """Events of a queue that are in memory, about (Law 4)."""
+BEYOND_MAX = 1_024
+"""Runs of numbers that the store has of what is acknowledged beyond events that are not (Law 2)."""
 
 
 class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
@@ -102,6 +109,20 @@ class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
         rest = self.cut(min(number - self.low + 1, self.events - 1))[1]
         assert isinstance(rest, Numbered)
         return rest
+
+    def pieces(self, done: NumberSet) -> Iterator[Numbered]:
+        """The events whose numbers are not done with, in pieces without a gap."""
+        rest = self
+        for first, last in done.gaps(self.low, self.last):
+            rest = rest.after(first - 1)
+            if last == rest.last:
+                yield rest
+            else:
+                piece, following = rest.cut(last - rest.low + 1)
+                assert isinstance(piece, Numbered)
+                assert isinstance(following, Numbered)
+                yield piece
+                rest = following
 
     def _part(self, delivery_batch: DeliveryBatch, first: int, last: int, size: int) -> Numbered:
         return Numbered(
@@ -158,14 +179,20 @@ class SinkKeeper(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Attachment:
-    """A client of a durable sink: its credit, what it has not acknowledged, and by its own numbers
-    the sink's numbers of the subscriptions.
+    """A client of a durable sink: its credit, what it was ``given`` of which it has not
+    acknowledged all, in the order of numbers, and by its own numbers the sink's numbers of the
+    subscriptions.
     """
 
     peer: Peer
     credit: int = 0
-    given: deque[Numbered] = field(default_factory=deque)
+    given: list[Numbered] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
+
+    def give(self, taken: Iterable[Numbered]) -> None:
+        """The client is given these."""
+        for one in taken:
+            insort(self.given, one, key=_last)
 
 
 class DurableSink(Sink):
@@ -210,8 +237,8 @@ class DurableSink(Sink):
         """The first number of the last record that is, or was, in memory."""
         self._known_to = 0
         """The number up to which clients may have had events before a restart."""
-        self._done_before = 0
-        """The number up to which nothing was to come again at a restart."""
+        self._done = NumberSet()
+        """Numbers that are not to come again: acknowledged, or dropped."""
         self._taken: list[Numbered] = []
         self._turn: deque[Peer] = deque()
 
@@ -255,7 +282,8 @@ class DurableSink(Sink):
         """A client has gone: what it has not acknowledged comes again (Law 2)."""
         gone = self.attached.pop(peer)
         self._turn.remove(peer)
-        again = [structs.replace(one, again=True) for one in gone.given]
+        left = itertools.chain.from_iterable(one.pieces(self._done) for one in gone.given)
+        again = [structs.replace(one, again=True) for one in left]
         for one in again:
             self._count(one, 1)
         if again:
@@ -266,26 +294,16 @@ class DurableSink(Sink):
         attachment = self.attached[peer]
         attachment.credit = min(attachment.credit + events, most)
 
-    def acknowledge(self, peer: Peer, number: int) -> int:
-        """A client has dealt with what it was given up to this number (Law 2); how many events that
-        is.
+    def acknowledge(self, peer: Peer, first: int, last: int) -> int:
+        """A client has dealt with the events of these numbers, as far as it was given them (Law 2);
+        how many that is, but for those of which it has said so before.
         """
-        given, events = self.attached[peer].given, 0
-        known = (place for place, one in enumerate(given) if one.first <= number <= one.last)
-        for _ in range(next(known, 0)):
-            events += given.popleft().events
-        while given and given[0].low <= number:
-            first = given.popleft()
-            if first.last > number:
-                done, rest = first.cut(number - first.low + 1)
-                assert isinstance(rest, Numbered)
-                given.appendleft(rest)
-                events += done.events
-                break
-            events += first.events
-            if first.last == number:
-                break
+        given = self.attached[peer].given
+        begin, end = bisect_left(given, first, key=_last), bisect_right(given, last, key=_low)
+        named = given[begin:end]
+        events = sum(self._done.add(max(first, one.low), min(last, one.last)) for one in named)
         if events:
+            given[begin:end] = [one for one in named if not self._done.has_all(one.low, one.last)]
             self.note()
         return events
 
@@ -319,8 +337,7 @@ class DurableSink(Sink):
         """Have the next record in memory, as far as it is still to be delivered."""
         self._records.append((record.first, record.last, record.size))
         self._read_to = record.first
-        delivery_batch = self._left(record)
-        if delivery_batch is not None:
+        for delivery_batch in self._left(record):
             self._queue.append(delivery_batch)
             self._count(delivery_batch, 1)
 
@@ -335,28 +352,27 @@ class DurableSink(Sink):
         while self._beyond and self._here < WINDOW // 2 and self._beyond <= self.kept:
             records = self._keeper.read(self.name, self._read_to)
             if not records:  # a repair of the store has lost the last of them
-                self.queued -= self._recorded - self._beyond + 1
+                self.queued -= self._done.missing(self._beyond, self._recorded)
                 self._beyond = 0
             for record in records:
                 if record.first > self.kept:
                     return  # it is about to be told that these are kept
-                self.queued -= record.last - self._beyond + 1  # and what a repair has lost before
+                # and what a repair has lost before
+                self.queued -= self._done.missing(self._beyond, record.last)
                 self.bytes -= record.size
                 self._enter(record)
                 self._beyond = record.last + 1 if record.last < self._recorded else 0
 
-    def _left(self, record: Numbered) -> Numbered | None:
-        """The events of a record that are still to be delivered; None for none."""
-        if record.last <= self._done_before:
-            return None
-        delivery_batch: DeliveryBatch | None = structs.replace(
-            record.after(self._done_before), again=record.last <= self._known_to
-        )
+    def _left(self, record: Numbered) -> Iterator[DeliveryBatch]:
+        """The events of a record that are still to be delivered."""
         told = {number for numbers in record.subscriptions for number in numbers}
-        for number in told.difference(self.interests.numbers):
-            delivery_batch = None if delivery_batch is None else delivery_batch.without(number)
-        assert delivery_batch is None or isinstance(delivery_batch, Numbered)
-        return delivery_batch
+        ended = told.difference(self.interests.numbers)
+        for piece in record.pieces(self._done):
+            left: DeliveryBatch | None = structs.replace(piece, again=record.last <= self._known_to)
+            for number in ended:
+                left = None if left is None else left.without(number)
+            if left is not None:
+                yield left
 
     def forget(self, number: int) -> None:
         """A subscription has ended: nothing more comes for it; what is not in memory is left out
@@ -385,7 +401,7 @@ class DurableSink(Sink):
                 delivery_batch.batches, delivery_batch.subscriptions, left, delivery_batch.late
             )
         if self.mark == TIME_MAX:
-            self._found_to = max(self._found_to, *map(_beyond, delivery_batch.batches))
+            self._found_to = max(self._found_to, *map(_end_of, delivery_batch.batches))
         super().offer_found(delivery_batch)
 
     def take(self, events_max: int) -> Delivery | None:
@@ -403,7 +419,7 @@ class DurableSink(Sink):
                 delivery = super().take(events_max)
                 attachment.credit, self.credit = self.credit, 0
                 taken, self._taken = self._taken, []
-                attachment.given += taken
+                attachment.give(taken)
                 return None if delivery is None else _told_to(attachment, delivery, taken)
         return None
 
@@ -484,7 +500,10 @@ class DurableSink(Sink):
 
     def _drop(self, most: int) -> None:
         """Drop some of the first delivery batch, so many events at most."""
-        self._note_dropped(self._pop(most).events)
+        dropped = self._pop(most)
+        assert isinstance(dropped, Numbered)
+        self._done.add(dropped.low, dropped.last)
+        self._note_dropped(dropped.events)
         self._taken.clear()
         self.note()
 
@@ -493,7 +512,8 @@ class DurableSink(Sink):
     @property
     def acknowledged(self) -> int:
         """The number up to which nothing is to come again."""
-        firsts = [one.given[0].first for one in self.attached.values() if one.given]
+        heads = (one.given[0] for one in self.attached.values() if one.given)
+        firsts = [next(self._done.gaps(one.low, one.last))[0] for one in heads]
         if self._queue:
             firsts.append(_first(self._queue[0]))
         elif self._beyond:
@@ -502,9 +522,29 @@ class DurableSink(Sink):
             firsts.append(self._new[0].first)
         return min(firsts) - 1 if firsts else self.last
 
+    @property
+    def beyond(self) -> Iterator[NumberRun]:
+        """Runs of numbers behind ``acknowledged`` that are not to come again, so many as are kept
+        (Law 2).
+        """
+        return itertools.islice(self._done.within(self.acknowledged + 1, self.last), BEYOND_MAX)
+
+    @property
+    def acknowledged_beyond(self) -> int:
+        """How many numbers behind ``acknowledged`` are not to come again."""
+        first = self.acknowledged + 1
+        return self.last - first + 1 - self._done.missing(first, self.last)
+
+    @property
+    def given(self) -> int:
+        """How many events clients were given and have not acknowledged."""
+        given = (given for one in self.attached.values() for given in one.given)
+        return sum(self._done.missing(one.low, one.last) for one in given)
+
     def take_done(self) -> Iterator[int]:
         """The first numbers of records of which nothing is to come again."""
         acknowledged = self.acknowledged
+        self._done.add(1, acknowledged)
         while self._records and self._records[0][1] <= acknowledged:
             first, _, size = self._records.popleft()
             self.stored_bytes -= size
@@ -522,25 +562,35 @@ class DurableSink(Sink):
             found = max(self._found_to, *map(reached, self.rules))
         return max(self.floor, found)
 
-    def recall(self, last: int, acknowledged: int, floor: int, size: int) -> None:
+    def recall(
+        self, last: int, acknowledged: int, beyond: Iterable[NumberRun], floor: int, size: int
+    ) -> None:
         """Go on from what was kept: the last number, the one up to which nothing is to come again,
-        the time as in ``complete_to``, and the bytes of its records. What is queued is read when it
-        is needed; clients may have had it.
+        the runs ``beyond`` it, the time as in ``complete_to``, and the bytes of its records. What
+        is queued is read when it is needed; clients may have had it.
         """
         self.last = self.kept = self._recorded = self._known_to = last
-        self._done_before, self.floor = acknowledged, floor
+        self._done, self.floor = NumberSet(((1, acknowledged), *beyond)), floor
         self.bytes = self.stored_bytes = size
-        self.queued = last - acknowledged
-        self._beyond = acknowledged + 1 if self.queued else 0
+        self.queued = self._done.missing(1, last)
+        self._beyond = acknowledged + 1 if acknowledged < last else 0
 
 
-def _beyond(batch: EventBatch) -> int:
+def _end_of(batch: EventBatch) -> int:
     return greatest_time(batch) + 1
 
 
 def _first(delivery_batch: DeliveryBatch) -> int:
     assert isinstance(delivery_batch, Numbered)
     return delivery_batch.first
+
+
+def _low(numbered: Numbered) -> int:
+    return numbered.low
+
+
+def _last(numbered: Numbered) -> int:
+    return numbered.last
 
 
 def _told_to(attachment: Attachment, delivery: Delivery, taken: Sequence[Numbered]) -> Delivery:

@@ -195,9 +195,10 @@ class Durables:
                 "queued": one.queued + one.held,
                 "bytes": one.bytes,
                 "queue": str(one.bounds),
-                "given": sum(len(given) for own in one.attached.values() for given in own.given),
+                "given": one.given,
                 "last": one.last,
                 "acknowledged": one.acknowledged,
+                "beyond": one.acknowledged_beyond,
                 "dropped": one.dropped,
             }
             for one in self._sinks.values()

@@ -1,8 +1,6 @@
 """Remainders of deliveries: the events of a durable sink that a client was not given before.
 
-Law: an event keeps its number, and whoever has dealt with it has dealt with all before the next
-that is still to be given. Of Fires 7 to 10 a client had 8 and 10 before: 7 and 9 are left. With 7
-it has dealt with all up to 8, with 9 with all up to 10.
+Law: an event keeps its number. Of Fires 7 to 10 a client had 8 and 10 before: 7 and 9 are left.
 """
 
 from __future__ import annotations
@@ -30,13 +28,14 @@ def event_numbers(delivery: Delivery) -> Int64s:
     return np.arange(delivery.number - len(delivery) + 1, delivery.number + 1)
 
 
-def marks_of(delivery: Delivery) -> list[int]:
-    """The numbers up to which all is dealt with once each event is, in the order of delivery; 0
-    where the events have none.
-    """
-    if not delivery.number:
-        return [0] * len(delivery)
-    return [*(event_numbers(delivery)[1:] - 1).tolist(), delivery.number]
+def positions_of(delivery: Delivery) -> list[int]:
+    """The numbers of the events, in the order of delivery; 0 where they have none."""
+    return event_numbers(delivery).tolist() if delivery.number else [0] * len(delivery)
+
+
+def last_position(delivery: Delivery) -> int:
+    """The last of them."""
+    return int(delivery.numbers[-1]) if isinstance(delivery, Remainder) else delivery.number
 
 
 def left_of(delivery: Delivery, is_left: Bools) -> Delivery | None:

@@ -26,6 +26,7 @@ from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, 
 from routing.delivery.selection import BITS_MAX, Pattern
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, Code, Delivery, Rights
+from routing.order import strictly_rises
 from routing.permission import EVERY_TYPE, narrowed
 from rules.errors import RuleErrors
 from rules.subscription import Subscription, check_filter, parse_subscription
@@ -310,4 +311,4 @@ def delivery_batch_of(
 
 def _unless_rising(order: Int64s | None) -> Int64s | None:
     """An order; None where it says that events come as they are."""
-    return None if order is None or (order[1:] > order[:-1]).all() else order
+    return None if order is None or strictly_rises(order) else order

@@ -47,7 +47,7 @@ class Commits:
         """``settle``: has the broker look at what is to be done."""
         self._context = context
         self._detection = context.detection
-        self._waiting: dict[Peer, deque[Uncommitted]] = {}
+        self.waiting: dict[Peer, deque[Uncommitted]] = {}
         self._after_s = LOOK_S
         self.due_at: float | None = None
         """When it is asked again; None while nothing waits."""
@@ -58,13 +58,8 @@ class Commits:
         types = frozenset(batch.type.name for batch in batches)
         place = self._detection.replay_buffer.place
         one = Uncommitted(sequence, types, max(map(greatest_time, batches)), place)
-        self._waiting.setdefault(peer, deque()).append(one)
+        self.waiting.setdefault(peer, deque()).append(one)
         self._after_s = LOOK_S
-
-    @property
-    def are_awaited(self) -> bool:
-        """Whether any source waits."""
-        return bool(self._waiting)
 
     def look(self) -> None:
         """Acknowledge what is committed, and have it asked how far all have come for the rest, if
@@ -72,7 +67,7 @@ class Commits:
         """
         self._answer()
         now = self._context.moment.now
-        if not self._waiting:
+        if not self.waiting:
             self.due_at = None
         elif self.due_at is None or self.due_at <= now:
             self.due_at = now + self._after_s
@@ -81,13 +76,13 @@ class Commits:
 
     def _answer(self) -> None:
         """Acknowledge, of each link, what is committed, in the order in which it came."""
-        for peer, waiting in list(self._waiting.items()):
+        for peer, waiting in list(self.waiting.items()):
             number = None
             while waiting and self._is_committed(waiting[0]):
                 number = waiting.popleft().sequence
             is_gone = self._context.links.find(peer) is None
             if is_gone or not waiting:
-                del self._waiting[peer]
+                del self.waiting[peer]
             if number is not None and not is_gone:
                 self._context.callbacks.send(peer, Acknowledged(number))
 

@@ -34,6 +34,7 @@ from matcher.model import EventType
 from routing.delivery.durable import NOBODY, DurableSink, Handed, Numbered, QueueBounds
 from routing.durability.state_table import StatePiece
 from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState
+from routing.number_set import NumberRun
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
 from routing.wire import decode, encode
@@ -65,8 +66,9 @@ class SourceRecord(Struct, array_like=True, frozen=True):
 
 class DurableRecord(Struct, array_like=True, frozen=True):
     """A durable sink. ``last`` and ``acknowledged``: numbers of events; ``complete``: the time up
-    to which all composite events are queued; ``size``: the bytes of its queue's records; ``heir``
-    and ``origin``: as in DurableSink.
+    to which all composite events are queued; ``size``: the bytes of its queue's records;
+    ``beyond``: runs of numbers above ``acknowledged`` that are not to come again; ``heir`` and
+    ``origin``: as in DurableSink.
     """
 
     bounds: QueueBounds
@@ -77,6 +79,7 @@ class DurableRecord(Struct, array_like=True, frozen=True):
     complete: int
     size: int
     rights: Rights
+    beyond: tuple[NumberRun, ...] = ()
     heir: Handed = NOBODY
     origin: Handed = NOBODY
 
@@ -129,6 +132,7 @@ def durable_record(sink: DurableSink, complete: int) -> Put:
         complete,
         sink.stored_bytes,
         sink.rights,
+        tuple(sink.beyond),
         sink.heir,
         sink.origin,
     )

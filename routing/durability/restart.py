@@ -129,5 +129,6 @@ def recalled(
     """A durable sink as its record has it."""
     sink = durables.recall(name, record.bounds, record.filters, record.rights, schemas)
     sink.filters_made = record.filters_made
-    sink.recall(record.last, record.acknowledged, record.complete, record.size)
+    numbers = record.last, record.acknowledged, record.beyond
+    sink.recall(*numbers, record.complete, record.size)
     return sink

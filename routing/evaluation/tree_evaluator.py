@@ -26,6 +26,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN, EventBatch
 from matcher.single import packed
 from routing.evaluation.duties import NO_DUTIES, Duties, duties_of
+from routing.evaluation.found import as_found
 from routing.evaluation.outbox import Outbox
 from routing.evaluation.replay import Replay
 from routing.evaluation.skew import (
@@ -459,7 +460,7 @@ class TreeEvaluator:
         if not (moved or self._is_fed):
             return NOTHING
         self._is_fed = False
-        return self.engine.advance(marks)
+        return as_found(self.engine.advance(marks))
 
     def take_asked(self) -> dict[str, AskedSpans]:
         """Give the questions to ask (Law 1), by child."""

@@ -13,6 +13,7 @@ from routing.messages.clients import (
     Advertise,
     Confirmed,
     Credit,
+    DealtWith,
     Delivery,
     Deploy,
     Drain,
@@ -105,9 +106,12 @@ GATHERED: frozenset[type] = frozenset(
     {Publish, Promise, Credit, Heartbeat, Flow, Forward, Shared, Awakening, LinkAck}
 )
 """Events, marks, credit and signs of life: what follows from several of them may be done once."""
+BEARING = Flow, Forward, Shared
+"""Those between brokers that bear events; a union would be made anew wherever it is asked for."""
 
 __all__ = [
     "ANY_TYPE",
+    "BEARING",
     "COMMANDS",
     "ENTRIES_MAX",
     "EVERYTHING",
@@ -132,6 +136,7 @@ __all__ = [
     "Code",
     "Confirmed",
     "Credit",
+    "DealtWith",
     "Delay",
     "Delivery",
     "Deploy",

@@ -280,11 +280,18 @@ class RemoveDurable:
 
 
 class Acknowledged(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
-    """The broker has dealt with every event of the client up to ``sequence``; from a client: it has
-    with every event of its durable sink that it was given.
-    """
+    """The broker has dealt with every event of the client up to ``sequence``."""
 
     sequence: Sequence
+
+
+class DealtWith(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
+    """The client has dealt with the events of its durable sink whose numbers are ``first`` to
+    ``last``, as far as it was given them; with others it may have, or not.
+    """
+
+    first: Sequence
+    last: Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +371,7 @@ FromClient: TypeAlias = (
     | RemoveDurable
     | ReadLog
     | LogReceived
-    | Acknowledged
+    | DealtWith
     | Drain
     | ShowTrace
     | Credit

@@ -42,11 +42,10 @@ from typing import Any
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError
 from routing.messages import (
+    BEARING,
     VERSION,
     Asked,
     Code,
-    Flow,
-    Forward,
     FromNeighbour,
     Goodbye,
     LinkAck,
@@ -54,7 +53,6 @@ from routing.messages import (
     LinkStates,
     Packet,
     Routed,
-    Shared,
 )
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import (
@@ -498,9 +496,7 @@ class Channel:
 
 def _events_of(message: Routed) -> int:
     """Events in a message."""
-    if isinstance(message, Forward | Flow | Shared):
-        return sum(map(len, message.batches))
-    return 0
+    return sum(map(len, message.batches)) if isinstance(message, BEARING) else 0
 
 
 _HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {

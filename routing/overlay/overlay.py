@@ -18,16 +18,14 @@ from routing import wire
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, VersionMismatch, WireError
 from routing.messages import (
+    BEARING,
     Carried,
     Code,
-    Flow,
-    Forward,
     FromNeighbour,
     Goodbye,
     LinkHello,
     LinkState,
     LinkStates,
-    Shared,
     ShowTrace,
     TraceAnswer,
     TraceQuery,
@@ -231,7 +229,7 @@ class Overlay:
         self.awake(now)
         channel = self._neighbours.get(neighbour)
         if channel is not None:
-            if self.traces.has_any and isinstance(message, Flow | Forward | Shared):
+            if self.traces.has_any and isinstance(message, BEARING):
                 message = with_traces(message, self.traces)
             channel.send(message, now)
             self._collect(channel)
@@ -352,7 +350,7 @@ class Overlay:
                 if type(result) in _OWN_BUSINESS:
                     self._take_result(channel, result)
                 else:
-                    if isinstance(result, Flow | Forward | Shared) and result.traces:
+                    if isinstance(result, BEARING) and result.traces:
                         self.traces.take(result.batches, result.traces)
                     self.changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
 

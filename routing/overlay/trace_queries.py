@@ -49,13 +49,8 @@ class TraceQueries:
         """Answers a client, which may be gone."""
         self._open: dict[int, _Query] = {}
         self._last = 0
-
-    @property
-    def due_at(self) -> float | None:
+        self.due_at: float | None = None
         """When the first query has waited long enough."""
-        for query in self._open.values():  # a generator has a step even for none
-            return query.due_at
-        return None
 
     def handle_timer(self, now: float) -> None:
         """Answer those that have waited long enough."""
@@ -79,6 +74,7 @@ class TraceQueries:
         query = _Query(peer, message.request, now + ANSWERS_S, {*brokers} - {self._name})
         query.found.append(self._own(message.event))
         self._open[self._last] = query
+        self._look_at_first()
         self._send_on(TraceQuery((self._name,), self._last, message.event), tree)
         if not query.awaited:
             self._tell(self._last)
@@ -106,6 +102,9 @@ class TraceQueries:
             if not query.awaited:
                 self._tell(answer.number)
 
+    def _look_at_first(self) -> None:
+        self.due_at = next((query.due_at for query in self._open.values()), None)
+
     def _own(self, event: str) -> Mapping[str, Any]:
         return {"broker": self._name, **self.find(event)}
 
@@ -115,5 +114,6 @@ class TraceQueries:
 
     def _tell(self, number: int) -> None:
         query = self._open.pop(number)
+        self._look_at_first()
         detail = {"brokers": query.found, "silent": sorted(query.awaited)}
         self.answer(query.peer, Confirmed(query.request, detail))

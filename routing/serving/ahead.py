@@ -30,9 +30,9 @@ def horizon_of(config: NodeConfig, now: float) -> int:
 
 
 class Ahead(Struct, frozen=True, gc=False):
-    """A broker's clock, and the latest time that it takes (FAR: any), in microseconds."""
+    """A broker's clock in seconds, and the latest time that it takes (FAR: any) in microseconds."""
 
-    clock: int
+    now: float
     limit: int
 
     def refuses(self, promise: int | None) -> bool:
@@ -41,10 +41,11 @@ class Ahead(Struct, frozen=True, gc=False):
 
     def describe(self, time: int) -> str:
         """Say what is wrong with a time beyond the limit, and what to do."""
-        most = (self.limit - self.clock) / MICROSECONDS
+        clock = round(self.now * MICROSECONDS)
+        most = (self.limit - clock) / MICROSECONDS
         return (
             f"{time_text(time)} is more than {most:g} s (ahead_max_s) after this broker's clock, "
-            f"{time_text(self.clock)}; {_likely_cause(time - self.clock)}a replay of recorded "
+            f"{time_text(clock)}; {_likely_cause(time - clock)}a replay of recorded "
             f"events says so (--replay, or replay=True)"
         )
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from matcher.identity import plain_name
-from matcher.model import MICROSECONDS, EventBatch, EventType
+from matcher.model import EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig, Ordering
 from routing.delivery.durables import Durables
@@ -32,6 +32,7 @@ from routing.messages import (
     Code,
     Confirmed,
     Credit,
+    DealtWith,
     Deploy,
     ListRules,
     LogReceived,
@@ -161,7 +162,7 @@ class Service:
             Unsubscribe: self._receive_unsubscribe,
             Credit: self._receive_credit,
             RemoveDurable: self._receive_remove_durable,
-            Acknowledged: self._receive_acknowledged,
+            DealtWith: self._receive_dealt_with,
             LogReceived: self._receive_log_received,
             **dict.fromkeys(get_args(Asking), beyond.ask),
         }
@@ -387,8 +388,7 @@ class Service:
 
     def _ahead(self, source: Source, horizon: int) -> Ahead:
         """How far ahead of the clock a source's events and promises may be."""
-        clock = round(self._moment.now * MICROSECONDS)
-        return Ahead(clock, FAR if source.replays else horizon)
+        return Ahead(self._moment.now, FAR if source.replays else horizon)
 
     # --- sinks ---
 
@@ -423,12 +423,12 @@ class Service:
         self._sinks.remove(peer)
         self.durables.detach(peer)
 
-    def _receive_acknowledged(self, link: Link, message: Acknowledged) -> None:
+    def _receive_dealt_with(self, link: Link, message: DealtWith) -> None:
         sink = self.durables.find(link.peer)
         if sink is None:
             reason = "an acknowledgement from a client without a durable subscription"
             raise ProtocolError(Code.PROTOCOL, reason)
-        sink.acknowledge(link.peer, message.sequence)
+        sink.acknowledge(link.peer, message.first, message.last)
 
     def _receive_log_received(self, link: Link, message: LogReceived) -> None:
         reading = link.reading
@@ -625,8 +625,8 @@ class Service:
                 self._sinks.offer_detected(detections, self._detection.complete_to)
             if (conflict := self._detection.take_conflict()) is not None:
                 self._report(conflict)
-        for overrun in self._detection.take_overruns():
-            self._take_overrun(overrun)
+            for overrun in self._detection.take_overruns():
+                self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
             if sink.has_any:  # most have got all of it before the engine began
                 self._deliver(sink)

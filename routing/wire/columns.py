@@ -102,14 +102,14 @@ def encode_batches(
 
 def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
     """A batch of 1 to EVENTS_MAX events as header and body."""
-    _, schema, single, dtypes = known_schema(batch.type)
+    if isinstance(batch, Encoded):
+        return batch.header, batch.body
+    _, schema, layout, dtypes = known_schema(batch.type)
     if isinstance(batch, Single):
         row = batch.row
         text_id = None if row.text is None else (row.text,)
-        values, data = single.encode(row)
+        values, data = layout.single.encode(row)
         return BatchHeader(schema, 1, (row.source,), text_id, False, values, None), data
-    if isinstance(batch, Encoded):
-        return batch.header, batch.body
     if isinstance(batch, Received):
         return batch.header, bytes(batch.body)
     assert 1 <= len(batch) <= EVENTS_MAX, f"a batch of {len(batch)} events"

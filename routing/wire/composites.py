@@ -1,19 +1,22 @@
-"""A composite event that came alone, as the bytes that it came in.
+"""A composite event that is alone, as the bytes that it crosses links in.
 
-A Fire on its way from the broker that found it to a sink three brokers on is looked at for its
-type, its time and its source, and is written anew at each of them. Arrays of length one, which its
-columns are, cost more to make and to write than all else that is done with it.
+A Fire on its way from the engine that found it to a sink three brokers on is looked at for its
+type, its time and its source, and would be written anew at each of them. Arrays of length one,
+which its columns are, cost more to make and to write than all else that is done with it. So it is
+written once, where it was found.
 
 Law 1: an :class:`Encoded` is an EventBatch in every respect. Its columns are made when somebody
 asks for them, and kept.
 
 Law 2: it is made of bytes that were checked whole, as columns are (Law 3 of
-:mod:`routing.wire.columns`), and goes on as these bytes.
+:mod:`routing.wire.columns`), or of what an engine found here, as the bytes that columns would give;
+and goes on as these bytes.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -21,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from matcher.lazy import Lazy
+from matcher.lone import Digest, Lone
 from matcher.model import (
     DTYPES,
     Causes,
@@ -33,12 +37,13 @@ from matcher.model import (
 )
 from routing.errors import WireError
 from routing.wire.headers import BatchHeader, CausesHeader, texts_of
-from routing.wire.schemas import Layout, Strings
+from routing.wire.schemas import Layout, Strings, known_schema
 from routing.wire.singles import only
 
 CAUSES_MAX = 64
 """Causes of an event that is taken in so; one with more comes in columns."""
-_FORMS_MAX = 4_096
+_FORMS_MAX = 256
+"""Forms that are remembered of a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +198,69 @@ def decode_alone(
     return Encoded(layout, header, bytes(body[start : start + size]), form, numbers)
 
 
-_forms: dict[tuple[Any, ...], Form] = {}
+def encode_alone(found: Lone) -> Encoded:
+    """What an engine has found, with at most CAUSES_MAX causes."""
+    _, schema, layout, _ = known_schema(found.type)
+    values, count = found.values, len(found.sequences)
+    sources, source_codes = _dictionary(found.sources)
+    digests, is_digest = _digests(found.digests)
+    texts, text_codes, has_text = _texts(found.texts)
+    causes = CausesHeader(count, sources, texts, bool(digests))
+    strings: Any = tuple([(values[place],) for place in layout.strings])
+    header = BatchHeader(schema, 1, (found.source,), None, True, strings, causes)
+    form = _form(layout, header, causes)
+    numbers = (
+        found.time,
+        0,
+        *found.digest,
+        *[values[place] for place, _ in layout.words],
+        0,
+        count,
+        *found.sequences,
+        *digests,
+        *source_codes,
+        *text_codes,
+        *[values[place] for place in layout.bools],
+        *is_digest,
+        *has_text,
+    )
+    return Encoded(layout, header, form.body.pack(*numbers), form, numbers)
+
+
+def _dictionary(texts: Iterable[str]) -> tuple[Strings, Sequence[int]]:
+    """A dictionary of texts, and their codes where there are several."""
+    values = tuple(dict.fromkeys(texts))
+    return values, [values.index(text) for text in texts] if len(values) > 1 else ()
+
+
+def _digests(given: Sequence[Digest | None]) -> tuple[Sequence[int], Sequence[bool]]:
+    """The digests of causes as numbers, and which causes have one; nothing where none has."""
+    if not any(given):
+        return (), ()
+    numbers = [number for one in given for number in (one or (0, 0))]
+    return numbers, [one is not None for one in given]
+
+
+def _texts(
+    given: Sequence[str | None],
+) -> tuple[Strings | None, Sequence[int], Sequence[bool]]:
+    """The texts of causes, their codes where there are several, and which causes have one."""
+    if given.count(None) == len(given):
+        return None, (), ()
+    values = tuple(dict.fromkeys([text for text in given if text is not None]))
+    codes = [0 if text is None else values.index(text) for text in given]
+    return values, codes if len(values) > 1 else (), [text is not None for text in given]
 
 
 def _form(layout: Layout, header: BatchHeader, causes: CausesHeader) -> Form:
     texts = -1 if causes.texts is None else len(causes.texts) > 1
-    is_mixed = len(causes.sources) > 1
-    key = layout.type, header.digest, causes.count, is_mixed, texts, causes.digest
-    found = _forms.get(key)
+    key = header.digest, causes.count, len(causes.sources) > 1, texts, causes.digest
+    forms = layout.composite
+    found: Form | None = forms.get(key)
     if found is None:
-        if len(_forms) >= _FORMS_MAX:
-            _forms.clear()
-        found = _forms[key] = Form.of(layout, header, causes)
+        if len(forms) >= _FORMS_MAX:
+            forms.clear()
+        found = forms[key] = Form.of(layout, header, causes)
     return found
 
 

@@ -7,7 +7,7 @@ more than a look-up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
@@ -22,8 +22,6 @@ from routing.wire.singles import SingleForm
 _CACHED_SCHEMAS_MAX = 4_096
 
 Strings: TypeAlias = tuple[str, ...]
-Encoding: TypeAlias = tuple[EventType, msgspec.Raw, SingleForm, tuple[np.dtype[Any], ...]]
-"""A type, its bytes, the form of one event, and how each attribute's column lies in a body."""
 _DTYPES: dict[Kind, np.dtype[Any]] = {
     Kind.INT: np.dtype("<i8"),
     Kind.FLOAT: np.dtype("<f8"),
@@ -36,7 +34,8 @@ _DTYPES: dict[Kind, np.dtype[Any]] = {
 class Layout:
     """Where in a body (Law 1) a type's attributes lie: the places of those of each width.
 
-    ``words`` have eight bytes, with whether they are floats. ``single`` is the form of one event.
+    ``words`` have eight bytes, with whether they are floats. ``single`` is the form of one event,
+    and ``composite`` has those of composite events that have come alone.
     """
 
     type: EventType
@@ -44,6 +43,7 @@ class Layout:
     strings: tuple[int, ...]
     bools: tuple[int, ...]
     single: SingleForm
+    composite: dict[Any, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, event_type: EventType) -> Layout:
@@ -57,6 +57,9 @@ class Layout:
             SingleForm.of(event_type),
         )
 
+
+Encoding: TypeAlias = tuple[EventType, msgspec.Raw, Layout, tuple[np.dtype[Any], ...]]
+"""A type, its bytes, and how its attributes, and the column of each, lie in a body."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_strings = msgspec.msgpack.Decoder(tuple[str, ...]).decode
@@ -110,7 +113,7 @@ def known_schema(event_type: EventType) -> Encoding:
             _schemas.clear()
         raw = msgspec.Raw(_encode(flat_schema(event_type)))
         dtypes = tuple(_DTYPES[attribute.kind] for attribute in event_type.attributes)
-        found = _schemas[id(event_type)] = event_type, raw, SingleForm.of(event_type), dtypes
+        found = _schemas[id(event_type)] = event_type, raw, Layout.of(event_type), dtypes
     return found
 
 

@@ -10,6 +10,10 @@ they are never written again but to give codes of strings the numbers of a dicti
 
 Law 2: a code means the string that it stood for at the advance. The lists of strings given here
 only grow: an interner that forgets some begins another list.
+
+Law 3: events each of which is the only one of its type can be had as plain values, too
+(:meth:`Taken.alone`), word by word from the memory that the columns lie in. A rule on a live link
+finds one Fire at a time, and arrays of length one cost more to make than it took to find it.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from matcher.lone import Digest, Lone
 from matcher.model import (
     AnyArray,
     Bools,
@@ -33,16 +38,63 @@ from matcher.model import (
     Kind,
     StringColumn,
     UInt64s,
+    Value,
 )
 from rules.engine.engine import Detections
 from rules.engine.kernels import layout
-from rules.engine.kernels.emission import TAKEN_WORDS, renumber, spread_runs
+from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS, renumber, spread_runs
 from rules.engine.pool import Pool
 from rules.engine.tables import grown
 
 FEW = 16
 """So few codes are looked up one by one."""
 _ZEROS: Int32s = np.zeros(FEW, np.int32)  # codes of a column of one string; never written to
+
+
+class Words(NamedTuple):
+    """The memory of :class:`Columns` as words of each width, whose items are read far sooner than
+    those of arrays, and where in each the columns begin.
+    """
+
+    signed: memoryview
+    unsigned: memoryview
+    floats: memoryview[float]
+    codes: memoryview
+    bytes: memoryview
+    time: int
+    digest: int
+    source: int
+    attributes: tuple[tuple[memoryview | memoryview[float], int], ...]
+    cause_source: int
+    cause_sequence: int
+    cause_kind: int
+    cause_name: int
+
+    @classmethod
+    def of(
+        cls, type_: EventType, capacity: int, piece: memoryview, starts: Mapping[str, int]
+    ) -> Words:
+        """The words of a piece of memory in which columns begin at these bytes."""
+        signed, floats = piece.cast("q"), piece.cast("d")
+        first = starts["words"] // 8
+        return cls(
+            signed,
+            piece.cast("Q"),
+            floats,
+            piece.cast("i"),
+            piece,
+            starts["time"] // 8,
+            starts["digest"] // 8,
+            starts["source"] // 4,
+            tuple(
+                (floats if attribute.kind is Kind.FLOAT else signed, first + place * capacity)
+                for place, attribute in enumerate(type_.attributes)
+            ),
+            starts["cause_source"] // 4,
+            starts["cause_sequence"] // 8,
+            starts["cause_kind"],
+            starts["cause_name"] // 8,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +113,7 @@ class Columns:
     cause_kind: AnyArray
     cause_name: Int64s  # [capacity, 2]
     addresses: Mapping[str, int]  # where each of them stands
+    memory: Words  # the same memory
 
     @classmethod
     def empty(cls, type_: EventType, capacity: int, causes: int, pool: Pool) -> Columns:
@@ -79,11 +132,12 @@ class Columns:
         }
         # One piece of memory: what comes from the system in pieces of its own costs far more than
         # to write to it, and large ones come in large pages.
-        piece, start = pool.lend(sum(lengths.values()) + 8 * len(lengths)), 0
-        parts, addresses, first = {}, {}, piece.ctypes.data
+        rooms = {name: -(-length // 8) * 8 for name, length in lengths.items()}
+        piece, start = pool.lend(sum(rooms.values())), 0
+        parts, starts, first = {}, {}, piece.ctypes.data
         for name, length in lengths.items():
-            parts[name], addresses[name] = piece[start : start + length], first + start
-            start += -(-length // 8) * 8
+            parts[name], starts[name] = piece[start : start + length], start
+            start += rooms[name]
         words = parts["words"].view(np.int64).reshape(attributes, capacity)
         return cls(
             type_,
@@ -97,7 +151,8 @@ class Columns:
             parts["cause_sequence"].view(np.int64),
             parts["cause_kind"],
             parts["cause_name"].view(np.int64).reshape(causes, 2),
-            addresses,
+            {name: first + start for name, start in starts.items()},
+            Words.of(type_, capacity, piece.data, starts),
         )
 
     def take_over(self, other: Columns, events: slice, causes: slice, offsets: slice) -> None:
@@ -223,6 +278,43 @@ class Part(NamedTuple):
             ),
         )
 
+    def alone(self, names: Names) -> Lone:
+        """Its event, where it has but one, as plain values (Law 3)."""
+        type_, memory, first = self.columns.type, self.columns.memory, self.first
+        sources, digest = names.sources.strings, memory.digest + 2 * first
+        begin, end = self.first_cause, self.causes
+        codes = memory.codes[memory.cause_source + begin : memory.cause_source + end]
+        numbers = memory.signed[memory.cause_sequence + begin : memory.cause_sequence + end]
+        sequences = numbers.tolist()
+        digests, texts = self._names_of_causes(names) if self.kinds else (_NONE, _NONE)
+        return Lone(
+            type_,
+            memory.signed[memory.time + first],
+            (memory.unsigned[digest], memory.unsigned[digest + 1]),
+            _read(sources, (memory.codes[memory.source + first],))[0],
+            _valued(type_, [words[start + first] for words, start in memory.attributes], names),
+            _read(sources, codes),
+            sequences,
+            digests,
+            texts,
+        )
+
+    def _names_of_causes(
+        self, names: Names
+    ) -> tuple[Sequence[Digest | None], Sequence[str | None]]:
+        """Of each cause its digest, if it has one, and its text, if that names it."""
+        memory, begin, end = self.columns.memory, self.first_cause, self.causes
+        words = memory.unsigned[memory.cause_name + 2 * begin : memory.cause_name + 2 * end]
+        digests, texts = list[Digest | None](), list[str | None]()
+        for place, kind in enumerate(
+            memory.bytes[memory.cause_kind + begin : memory.cause_kind + end]
+        ):
+            high, low = words[2 * place], words[2 * place + 1]
+            digests.append((high, low) if kind == layout.CAUSE_IS_DIGEST else None)
+            is_text = kind == layout.CAUSE_IS_TEXT
+            texts.append(_read(names.texts, (low,))[0] if is_text else None)
+        return digests, texts
+
     def _column(self, place: int, events: slice, kind: Kind, names: Names) -> Column:
         if kind is Kind.FLOAT:
             return self.columns.floats[place, events]
@@ -255,6 +347,21 @@ class Part(NamedTuple):
         return EventIds(source, sequence, text, digest), is_digest, has_text
 
 
+_NONE: tuple[None, ...] = ()
+"""No cause has any."""
+
+
+def _valued(type_: EventType, words: list[Any], names: Names) -> tuple[Value, ...]:
+    """The values that words stand for."""
+    for place, attribute in enumerate(type_.attributes):
+        kind = attribute.kind
+        if kind is Kind.STRING:
+            words[place] = _read(names.strings.strings, (words[place],))[0]
+        elif kind is Kind.BOOL:
+            words[place] = bool(words[place])
+    return tuple(words)
+
+
 Written: TypeAlias = tuple[int, list[Columns], Int64s, int, int, Names, bool]
 """How many events there are; the columns of outlets; what
 :func:`rules.engine.kernels.emission.take` wrote about them, from one word to another; what codes
@@ -282,6 +389,29 @@ class Taken(Detections):
             Part(one, *record)
             for one, record in zip(columns, records.reshape(-1, TAKEN_WORDS).tolist(), strict=True)
         ]
+
+    def alone(self, causes_max: int) -> tuple[list[Lone], list[int]] | None:
+        """Its events and their order, if each is the only one of its type and has no more causes
+        than that (Law 3); else None.
+        """
+        count, columns, words, start, end, names, is_disordered = self._written
+        if count != len(columns):
+            return None
+        written = words[start:end].tolist()
+        parts = [
+            Part(one, *written[place : place + TAKEN_WORDS])
+            for place, one in zip(range(0, end, TAKEN_WORDS), columns, strict=False)
+        ]
+        if max([part.causes - part.first_cause for part in parts]) > causes_max:
+            return None
+        order = [0]
+        if count > 1:
+            runs = list(range(TAKEN_WORDS * count, len(written), RUN_WORDS))
+            if is_disordered:
+                runs.sort(key=lambda run: (written[run], written[run + 1]))
+            places = {part.number: place for place, part in enumerate(parts)}
+            order = [places[written[run + 2]] for run in runs]
+        return [part.alone(names) for part in parts], order
 
     def __getattr__(self, name: str) -> Any:
         if name == "batches":

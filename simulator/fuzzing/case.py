@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,12 +69,15 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """In mid-stream: rules that are deployed, in place of those of their names, or one removed."""
+    """In mid-stream: rules that are deployed, in place of those of their names, or one removed;
+    ``since_s``: or new ones that hold from then on, a past instant.
+    """
 
     at_s: float
     broker: str
     rules: tuple[RuleText, ...] = ()
     removed: str = ""
+    since_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +136,28 @@ class Case:
                 return False
             held.update((rule.name, rule) for rule in change.rules)
             stages.append(tuple(held.values()))
-        are_fed = all(_is_fed(stage, published) for stage in stages)
+        are_fed = all(_is_fed(stage, published) for stage in stages) and self._has_its_past
         return bool(self.rules) and are_fed and all(map(_gives_up_what_it_has, self.sinks))
+
+    @property
+    def _has_its_past(self) -> bool:
+        """Whether of each rule from a past instant it is known what it must find, and who sees
+        that: of the types below it none was defined by a rule that has ended (what that had found
+        is found no more), and no rule was there that uses what it defines (it sees what is found
+        from some time on).
+        """
+        held = {rule.name: rule for rule in self.rules}
+        ended = set[str]()
+        for change in self.changes:
+            if change.since_s is not None:
+                above = {rule.defines for rule in change.rules} & {*used([*held.values()])}
+                if above or _below(change.rules, held.values()) & ended:
+                    return False
+            for name in (change.removed, *(rule.name for rule in change.rules)):
+                if name in held:
+                    ended.add(held.pop(name).defines)
+            held.update((rule.name, rule) for rule in change.rules)
+        return True
 
     def write(self, folder: Path) -> Path:
         """Write the scenario's files into ``folder``; gives that of the scenario."""
@@ -182,6 +205,7 @@ class Case:
             yield f"[[change]]\nat_s = {change.at_s}\nbroker = {_text(change.broker)}\n"
             yield f'rules = "change{number}.tesla"\n' if change.rules else ""
             yield f"remove = {_text(change.removed)}\n" if change.removed else ""
+            yield "" if change.since_s is None else f"since_s = {change.since_s}\n"
         for fault in self.faults:
             yield f"[[fault]]\nkind = {_text(fault.kind)}\nat_s = {fault.at_s}\n"
             yield f"for_s = {fault.for_s}\n"
@@ -211,6 +235,14 @@ def _is_fed(rules: Sequence[RuleText], published: AbstractSet[str]) -> bool:
     """Whether all that the rules use is published, or defined by one of them."""
     known = published | {rule.defines for rule in rules}
     return all(name in known for name in used(rules))
+
+
+def _below(rules: Sequence[RuleText], others: Collection[RuleText]) -> set[str]:
+    """The types that rules need, by way of others, too."""
+    found = {*used(rules)}
+    while more := {*used([one for one in others if one.defines in found])} - found:
+        found |= more
+    return found
 
 
 def used(rules: Sequence[RuleText]) -> list[str]:

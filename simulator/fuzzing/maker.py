@@ -153,6 +153,30 @@ class Maker:
         at_s = random.uniform(0.0, seconds_of(events))
         return Change(round(at_s, 3), random.choice(brokers), (rule,))
 
+    def past_rules(
+        self,
+        brokers: Sequence[str],
+        rules: Iterable[RuleText],
+        events: Sequence[Event],
+        at_s: float,
+    ) -> Iterator[Change]:
+        """A rule or two more from a time on, most of them when most events have come, which hold
+        from a past instant; some end again.
+        """
+        random, span_s = self._random, seconds_of(events)
+        published = sorted({event.type for event in events})
+        defined = {one.defines for one in rules}
+        least, most = random.choice(((0.0, 1.0), (0.7, 1.3), (0.7, 1.3)))
+        shares = sorted(random.uniform(least, most) for _ in range(random.choice((1, 1, 2))))
+        for number, time_s in enumerate(at_s + share * span_s for share in shares):
+            rule = self._another(f"p{number}", published, defined)
+            back_s = random.uniform(-1.0, random.choice((time_s, time_s / 2)))
+            since_s = random.choice((round(back_s, 3), float(round(back_s))))
+            yield Change(round(time_s, 3), random.choice(brokers), (rule,), since_s=since_s)
+            if random.random() < 0.25:
+                end_s = time_s + random.choice((0.0, random.uniform(0.0, span_s)))
+                yield Change(round(end_s, 3), random.choice(brokers), removed=rule.name)
+
     def _another(self, name: str, published: Sequence[str], defined: Collection[str]) -> RuleText:
         """A rule of any kind, which may use what others define."""
         random = self._random

@@ -23,7 +23,13 @@ from random import Random
 from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move, Sink, Then
 from simulator.fuzzing.maker import FILTERS, Maker, changed, moment_s, seconds_of
 from simulator.fuzzing.nulls import ASKING, asking_for_nulls, with_nulls
-from simulator.fuzzing.tearing import PARTING_HEARTBEAT_S, made_parting, made_storeless, torn
+from simulator.fuzzing.tearing import (
+    PARTING_HEARTBEAT_S,
+    made_parting,
+    made_storeless,
+    torn,
+    with_past,
+)
 
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
@@ -55,6 +61,9 @@ NULLABLE = 0.2
 """The share of networks where every attribute is optional."""
 PARTING = 0.04
 """The share of networks whose parts forget each other, and go on so."""
+PAST = 0.25
+"""The share of networks that do not order by arrival, nor fall into parts, in which rules come that
+hold from a past instant."""
 FORGETFUL = 0.5
 """The share of networks whose brokers let go early of what nobody needs; by arrival they keep
 nothing."""
@@ -72,7 +81,8 @@ def random_case(seed: int, strategy: str) -> Case:
     random = Random(f"{seed}/forgetful")
     if random.random() < FORGETFUL and made.ordering == "watermark":
         made = replace(made, unasked_events_max=random.choice((1, 2, 4, 8)))
-    return made
+    random = Random(f"{seed}/past")
+    return with_past(made, random) if random.random() < PAST else made
 
 
 def _random_case(seed: int, strategy: str) -> Case:

@@ -106,6 +106,9 @@ def smaller_cases(case: Case) -> Iterator[Case]:
         for smaller in smaller_rules(rule):
             yield replace(case, rules=_put(case.rules, place, smaller))
     for place, change in enumerate(case.changes):
+        if change.since_s is not None:
+            now = replace(change, since_s=None)
+            yield replace(case, changes=_put(case.changes, place, now))
         for rule in change.rules:
             for smaller in smaller_rules(rule):
                 fewer = replace(change, rules=(smaller,))

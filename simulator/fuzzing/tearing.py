@@ -20,6 +20,7 @@ from routing.overlay.config import OverlayConfig
 from simulator.faults import FAILURES
 from simulator.fuzzing.case import Case, Change, Fault, Sink, used
 from simulator.fuzzing.maker import Maker, changed, moment_s, seconds_of
+from simulator.fuzzing.nulls import asking_for_nulls
 from simulator.fuzzing.world import RuleText
 
 CHANGING, ENDING, REPLACING = 0.5, 0.5, 0.5
@@ -223,6 +224,36 @@ def with_durables(case: Case, random: Random) -> Case:
         for one in case.sinks
     )
     return replace(case, sinks=tuple(sinks))
+
+
+def with_past(case: Case, random: Random) -> Case:
+    """The case with rules that hold from a past instant, of which brokers have kept little but in
+    their stores; where all brokers fail, once they are back. None ends again where links are cut:
+    who is asked may not have heard of it. As it is by arrival, where rules cannot, and where
+    brokers lose what came to them, or are closed.
+    """
+    if case.ordering != "watermark" or case.forget_s is not None:
+        return case
+    steady, begin_s = _steady(case), 0.0
+    if not steady:
+        ends = (one.at_s + one.for_s for one in case.faults if one.kind in ("cut", *FAILURES))
+        steady, begin_s = list(case.brokers), max(ends) + TOGETHER_S
+    maker = Maker(random)
+    every = [*case.rules, *(rule for change in case.changes for rule in change.rules)]
+    are_nullable = any(rule.optional for rule in case.rules)
+
+    def changes() -> list[Change]:
+        found = [*maker.past_rules(steady, every, case.events, begin_s)]
+        if case.heartbeat_s == TORN_HEARTBEAT_S:
+            found = [one for one in found if not one.removed]
+        if are_nullable:
+            found = [
+                replace(one, rules=tuple(asking_for_nulls(random, rule) for rule in one.rules))
+                for one in found
+            ]
+        return _with(case.changes, *found)
+
+    return changed(replace(case, unasked_events_max=random.choice((1, 1, 2))), changes)
 
 
 def made_changing(case: Case, random: Random) -> Case:

@@ -235,12 +235,19 @@ def test_who_has_no_key_any_more_and_says_nothing_is_sent_away_too(folder):
             Curve(
                 load_pair(folder / "alice.key_secret"), public_key(str(folder / "b1.key"), "b1")
             ).apply(silent)
+            silent.reconnect_ivl = -1
+            monitor = silent.get_monitor_socket(zmq.EVENT_DISCONNECTED)
             silent.connect(endpoint)
             silent.send_multipart(wire.encode(Hello(1, "silent", 3600.0)))
             await_clients(watching, {"", "silent"})
+            assert not monitor.poll(0)
             access.write_text('[user.bob]\nkey = "bob.key"\n')
             process.send_signal(signal.SIGHUP)
             await_clients(watching, {""})
+            assert monitor.poll(10_000)  # its connection is hung up on, and bob's stands
+            assert watching.status()
+            silent.disable_monitor()
+            monitor.close()
     finally:
         context.term()
 

@@ -85,7 +85,7 @@ def test_an_acknowledgement_at_the_seam_covers_nothing_that_was_not_given(
     alone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a delivery of the present some events were given in the past, here those of odd values:
-    who acknowledges 0 has dealt with 0 and 1, and with nothing behind them.
+    who acknowledges 0 has dealt with it and with these, and with nothing else.
     """
     monkeypatch.setattr(History, "_is_new", lambda self, batch: batch.columns[1] % 2 == 0)
 
@@ -102,7 +102,9 @@ def test_an_acknowledgement_at_the_seam_covers_nothing_that_was_not_given(
             found = []
             for _ in range(2):
                 found.append((first.receive(WAIT_S).data["value"], first.position))
-            assert found == [(0.0, 2), (2.0, 4)]
-            first.acknowledge(2)
+            assert found == [(0.0, 1), (2.0, 3)]
+            first.acknowledge(1)
         with billing("new") as second:
-            assert [second.receive(WAIT_S).data["value"] for _ in range(4)] == [2, 3, 4, 5]
+            assert [second.receive(WAIT_S).data["value"] for _ in range(2)] == [2, 4]
+            with pytest.raises(TimeoutError):
+                second.receive(0.5)

@@ -10,9 +10,9 @@ from msgspec import structs
 from matcher.model import TIME_MIN, Event, EventType
 from routing.config import NodeConfig
 from routing.delivery.delivery_batch import DeliveryBatch
-from routing.delivery.durable import WINDOW, DurableSink, Numbered, QueueBounds
+from routing.delivery.durable import BEYOND_MAX, WINDOW, DurableSink, Numbered, QueueBounds
 from routing.delivery.durables import Durables
-from routing.delivery.remainder import event_numbers, left_of, marks_of
+from routing.delivery.remainder import event_numbers, last_position, left_of, positions_of
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import interest
 from routing.errors import Refusal
@@ -98,7 +98,7 @@ def test_events_are_numbered_and_come_again_from_the_first_that_was_not_acknowle
     assert delivery is not None
     assert (values(delivery), delivery.number, delivery.again) == ([1, 2, 3, 4, 5], 5, False)
     assert delivery.subscriptions == ((7,),) * 5, "the client's own number"
-    assert billing.acknowledge(b"one", 3) == 3
+    assert billing.acknowledge(b"one", 1, 3) == 3
     assert billing.acknowledged == 3
     billing.detach(b"one")
     billing.offer(delivery_batch(6))
@@ -132,7 +132,7 @@ def test_part_of_a_batch_can_be_acknowledged() -> None:
     attach(billing, b"one")
     billing.offer(delivery_batch(1, 2, 3, 4))
     billing.take(100)
-    assert [billing.acknowledge(b"one", number) for number in (2, 2, 3, 9)] == [2, 0, 1, 1]
+    assert [billing.acknowledge(b"one", 1, number) for number in (2, 2, 3, 9)] == [2, 0, 1, 1]
     assert billing.acknowledged == 4
 
 
@@ -145,7 +145,7 @@ def test_clients_of_one_name_share_its_events() -> None:
     while (delivery := billing.take(3)) is not None:
         given[billing.to] += values(delivery)
     assert given == {b"one": [1, 2], b"two": [3, 4, 5, 6, 7]}
-    billing.acknowledge(b"two", 7)
+    assert billing.acknowledge(b"two", 1, 2**62) == 5
     assert billing.acknowledged == 0, "one has not said that it has dealt with its own"
     billing.detach(b"one")
     billing.grant(b"two", 10, MOST)
@@ -171,7 +171,7 @@ def test_a_restart_leaves_out_what_was_acknowledged_and_what_was_queued_before()
     billing = sink(keeper=keeper)
     kept = [Numbered.from_(delivery_batch(11, 12, 13), 1), Numbered.from_(delivery_batch(14), 4)]
     keeper.records = {one.first: one for one in kept}
-    billing.recall(last=4, acknowledged=2, floor=15, size=40)
+    billing.recall(last=4, acknowledged=2, beyond=(), floor=15, size=40)
     billing.offer_found(delivery_batch(14, 15))
     attach(billing, b"one")
     first, second = billing.take(100), billing.take(100)
@@ -203,13 +203,16 @@ def test_whatever_happens_every_event_is_acknowledged_once_and_in_order(seed: in
             billing.grant(str(peer).encode(), random.randint(1, 4), MOST)
             delivery = billing.take(random.randint(1, 6))
             if delivery is not None:
-                numbers = np.arange(delivery.number - len(delivery) + 1, delivery.number + 1)
-                new = given.new(numbers) if delivery.again else np.ones(len(delivery), np.bool_)
-                came += np.array(values(delivery))[new].tolist()
-                given.add(int(numbers[0]), delivery.number)
+                new, unheard = given.take(delivery)
+                came += values(new) if new is not None else []
+                assert not (unheard and not delivery.again)
+                for run in unheard:
+                    assert billing.acknowledge(str(peer).encode(), *run) == 0, "all was heard"
                 if random.random() < 0.6:
-                    acknowledged = random.randint(int(numbers[0]), delivery.number)
-                    billing.acknowledge(str(peer).encode(), acknowledged)
+                    first = delivery.number - len(delivery) + 1
+                    acknowledged = random.randint(first, delivery.number)
+                    for run in given.deal_with_all(acknowledged):
+                        billing.acknowledge(str(peer).encode(), *run)
     assert came == list(range(1, 201))
 
 
@@ -290,7 +293,7 @@ def test_what_is_beyond_the_window_is_in_the_store_alone_and_read_in_order() -> 
     came: list[int] = []
     while (delivery := billing.take(1_000)) is not None:
         came += values(delivery)
-        billing.acknowledge(b"one", delivery.number)
+        billing.acknowledge(b"one", 1, delivery.number)
         assert sum(one.events for one in billing._queue) <= WINDOW
     assert came == list(range(1, count + 1))
     assert (billing.queued, billing.bytes, billing.stored_bytes) == (0, 0, 0)
@@ -313,6 +316,7 @@ def test_a_queue_is_the_same_whatever_is_in_memory_of_it(
     waiting: list[int] = []
     given: list[int] = []
     last = dropped = 0
+    has_gaps = False
     for _ in range(300):
         does = random.random()
         if does < 0.5:
@@ -331,24 +335,33 @@ def test_a_queue_is_the_same_whatever_is_in_memory_of_it(
             assert came or not waiting
             given, waiting = given + came, waiting[len(came) :]
         elif does < 0.8 and given:
-            number = random.choice(given)
-            billing.acknowledge(b"one", number)
-            given = [one for one in given if one > number]
+            low, high = sorted(random.choices(given, k=2))
+            if random.random() < 0.3:
+                low = 0
+            left = [one for one in given if not low <= one <= high]
+            assert billing.acknowledge(b"one", low, high) == len(given) - len(left)
+            given = left
         elif does < 0.9 and billing.attached:
             billing.detach(b"one")
             given, waiting = [], given + waiting
         elif billing.attached:
-            left = given + waiting
-            if left == list(range(last - len(left) + 1, last + 1)):  # else some were dropped in it
-                before, acknowledged = billing, billing.acknowledged
-                billing = sink(limit=limit, when_full=WhenFull.DROP_OLDEST, keeper=keeper)
-                billing.recall(last, acknowledged, 0, before.stored_bytes)
-                billing.dropped, given, waiting = before.dropped, [], left
+            before, beyond = billing, tuple(billing.beyond)
+            billing = sink(limit=limit, when_full=WhenFull.DROP_OLDEST, keeper=keeper)
+            billing.recall(last, before.acknowledged, beyond, 0, before.stored_bytes)
+            billing.dropped, given, waiting = before.dropped, [], given + waiting
+            has_gaps |= bool(beyond)
         else:
             attach(billing, b"one", credit=1_000)
-        assert (billing.queued, billing.dropped) == (len(waiting), dropped)
-        beyond = billing.bytes - BYTES * len(waiting)
-        assert 0 <= beyond < 5 * BYTES, "of a record, of which part was dealt with before a restart"
+        assert (billing.queued, billing.dropped, billing.given) == (
+            len(waiting),
+            dropped,
+            len(given),
+        )
+        done = last - len(given) - len(waiting)
+        assert billing.acknowledged_beyond + billing.acknowledged == done
+        more = billing.bytes - BYTES * len(waiting)  # of records that were partly done at a restart
+        assert more >= 0
+        assert has_gaps or more < 5 * BYTES
 
 
 def test_what_has_ended_is_left_out_of_what_is_read() -> None:
@@ -410,11 +423,11 @@ def test_who_acknowledges_has_said_nothing_of_older_events_that_came_behind() ->
     billing.detach(b"one")
     billing.grant(b"two", 10, MOST)
     assert values(billing.take(100)) == [1, 2], "to two, which has 3 and 4"
-    assert billing.acknowledge(b"two", 4) == 2
+    assert billing.acknowledge(b"two", 3, 4) == 2
     billing.detach(b"two")
     attach(billing, b"three")
     assert values(billing.take(100)) == [1, 2], "two has not said that it has dealt with these"
-    assert [billing.acknowledge(b"three", number) for number in (1, 2)] == [1, 1]
+    assert [billing.acknowledge(b"three", 1, number) for number in (1, 2)] == [1, 1]
 
 
 def test_a_delivery_has_numbers_without_a_gap() -> None:
@@ -441,10 +454,100 @@ def test_what_is_left_of_a_delivery_keeps_its_numbers() -> None:
     assert left is not None
     assert (values(left), left.number, left.again) == ([7, 9], 10, True)
     assert event_numbers(left).tolist() == [7, 9]
-    assert marks_of(left) == [8, 10]
-    assert marks_of(delivery) == [7, 8, 9, 10]
+    assert (positions_of(left), last_position(left)) == ([7, 9], 9)
+    assert (positions_of(delivery), last_position(delivery)) == ([7, 8, 9, 10], 10)
+    assert positions_of(delivery_batch(1, 2).delivery) == [0, 0]
     second = left_of(left, np.array([False, True]))
     assert second is not None
-    assert (values(second), marks_of(second)) == ([9], [10])
+    assert (values(second), positions_of(second)) == ([9], [9])
     assert left_of(left, np.array([False, False])) is None
     assert left_of(left, np.array([True, True])) is left
+
+
+def test_events_acknowledged_one_by_one_do_not_come_again_and_the_others_do() -> None:
+    keeper = Kept()
+    billing = sink(keeper=keeper)
+    attach(billing, b"one")
+    billing.offer(delivery_batch(*range(1, 9)))
+    assert values(billing.take(100)) == list(range(1, 9))
+    assert [billing.acknowledge(b"one", number, number) for number in (6, 2, 3, 6)] == [1, 1, 1, 0]
+    assert (billing.acknowledged, list(billing.beyond), billing.given) == (0, [(2, 3), (6, 6)], 5)
+    assert billing.acknowledge(b"one", 1, 1) == 1
+    assert (billing.acknowledged, list(billing.beyond)) == (3, [(6, 6)])
+    copy = Kept()
+    copy.records = dict(keeper.records)
+    restarted = sink(keeper=copy)
+    restarted.recall(8, billing.acknowledged, tuple(billing.beyond), 0, billing.stored_bytes)
+    for again in (billing, restarted):
+        again.attach(b"one")
+        again.detach(b"one")
+        attach(again, b"two")
+        found = []
+        while (delivery := again.take(100)) is not None:
+            found.append((values(delivery), delivery.number, delivery.again))
+        assert found == [([4, 5], 5, True), ([7, 8], 8, True)]
+        assert again.acknowledge(b"two", 4, 8) == 4
+        assert (again.acknowledged, again.acknowledged_beyond) == (8, 0)
+        assert (again.stored_bytes, again.queued, again.bytes) == (0, 0, 0)
+    assert not keeper.records
+    assert not copy.records
+
+
+def test_numbers_that_a_client_was_not_given_say_nothing() -> None:
+    billing = sink()
+    attach(billing, b"one", credit=2)
+    attach(billing, b"two", credit=2)
+    billing.offer(delivery_batch(1, 2))
+    billing.offer(delivery_batch(3, 4))
+    billing.offer(delivery_batch(5, 6))
+    assert [values(billing.take(2)), values(billing.take(2))] == [[1, 2], [3, 4]]
+    assert [billing.acknowledge(b"one", *run) for run in ((3, 6), (9, 2**62), (5, 1))] == [0, 0, 0]
+    assert billing.acknowledge(b"one", 0, 2**62) == 2
+    assert (billing.acknowledged, billing.given, billing.queued) == (2, 2, 2)
+
+
+def test_who_acknowledges_every_second_event_for_ever_has_a_bound_in_the_store_alone() -> None:
+    keeper, count = Kept(), 2 * BEYOND_MAX + 202
+    billing = sink(limit=count, keeper=keeper)
+    attach(billing, b"one", credit=count)
+    for n in range(1, count + 1, 50):
+        billing.offer(delivery_batch(*range(n, n + 50)))
+        assert len(billing.take(50) or ()) == 50
+        for even in range(n + 1, n + 50, 2):
+            assert billing.acknowledge(b"one", even, even) == 1
+    odd = list(range(1, count + 1, 2))
+    beyond = tuple(billing.beyond)
+    assert len(beyond) == BEYOND_MAX
+    assert beyond[-1] == (2 * BEYOND_MAX, 2 * BEYOND_MAX)
+    copy = Kept()
+    copy.records = dict(keeper.records)
+    restarted = sink(limit=count, keeper=copy)
+    restarted.recall(count, 0, beyond, 0, billing.stored_bytes)
+    behind = list(range(2 * BEYOND_MAX + 2, count + 1, 2))
+    billing.detach(b"one")
+    for again, expected in ((billing, odd), (restarted, sorted(odd + behind))):
+        attach(again, b"two", credit=count)
+        came = []
+        while (delivery := again.take(count)) is not None:
+            assert delivery.again
+            came += values(delivery)
+        assert came == expected
+        assert again.acknowledge(b"two", 1, count) == len(expected)
+        assert (again.acknowledged, again.queued, again.given) == (count, 0, 0)
+
+
+def test_what_was_dropped_behind_an_open_event_leaves_no_gap() -> None:
+    billing = sink(limit=1, when_full=WhenFull.DROP_OLDEST)
+    attach(billing, b"one", credit=1)
+    billing.offer(delivery_batch(1))
+    assert values(billing.take(1)) == [1]
+    for n in range(2, 100):
+        billing.offer(delivery_batch(n))
+        if n % 7 == 0:
+            billing.grant(b"one", 1, 1)
+            assert values(billing.take(1)) == [n - 1]
+            billing.acknowledge(b"one", n - 1, n - 1)
+        billing.drop_oldest()
+    assert list(billing.beyond) == [(2, 98)], "99 waits"
+    billing.acknowledge(b"one", 1, 1)
+    assert billing.acknowledged == 98

@@ -16,6 +16,7 @@ from routing.messages import (
     Code,
     Confirmed,
     Credit,
+    DealtWith,
     Delivery,
     Deploy,
     Goodbye,
@@ -166,7 +167,7 @@ def test_a_sink_that_is_removed_and_made_again_in_one_turn_keeps_nothing_of_the_
     alone.turn((b"l", Credit(100)))
     deliveries = alone.take(b"l", Delivery)
     assert (values(deliveries), deliveries[-1].number) == ([8, 9], 2)
-    alone.turn((b"l", Acknowledged(2)))
+    alone.turn((b"l", DealtWith(1, 2)))
     assert alone.records() == {"durable": 1, "queue/billing": 0}
 
 
@@ -198,7 +199,7 @@ def test_a_queue_that_is_longer_than_the_window_comes_whole_after_a_restart() ->
         deliveries = alone.take(b"k", Delivery)
         assert all(one.again for one in deliveries)
         came += values(deliveries)
-        alone.turn((b"k", Acknowledged(deliveries[-1].number)))
+        alone.turn((b"k", DealtWith(1, deliveries[-1].number)))
     assert came == list(range(1, count + 1))
     assert alone.records() == {"durable": 1, "queue/billing": 0}
 

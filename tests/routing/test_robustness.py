@@ -12,10 +12,10 @@ from routing import wire
 from routing.config import OPERATORS, NodeConfig, SessionConfig
 from routing.effects import Close, Send
 from routing.messages import (
-    Acknowledged,
     Advertise,
     Confirmed,
     Credit,
+    DealtWith,
     Delivery,
     Deploy,
     Goodbye,
@@ -88,7 +88,7 @@ def message(rng: random.Random) -> Message:
         StatusRequest(number),
         Heartbeat(),
         Goodbye(),
-        Acknowledged(3),
+        DealtWith(rng.choice([0, 1, 2**62]), number),
         Delivery((events(rng),), ((1,),)),
     ]
     return rng.choice(choices)

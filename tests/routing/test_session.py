@@ -6,7 +6,7 @@ import pytest
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing import wire
 from routing.config import SessionConfig
-from routing.delivery.remainder import marks_of
+from routing.delivery.remainder import positions_of
 from routing.effects import Close, Send
 from routing.errors import SessionError
 from routing.messages import (
@@ -15,6 +15,7 @@ from routing.messages import (
     Code,
     Confirmed,
     Credit,
+    DealtWith,
     Delivery,
     Deploy,
     FromBroker,
@@ -379,7 +380,7 @@ def subscribed(session: Session) -> None:
 def given(session: Session) -> list[tuple[list[int], list[int], int]]:
     """Values, positions and losses of what the session gives its application."""
     found = [one for one in session.take_results() if isinstance(one, Delivery)]
-    return [(one.batches[0].columns[0].tolist(), marks_of(one), one.dropped) for one in found]
+    return [(one.batches[0].columns[0].tolist(), positions_of(one), one.dropped) for one in found]
 
 
 def test_what_comes_again_on_another_link_keeps_its_numbers() -> None:
@@ -391,17 +392,23 @@ def test_what_comes_again_on_another_link_keeps_its_numbers() -> None:
         session.receive(delivery, 1.0)
     assert given(session) == [([12], [2], 0), ([14], [4], 0)]
     session.acknowledge(2)
-    assert sent(session) == [Acknowledged(2)]
+    assert sent(session) == [DealtWith(2, 2)]
     session.lose(1.0)
     session.connect(1.0)
     session.receive(welcome(), 1.0)
     subscribed(session)
     known = Delivery((batch(14),), ((1,),), dropped=5, number=4, again=True)
     session.receive(known, 1.0)
-    assert (given(session), sent(session)[0]) == ([], Acknowledged(2))
+    assert given(session) == []
+    assert not any(isinstance(one, DealtWith) for one in sent(session)), "4 is not dealt with"
     again = Delivery((batch(11, 12, 13, 14),), ((1,),), dropped=2, number=4, again=True)
     session.receive(again, 1.0)
-    assert given(session) == [([11, 13], [2, 4], 7)]
+    assert (given(session), sent(session)[0]) == ([([11, 13], [1, 3], 7)], DealtWith(2, 2))
+    session.acknowledge(1)
+    assert sent(session) == [DealtWith(1, 1), DealtWith(4, 4)]
+    assert session.acknowledge_one(3)
+    assert not session.acknowledge_one(3)
+    assert sent(session) == [DealtWith(3, 3)]
     session.receive(Delivery((batch(15),), ((1,),), number=5), 1.0)
     assert given(session) == [([15], [5], 0)]
 

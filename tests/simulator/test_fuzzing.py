@@ -231,6 +231,30 @@ def test_in_some_torn_networks_a_rule_takes_the_place_of_another_that_no_other_u
     assert 5 < replaced < 35
 
 
+def test_in_some_networks_rules_hold_from_a_past_instant() -> None:
+    """New ones, also where brokers go on with their stores, once all of them are back."""
+    killed = ended = past = 0
+    for seed in range(200):
+        case = random_case(seed, "centralized")
+        known = {rule.name for rule in case.rules}
+        for change in case.changes:
+            if change.since_s is not None:
+                past += 1
+                assert case.ordering == "watermark"
+                assert case.is_sound
+                assert change.since_s < change.at_s
+                assert not known & {rule.name for rule in change.rules}
+                kills = [one for one in case.faults if one.kind == "restart"]
+                killed += bool(kills)
+                for one in kills:
+                    is_whole = set(one.brokers) == set(case.brokers)
+                    assert not is_whole or change.at_s > one.at_s + one.for_s
+            known.update(rule.name for rule in change.rules)
+            ended += change.removed.startswith("p")
+    assert min(killed, ended) > 1
+    assert past > 30
+
+
 def test_links_of_a_torn_network_are_cut_for_longer_than_is_noticed() -> None:
     long = 0
     for seed in range(12):

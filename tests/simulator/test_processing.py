@@ -95,7 +95,7 @@ def test_a_message_is_known_by_its_frames(written, monkeypatch: pytest.MonkeyPat
         "Publish": "published",
         "Promise": "marks",
         "Awakening": "awakenings",
-        **dict.fromkeys(("LinkAck", "Credit", "Heartbeat", "Acknowledged"), "signs"),
+        **dict.fromkeys(("LinkAck", "Credit", "Heartbeat", "Acknowledged", "DealtWith"), "signs"),
     }
     events = {"Flow", "Forward", "Shared"}
     for name, bears, row in seen:

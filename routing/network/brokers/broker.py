@@ -531,12 +531,12 @@ class Broker:
         is_at_work = detection.is_at_work
         if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
             self._sink_traffic.ask_below()
-        if not detection.is_held:
+        if (self._requests.behind_events or detection.publishers.leaving) and not detection.is_held:
             self._requests.ask_behind_events()
             if detection.publishers.leaving:
                 self._single_traffic.say_who_left()
                 self._requests.ask_again()  # who was here before, and is back
-        if self._commits.are_awaited:
+        if self._commits.waiting:
             self._commits.look()
         if is_at_work:
             self._checkpoints.look_at_replay_buffer()

@@ -97,7 +97,7 @@ class BrokerContext:
         """Send what goes up, then what is routed and the promises behind it (Router, Law 2);
         before anything is told by which types might be forgotten.
         """
-        outbox, father = self.detection.evaluator.outbox, self.router.father
+        outbox, father = self.detection.part.evaluator.outbox, self.router.father
         for message in outbox.take() if outbox.waiting else ():
             if self.detection.is_at_work and father is not None:
                 self.send(father, message)

@@ -98,7 +98,7 @@ class Requests:
         """At the root: requests that wait for the tree to pause."""
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
-        self._behind_events: set[Peer] = set()
+        self.behind_events: set[Peer] = set()
         """The clients that have un-advertised types while events of theirs are held: these go
         first, or they would be of a type that is known no more."""
         self._withdrawn: dict[str, str] = {}
@@ -380,13 +380,13 @@ class Requests:
 
     def _is_behind_events(self, peer: Peer, request: Asking) -> bool:
         if isinstance(request, Unadvertise) and self._detection.is_held:
-            self._behind_events.add(peer)
-        return peer in self._behind_events
+            self.behind_events.add(peer)
+        return peer in self.behind_events
 
     def ask_behind_events(self) -> None:
         """Ask: what was held has gone."""
-        if self._behind_events:
-            self._behind_events.clear()
+        if self.behind_events:
+            self.behind_events.clear()
             self.ask_again()
 
     def ask_again(self) -> None:

@@ -363,11 +363,11 @@ class DividedDetection(Evaluator):
         }
 
     def _gone_on_to(self, name: str) -> int:
-        """At the root: how far rules have been evaluated without a type whose sources have closed,
-        be it for rules above those that use it, which may be evaluated elsewhere.
+        """At the root: how far rules that use a type, or rules above, wherever they are evaluated,
+        have come since its sources closed. What waits for the first has not, whatever its state.
         """
         known = self._advertisements.find(name)
-        if self._by_arrival or (known is not None and known.advertisers):
+        if self._by_arrival or self.is_absent(name) or (known is not None and known.advertisers):
             return TIME_MIN
         rules = self._deployments.resting_on(name)
         marks = ((begin, self.rule_marks.get(rule, TIME_MIN)) for begin, rule in rules)

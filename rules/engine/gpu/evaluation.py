@@ -140,7 +140,7 @@ class Evaluation:
         self._room = (0, 0)
         """Partial sequences of a level, and words of marks, that what was launched has room for."""
         self._recorded: Callable[[], None] | None = None
-        self._made_for: tuple[Addresses, int, int] | None = None
+        self._made_for: tuple[Addresses, int] | None = None
 
     def ask(self, begin: int, end: int) -> bool:
         """Take the terminators whose times are from ``begin`` to before ``end``; whether there are
@@ -195,7 +195,7 @@ class Evaluation:
         space = self._workspace
         self._asked[:] = self._first, min(most, space.capacity, self._stop - self._first)
         addresses = self._memory.addresses[self.linked.deployed.rule.name]
-        made_for = (addresses, self._memory.generation, space.generation)
+        made_for = (addresses, space.generation)
         if made_for != self._made_for:
             self._made_for, self._recorded = made_for, None
         if self._recorded is None:

@@ -6,11 +6,11 @@ the stores hold. New entries are brought over by one copy and spread by one kern
 Law 2: what stands in the heap stays where it is, so that launches may be recorded. A column that
 has outgrown its room, or is to have other indexes, gets another place behind all others, to which
 the device copies what it has; the rules that use it are written anew there, and so is a rule that
-comes. Where the heap has no room left, there is a larger one (``generation`` tells it), which
-begins as a copy. Only where more than half of it is of no use any more is all laid out anew.
+comes. The heap itself grows where it stands (:mod:`rules.engine.gpu.heap`). Only where it would
+have to, and more than half of it is of no use any more, is all laid out anew, in its other half.
 
 Example: of 1,000 rules over 100 types ten look at type T. When T's columns double, the words of ten
-rules move, and their graphs are recorded anew; 990 go on as they are.
+rules move, and their graphs are recorded anew; 990 go on as they are, though the heap has grown.
 
 Few entries wait in page-locked memory of a fixed size, and an evaluation's recorded launches begin
 with bringing them: so for one terminator the host copies nothing and launches nothing but a graph.
@@ -37,6 +37,7 @@ import numpy as np
 
 from matcher.gpu.device import Buffer, Device, Lane
 from matcher.model import AnyArray, Int64s, Kind
+from rules.engine.gpu.heap import Heap
 from rules.engine.gpu.kernels import index_keys, index_sorted, range_keys, spread
 from rules.engine.gpu.linking import NUMBER, Addresses, Linked, Search, Words, addressed
 from rules.engine.gpu.stores import Column, Stores
@@ -122,8 +123,8 @@ class Memory:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.lane: Lane = device.lane()
-        self.heap: Buffer = device.zeros(1, np.int64)
-        self.generation = 0
+        self._range = Heap(device, self.lane)
+        self.heap: Buffer = self._range.words
         self.addresses: dict[str, Addresses] = {}
         self._places: dict[int, _Place] = {}
         self._written: dict[str, int] = {}
@@ -131,7 +132,7 @@ class Memory:
         self._wanted: dict[int, _Served] = {}
         """The indexes that rules ask columns for."""
         self._top = 0
-        """Words of the heap that are taken, or were."""
+        """Where the words of the heap end that are taken, or were."""
         self._staged = device.zeros(1, np.int64)
         self._pinned: AnyArray = device.pinned(1, np.int64)
         self._few: AnyArray = device.pinned(3 * FEW_RUNS + FEW_WORDS, np.int64)
@@ -142,7 +143,7 @@ class Memory:
     @property
     def bytes(self) -> int:
         """Bytes of its buffers on the device."""
-        return self.heap.bytes + self._staged.bytes + self._few_staged.bytes
+        return self._range.bytes + self._staged.bytes + self._few_staged.bytes
 
     def words_of(self, column: Column) -> int:
         """The words of the heap that a column and its indexes take."""
@@ -261,20 +262,18 @@ class Memory:
         ]
         if not (moving or users):
             return ()
-        heap, before = self.heap, dict(self._places)
+        before, heap = dict(self._places), self._range
         words = self._put(moving, users, stores)
-        if self._top > len(heap):
-            if 2 * self._live < self._top:
-                self._top, self._places, self.addresses, self._written = 0, {}, {}, {}
-                moving = list(columns)
-                words = self._put(moving, rules, stores)
-            self.heap = self.device.zeros(self._top + self._top // 2 + 1, np.int64)
-            self.generation += 1
-            if len(moving) < len(columns):
-                self.device.copy(self.heap, 0, heap, 0, len(heap), self.lane)
+        if self._top > heap.end and 2 * self._live < self._top - heap.begin:
+            heap.turn()
+            self._top, self._places, self.addresses, self._written = heap.begin, {}, {}, {}
+            moving = list(columns)
+            words = self._put(moving, rules, stores)
+        heap.extend(self._top)
         for column in moving:
-            self._move(column, before.get(column.number), heap)
+            self._move(column, before.get(column.number))
         self._bring([words])
+        heap.give_back()
         return {one.number for one in moving}
 
     def _has_place(self, column: Column) -> bool:
@@ -331,14 +330,14 @@ class Memory:
         )
         return _Place(size, self._top - begin, capacity, served, segments, indexes, by_value)
 
-    def _move(self, column: Column, before: _Place | None, heap: Buffer) -> None:
-        """Copy what the device has of a column, in a heap at the place before, to its place."""
+    def _move(self, column: Column, before: _Place | None) -> None:
+        """Copy what the device has of a column, at the place before, to its place."""
         if before is None:
             column.fresh = column.known = 0
             return
         for offset, start in self._places[column.number].segments.items():
             source = before.segments[offset]
-            self.device.copy(self.heap, start, heap, source, column.fresh, self.lane)
+            self.device.copy(self.heap, start, self.heap, source, column.fresh, self.lane)
 
     def _take(self, words: int) -> int:
         """Take words at the top: the address of the first."""
