@@ -4,7 +4,8 @@ Law 1: a client asks for a durable sink by its name and gets the one that is the
 and the user that it was made with, or a new one. billing was made by alice to block at 1,000
 events: bob, and whoever asks for other bounds, are refused.
 
-Law 2: a name is one sink's in the network, which stays at the broker where it was made; every
+Law 2: a name is one sink's in the network, which stays at the broker where it was made until that
+hands it over (routing.durability.giving), and lets no client in while it is between the two; every
 broker tells all others which it has, in its link state (routing.overlay). billing is at b1: who
 asks b3 for it is refused, and told of b1. Made at two brokers in the moment that word takes, or
 while they are out of reach, it is two sinks.
