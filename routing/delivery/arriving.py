@@ -20,9 +20,9 @@ from routing.delivery.durable import DurableSink
 from routing.delivery.sinks import Sink, Sinks
 from routing.messages import WhenFull
 
-KEY_PREFIX = b"arriving/"
+ARRIVING_PREFIX = b"arriving/"
 """Of the keys of arriving sinks."""
-ANY = 2**31 - 1
+EVENTS_MAX = 2**31 - 1
 """Events: no bound."""
 
 
@@ -30,7 +30,7 @@ class Arriving(Sink):
     """One of them, by the name of the durable sink."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(KEY_PREFIX + name.encode(), name, WhenFull.BLOCK, ANY)
+        super().__init__(ARRIVING_PREFIX + name.encode(), name, WhenFull.BLOCK, EVENTS_MAX)
 
     def pass_on(self, sink: DurableSink, known: Deduplicator, sinks: Sinks) -> None:
         """Give a durable sink what it has not had: by ``known`` of published events, by its floor

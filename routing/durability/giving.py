@@ -32,9 +32,9 @@ from routing.delivery.deduplicator import Deduplicator
 from routing.delivery.durable import NOBODY, DurableSink
 from routing.durability.journal import Journal
 from routing.durability.records import durable_record, queue_key
-from routing.durability.taking import BEGUN, LOOK_S
+from routing.durability.taking import BEGUN, STEP_S
 from routing.errors import Refusal
-from routing.messages import Code, Confirmed, HandOver, HandOverStep, Refused
+from routing.messages import Code, Confirmed, HandOver, HandOverStep, LogPart, Refused
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 
@@ -129,7 +129,7 @@ class Giving:
         if self._gift is not None and not self._awaits:
             self._go_on(self._gift)
         if self._gift is not None or self._has_more:
-            pause_s = RETRY_S if self._gift is None else LOOK_S
+            pause_s = RETRY_S if self._gift is None else STEP_S
             self.due_at = self._context.moment.now + pause_s
 
     @property
@@ -272,11 +272,12 @@ class Giving:
 
     # --- answers ---
 
-    def hear(self, step: HandOver, answer: Confirmed | Refused | None) -> None:
+    def hear(self, step: HandOver, answer: Confirmed | LogPart | Refused | None) -> None:
         """The other broker has answered a step, or will not: the tree is another."""
         gift = self._gift
         if gift is None or gift.attempt != step.attempt or gift.sink.name != step.sink:
             return
+        assert not isinstance(answer, LogPart)
         self._awaits = False
         if answer is None:
             self._fail(gift, Code.SILENT, "the network has changed")

@@ -33,11 +33,11 @@ from routing.messages import (
     Refused,
     Rights,
 )
-from routing.network.agreement.pending_requests import PendingRequests
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.permission import check_right
 from routing.serving.link import Link, LogReading
+from routing.serving.pending_requests import PendingRequests
 from routing.storage import ReadableLog
 from rules.pattern import TIMER
 

@@ -40,9 +40,9 @@ from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.storage import Clear, Delete, Put
 
-LOOK_S = 0.1
+STEP_S = 0.1
 """Seconds after which it is looked again what can be done."""
-Answer = Callable[[Confirmed | Refused], None]
+AnswerStep = Callable[[Confirmed | Refused], None]
 BEGUN = "from"
 """In the answer to BEGIN: the time up to which composite events have to be queued at the giver."""
 
@@ -87,7 +87,7 @@ class Taking:
 
     def handle_timer(self) -> None:
         """Have a checkpoint taken where nothing else has anybody look whether one is due."""
-        self.due_at = self._context.moment.now + LOOK_S if self._coming else None
+        self.due_at = self._context.moment.now + STEP_S if self._coming else None
         if self._context.detection.is_at_work:
             self._checkpoints.look_at_replay_buffer()
 
@@ -96,7 +96,7 @@ class Taking:
         for name in list(self._coming):
             self._drop(name)
 
-    def take(self, home: str, step: HandOver, answer: Answer) -> None:
+    def take(self, home: str, step: HandOver, answer: AnswerStep) -> None:
         """Take in a step of a broker, and answer it."""
         try:
             self._take(home, step, answer)
@@ -104,7 +104,7 @@ class Taking:
             self._drop(step.sink)
             answer(Refused(step.request, refusal.code, str(refusal)))
 
-    def _take(self, home: str, step: HandOver, answer: Answer) -> None:
+    def _take(self, home: str, step: HandOver, answer: AnswerStep) -> None:
         own = self._context.name
         if self.journal is None:
             raise Refusal(Code.NO_STORE, f"broker {own!r} keeps nothing (--data)")
@@ -161,7 +161,7 @@ class Taking:
             coming.records[key] = _last_in(value), len(value)
             coming.after = key
 
-    def _begin(self, coming: _Coming, step: HandOver, answer: Answer) -> None:
+    def _begin(self, coming: _Coming, step: HandOver, answer: AnswerStep) -> None:
         """Gather what it wants; the answer follows when that is in force everywhere, and the marks
         are known of what it will not bring.
         """
@@ -183,7 +183,7 @@ class Taking:
             self._checkpoints.once_passed(answer_when_begun)
 
         self._subscription_sync.once_in_force(look_at_marks)
-        self.due_at = context.moment.now + LOOK_S
+        self.due_at = context.moment.now + STEP_S
 
     def _begins_at(self, sink: Arriving) -> int:
         """The time from which on all composite events that it wants come."""
@@ -214,7 +214,7 @@ class Taking:
         sink = recalled(journal.durables, step.sink, record, context.advertisements.schemas)
         sink.kept = record.acknowledged  # until the store has it here
         sink.origin = coming.home, coming.attempt
-        known = Deduplicator(ids_max=ANY, names_max=ANY)
+        known = Deduplicator(ids_max=UNBOUNDED, names_max=UNBOUNDED)
         known.recall(dict(step.numbers), coming.ids)
         known.begin_anew()
         self._deduplicator.watch()
@@ -227,7 +227,7 @@ class Taking:
         context.callbacks.log("info", "durable sink taken over", name=sink.name, broker=coming.home)
 
 
-ANY = 2**62
+UNBOUNDED = 2**62
 """Names or ids: no bound."""
 
 

@@ -13,16 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from routing.effects import Peer
-from routing.messages import Confirmed
-
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client that waits for this answer."""
+    """A client that waits for its answer, or a part of this broker that goes on then."""
 
-    peer: Peer
-    answer: Confirmed
+    go_on: Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +29,7 @@ class Neighbour:
     number: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """A part of this broker that goes on then."""
-
-    go_on: Callable[[], object]
-
-
-Waiter = Client | Neighbour | Part
+Waiter = Client | Neighbour
 
 
 @dataclass(slots=True)
@@ -76,12 +65,12 @@ class Confirmations:
         return is_confirmed and not self._fresh and not self._waiting
 
     def take_done(self, *, clients: bool = True) -> list[Waiter]:
-        """Everybody was told; gives those who need wait no longer. Without ``clients`` these, and
-        parts of this broker, wait until it is called again.
+        """Everybody was told; gives those who need wait no longer. Without ``clients`` these wait
+        until it is called again.
         """
         fresh, self._fresh = self._fresh, []
         for waiter in fresh:
-            if not clients and not isinstance(waiter, Neighbour):
+            if isinstance(waiter, Client) and not clients:
                 self._fresh.append(waiter)
                 continue
             awaited = dict(self._told)

@@ -351,10 +351,8 @@ class Broker:
         self._taking.is_closed = True
         self.giving.begin()
         name, publishers = self.overlay.name, self._detection.publishers
-        is_needed = len(self._detection.replay_buffer) or any(publishers.all)
-        if not (
-            is_needed or any(self.service.durables)
-        ):  # these might want the past if it is killed
+        needed = self._detection.replay_buffer, publishers.all, self.service.durables
+        if not any(map(any, needed)):
             publishers.forgets = True
             if name in dict(self.agreed.catalog.homes):
                 self._root_requests.say(RootRequest(RootTask.LEAVE, (name,)))

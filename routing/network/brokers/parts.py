@@ -95,15 +95,8 @@ class Parts:
     def timed(self) -> Sequence[Timed]:
         """Parts that do something at a time of their own."""
         measurements = () if self.measurements is None else (self.measurements,)
-        return (
-            self.checkpoints,
-            self.resending,
-            self.inputs,
-            self.log_reader,
-            self.giving,
-            self.taking,
-            *measurements,
-        )
+        durable = self.log_reader, self.giving, self.taking
+        return (self.checkpoints, self.resending, self.inputs, *durable, *measurements)
 
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
@@ -121,9 +114,9 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     collector = ReportCollector(context)
     checkpoints = Checkpoints(context, agreed, timer, root_requests, collector, measurements)
     deduplicator = single_traffic.deduplicator
-    giving = Giving(context, agreed, deduplicator, requests.hand_over)
+    giving = Giving(context, agreed, deduplicator, requests.addressed.say)
     taking = Taking(context, subscription_sync, checkpoints, deduplicator)
-    requests.hears, requests.takes = giving.hear, taking.take
+    requests.addressed.hears, requests.addressed.takes = giving.hear, taking.take
     inputs = Inputs(context, timer)
     planner = Planner(
         context, agreed, inputs, registry, catalog_sync, requests, trees, measurements

@@ -20,11 +20,11 @@ waits for an answer: Advertise is asked again, Deploy is refused.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
+from routing.durability.addressed import Addressed
 from routing.durability.log_reader import LogReader
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
@@ -38,14 +38,12 @@ from routing.messages import (
     Deploy,
     HandOver,
     ListRules,
-    LogPart,
     ReadLog,
     Refused,
     Remove,
     ShowRule,
     Unadvertise,
 )
-from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
@@ -53,6 +51,7 @@ from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.changes import parse_ahead
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
+from routing.serving.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.serving.sources import SourceState
 from routing.serving.status import begin_facts
 
@@ -60,10 +59,6 @@ _CHANGING = (Advertise, Unadvertise, Deploy, Remove)
 """Requests that change what the division follows from."""
 _REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule, ReadLog)
 """Requests that may be made twice."""
-
-
-TakeStep = Callable[[str, HandOver, Callable[[Confirmed | Refused], None]], None]
-HearAnswer = Callable[[HandOver, Confirmed | Refused | None], None]
 
 
 class _Queued(NamedTuple):
@@ -89,11 +84,9 @@ class Requests:
         self._timer = timer
         self._registry = registry
         self._log_reader = log_reader
-        self.takes: TakeStep = lambda home, step, answer: None
-        """Takes in a step of another broker that hands a durable sink over, and answers it."""
-        self.hears: HearAnswer = lambda step, answer: None
-        """Hears the answer to a step of this broker; None for one that is lost."""
         self._pending = PendingRequests()
+        self.addressed = Addressed(context, log_reader, self._pending)
+        """Those that name a broker."""
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
         self._answered: list[tuple[str, Answered]] = []
@@ -170,7 +163,7 @@ class Requests:
         if not asked.path or asked.path[-1] != neighbour:
             raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
         if isinstance(asked.request, ReadLog | HandOver):
-            self._hear_addressed(neighbour, asked, asked.request)
+            self.addressed.hear(neighbour, asked)
             return
         if not self._router.is_root:
             if self._router.father is not None:
@@ -184,35 +177,6 @@ class Requests:
         else:
             self._answered.append((neighbour, self._answer(asked)))
         self._timer.tell_soon()
-
-    def _hear_addressed(self, neighbour: str, asked: Asked, request: ReadLog | HandOver) -> None:
-        """A request has come that names a broker: it is for this one, or goes on."""
-        context = self._context
-
-        def answer(found: Confirmed | LogPart | Refused) -> None:
-            context.send(neighbour, Answered(asked.path[:-1], asked.number, found))
-
-        if isinstance(request, ReadLog) and self._log_reader.is_own(request):
-            self._log_reader.read(request, asked.rights, answer)
-        elif isinstance(request, HandOver) and request.broker == context.name:
-            self.takes(asked.path[0], request, answer)
-        else:
-            try:
-                on = self._log_reader.way_to(request.broker)
-            except Refusal as refusal:
-                answer(Refused(request.request, refusal.code, str(refusal)))
-            else:
-                context.send_flows()  # what has come before goes before
-                context.send(on, replace(asked, path=(*asked.path, context.name)))
-
-    def hand_over(self, step: HandOver) -> None:
-        """Send a step by which this broker hands a durable sink over; Refusal where there is no way
-        to the other one.
-        """
-        way, context = self._log_reader.way_to(step.broker), self._context
-        number = self._pending.send(ELSEWHERE, step)
-        context.send_flows()  # what has come before goes before
-        context.send(way, Asked((context.name,), number, "", step))
 
     def _answer(self, asked: Asked) -> Answered:
         return Answered(asked.path[:-1], asked.number, self._do(asked))
@@ -305,8 +269,7 @@ class Requests:
         if peer and isinstance(request, Advertise):
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
         if isinstance(request, HandOver):
-            assert not isinstance(answer, LogPart)
-            self.hears(request, answer)
+            self.addressed.hears(request, answer)
             return
         if isinstance(request, ReadLog):
             self._log_reader.tell(peer, replace(answer, request=request.request))
@@ -366,7 +329,7 @@ class Requests:
         self._detection.publishers.expect_nothing()
         for peer, request, _ in self._pending.take_lost():
             if isinstance(request, HandOver):
-                self.hears(request, None)
+                self.addressed.hears(request, None)
             elif isinstance(request, _REPEATABLE):
                 self._pending.wait(peer, request)
             else:

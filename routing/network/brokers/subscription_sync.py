@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from routing.messages import Confirmed, SubscriptionAck, SubscriptionUpdate
-from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Part, Waiter
+from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Waiter
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.tables.branch import Branch
@@ -87,11 +88,11 @@ class SubscriptionSync:
         if is_planned and self._router.is_root and not self._router.branches:
             self._context.callbacks.send(link.peer, answer)
         else:
-            self._confirmations.add(Client(link.peer, answer))
+            self._confirmations.add(Client(partial(self._context.answer, link.peer, answer)))
 
     def once_in_force(self, go_on: Callable[[], object]) -> None:
         """Do something once all that sinks here want by now is in force everywhere."""
-        self._confirmations.add(Part(go_on))
+        self._confirmations.add(Client(go_on))
         self._timer.tell_soon()
 
     def confirm(self, *, is_planned: bool) -> None:
@@ -101,19 +102,14 @@ class SubscriptionSync:
         self._confirm(self._confirmations.take_done(clients=is_planned))
 
     def _confirm(self, waiters: Iterable[Waiter]) -> None:
-        context, begun = self._context, list[Part]()
-        has_begun = False
+        context, begun = self._context, list[Client]()
         for waiter in waiters:
             if isinstance(waiter, Neighbour):
                 context.send(waiter.name, SubscriptionAck(waiter.number))
-                continue
-            has_begun = True
-            if isinstance(waiter, Client):
-                context.answer(waiter.peer, waiter.answer)
             else:
                 begun.append(waiter)
-        if has_begun:
+        if begun:
             # What they get begins here, though nothing may have been told of it yet.
             context.detection.count_on(context.wanted_rules)
-        for part in begun:
-            part.go_on()
+        for one in begun:
+            one.go_on()
