@@ -37,6 +37,7 @@ from rules.engine import Detector
 from rules.engine.hybrid import Crew, HybridEngine
 from rules.engine.hybrid.atomics import lock, unlock
 from rules.engine.hybrid.compiled import kernel
+from rules.engine.part import types_of
 from rules.pattern import RuleSet
 
 THREADS, REPEATS, RUNS_PER_THREAD = 2, 3, 8
@@ -123,7 +124,8 @@ def fed(engine: Detector, chunks: Sequence[Sequence[EventBatch]]) -> int:
 
 def by_runs(stream: Stream, rules: RuleSet, at_once: AtOnce, threads: int) -> int:
     """Run-based parallelism: a run's engine has the run's terminators, and all that is in reach."""
-    batches = list(chain(*stream.chunks))
+    used = types_of(rules.rules)  # a run has no use for other events, and does not cut them out
+    batches = [batch for batch in chain(*stream.chunks) if batch.type.name in used]
     first = min(int(batch.time[0]) for batch in batches)
     last = max(int(batch.time[-1]) for batch in batches)
     edges = np.linspace(first, last + 1, threads * RUNS_PER_THREAD + 1).astype(np.int64).tolist()

@@ -1,10 +1,12 @@
-"""Streams for :mod:`benchmarks.hybrid`: random walks, sensors, keys, and the OpenCEP ticks.
+"""Streams for :mod:`benchmarks.hybrid`: random walks, sensors, keys, a condition between distant
+events, and the OpenCEP ticks.
 
 A stock has one tick a minute, with its last 20 prices and its last change. Prices are random walks
-with a common part, all from one seed; of the 2,100 stocks of the paper's data those alone are made
-that the rule names, since all engines drop the others as they come. The rules are the paper's: a
-sequence of ``length`` stocks within a window, neighbours related by their price changes, or by the
-correlation of their histories (its square against a square, without a root).
+with a common part, all from one seed, of as many stocks as the paper's data have (SYMBOLS). Each is
+a type, as there; the rule names some of them, and engines drop the ticks of the others as they
+come. The rules are the paper's: a sequence of ``length`` stocks within a window, neighbours related
+by their price changes, or by the correlation of their histories (its square against a square,
+without a root).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,8 @@ from matcher.model import MICROSECONDS, EventBatch, EventType
 
 MINUTE = 60 * MICROSECONDS
 HISTORY = 20
+SYMBOLS = 2_100
+CHUNK_MINUTES = 600
 SEED = 11
 TICKS = (
     Path(__file__).parents[2] / "shared/conformance/opencep/events/NASDAQ_RECON_200802011119.txt"
@@ -96,36 +101,53 @@ def walks(
     length: int = 6,
     seed: int = SEED,
     runs: Collection[int] = (),
+    symbols: int | None = None,
 ) -> Stream:
-    """Stocks that are correlated random walks, one tick a minute, and a sequence of them all, some
-    of which may be ``runs``.
+    """Stocks that are correlated random walks, one tick a minute, and a sequence of ``length`` of
+    them, some of which may be ``runs``.
+
+    There are as many ``symbols`` as the rule names, or more: then those at equal distances are
+    named. Of 2,100 the rule names S0, S350, and so on to S1750.
     """
-    rng = np.random.default_rng(seed)
-    common = rng.normal(size=(minutes + HISTORY, 1))
-    steps = 0.7 * common + rng.normal(size=(minutes + HISTORY, length))
-    prices = 100 + 0.05 * np.cumsum(steps, axis=0)
-    names = [f"S{number}" for number in range(length)]
-    kinds = {"change": "float", **{f"p{one}": "float" for one in range(HISTORY)}}
-    types = [EventType.of(one, **kinds) for one in names]
-    declared = ", ".join(f"{one}: {kind}" for one, kind in kinds.items())
-    schemas = "\n".join(f"event {one}({declared})" for one in names)
-    at = np.arange(minutes, dtype=np.int64) * MINUTE
-    chunks = []
-    for start in range(0, minutes, 600):
-        chosen = np.arange(start, min(start + 600, minutes))
-        chunk = []
-        for number, type_ in enumerate(types):
-            history = [prices[chosen + one + 1, number].copy() for one in range(HISTORY)]
-            change = prices[chosen + HISTORY, number] - prices[chosen + HISTORY - 1, number]
-            times = at[chosen] + number * MINUTE // length
-            chunk.append(batch_of(type_, times, chosen * length + number, (change, *history)))
-        chunks.append(chunk)
+    symbols = symbols or length
+    types = _stocks(symbols)
+    named = [type_.name for type_ in types[:: symbols // length]][:length]
     reach = 2 * window if runs else window  # the first events of a run are not bound to the whole
-    rule = sequence(names[::-1], conditions, f"{window} min", runs)
-    text = f"{schemas}\n{rule}"
+    schemas = "\n".join(f"event {type_}" for type_ in types if type_.name in named)
+    text = f"{schemas}\n{sequence(named[::-1], conditions, f'{window} min', runs)}"
+    chunks = list(_ticks(types, minutes, seed))
     if runs:  # of which more is asked than conditions between neighbours
         return Stream(name, text, chunks, reach * MINUTE)
-    return Stream(name, text, chunks, window * MINUTE, places=names, conditions=conditions)
+    return Stream(name, text, chunks, window * MINUTE, places=named, conditions=conditions)
+
+
+def _stocks(count: int) -> list[EventType]:
+    kinds = {"change": "float", **{f"p{one}": "float" for one in range(HISTORY)}}
+    return [EventType.of(f"S{number}", **kinds) for number in range(count)]
+
+
+def _ticks(types: Sequence[EventType], minutes: int, seed: int) -> Iterator[list[EventBatch]]:
+    """A chunk of ticks for every CHUNK_MINUTES, one batch a stock.
+
+    Histories overlap, so they are views of the prices, a row of which is one stock's: all ticks of
+    2,100 stocks over 3,000 minutes take 250 MB, and not the gigabyte of their columns.
+    """
+    rng, symbols = np.random.default_rng(seed), len(types)
+    common = rng.normal(size=(minutes + HISTORY, 1))
+    steps = 0.7 * common + rng.normal(size=(minutes + HISTORY, symbols))
+    prices = np.ascontiguousarray((100 + 0.05 * np.cumsum(steps, axis=0)).T)
+    changes = prices[:, HISTORY:] - prices[:, HISTORY - 1 : -1]
+    for start in range(0, minutes, CHUNK_MINUTES):
+        end = min(start + CHUNK_MINUTES, minutes)
+        ticks = np.arange(start, end, dtype=np.int64)
+        chunk = []
+        for number, type_ in enumerate(types):
+            own = prices[number, start:]
+            history = [own[one + 1 : one + 1 + len(ticks)] for one in range(HISTORY)]
+            times = ticks * MINUTE + number * MINUTE // symbols
+            columns = (changes[number, start:end], *history)
+            chunk.append(batch_of(type_, times, ticks * symbols + number, columns))
+        yield chunk
 
 
 def keyed(events: int, keys: int, window: int) -> Stream:
@@ -193,6 +215,32 @@ def sensors(
     )
 
 
+def distant(events: int, window: int, more: float = 3.0) -> Stream:
+    """Events of four types, one a second: of each match the earliest exceeds the third by ``more``.
+
+    From the last event back, all pairs of the two events before have to be tried each time; from
+    the first one on, few are left once the third has come.
+    """
+    rng = np.random.default_rng(SEED)
+    names = ["S0", "S1", "S2", "S3"]
+    types = [EventType.of(one, value="float") for one in names]
+    kind, value = rng.integers(0, 4, events), rng.normal(size=events)
+    at = np.arange(events, dtype=np.int64) * MICROSECONDS
+    chunks = []
+    for start in range(0, events, 4_096):
+        part = np.arange(start, min(start + 4_096, events))
+        by_type = [part[kind[part] == number] for number in range(4)]
+        some = [(type_, one) for type_, one in zip(types, by_type, strict=True) if len(one)]
+        chunks.append([batch_of(type_, at[one], one, (value[one],)) for type_, one in some])
+    schemas = "\n".join(f"event {type_}" for type_ in types)
+    within = f"within {window} s from"
+    rule = (
+        f"rule s: define Found() from S3() as e0 and each S2() as e1 {within} e0 and "
+        f"each S1() as e2 {within} e1 and each S0(value > e1.value + {more}) as e3 {within} e2"
+    )
+    return Stream("distant", f"{schemas}\n{rule}", chunks, 3 * window * MICROSECONDS)
+
+
 def opencep(window: int) -> Stream:
     """The ticks that lie beside the repository, and five of their stocks in sequence, rising."""
     attributes = ("open", "high", "low", "close")
@@ -219,11 +267,14 @@ def opencep(window: int) -> Stream:
 def streams(*, quick: bool) -> Iterator[Stream]:
     """The streams that are measured; with ``quick`` a small part of each."""
     scale = 10 if quick else 1
-    yield walks("changes, 6 states", ["change < later.change"], 3_000 // scale, 20)
-    yield walks("correlation, 6 states", [correlated(0.8)], 3_000 // scale, 14)
-    yield walks("a run, 6 states", ["change < later.change"], 3_000 // scale, 20, 6, runs=(2,))
-    yield walks("runs, 4 states", ["change < later.change"], 3_000 // scale, 20, 4, runs=(1, 2))
+    market = partial(walks, minutes=3_000 // scale, symbols=SYMBOLS)
+    rising = ["change < later.change"]
+    yield market("changes, 6 states", rising, window=20)
+    yield market("correlation, 6 states", [correlated(0.8)], window=14)
+    yield market("a run, 6 states", rising, window=20, runs=(2,))
+    yield market("runs, 4 states", rising, window=20, length=4, runs=(1, 2))
     yield sensors(40_000 // scale, 120)
     yield keyed(60_000 // scale, 8, 600)
+    yield distant(60_000 // scale, 60)
     if TICKS.exists():
         yield opencep(20 if quick else 60)

@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Protocol, TypeVar
 
 from matcher.matching import Told, nobody
-from rules.engine import Costs, Detector, make, verify
+from rules.engine import Costs, Detector, make, settled, verify
 from rules.engine.cdp import CdpEngine
 from rules.pattern import RuleSet
 
@@ -90,7 +90,29 @@ def deployed(
     device: str = "cpu",
     tell: Told = nobody,
 ) -> Detector:
-    """An engine on so many threads, with rules."""
-    engine = engine_of(name, threads, costs, device, tell)
+    """An engine on so many threads, with rules; ``auto`` on the processor may evaluate those of
+    them that are chains by hybrid parallelism, with all threads for each.
+    """
+    engine = beside_hybrid(rules, threads, costs) if name == "auto" else None
+    if engine is None or settled(device) != "cpu":
+        engine = engine_of(name, threads, costs, device, tell)
     engine.deploy(rules)
     return engine
+
+
+def beside_hybrid(rules: RuleSet, threads: int, costs: Costs | None = None) -> Detector | None:
+    """The engine ``auto`` with one of hybrid parallelism beside it; None where no rule is a chain.
+
+    It is for recorded events, which come many at a time: a slice of few is not worth the threads.
+    """
+    from rules.engine.chooser import Chooser
+    from rules.engine.hybrid import Crew, HybridEngine, Trials
+    from rules.engine.parts import PartedEngine
+
+    trials = Trials(costs, threads)
+    if not any(map(trials.takes, rules.rules)):
+        return None
+    at_once: AtOnce = workers(threads) if threads > 1 else map
+    heavy = HybridEngine(Crew(threads, at_once=at_once), trials)
+    plain = [CdpEngine(chooser=Chooser(costs, trials)) for _ in range(threads)]
+    return PartedEngine(plain, at_once, heavy)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from matcher.model import EventType
-from rules.checking.checker import check_reading
+from rules.checking.checker import check_reading, checking_reading
 from rules.checking.schemas import Said, made
+from rules.errors import RuleErrors
 from rules.pattern import RuleSet
 from rules.syntax import ast
-from rules.syntax.parser import read
+from rules.syntax.parser import read, reading
+
+_LOADED_MAX = 2
+_loaded: dict[tuple[str, str], tuple[Mapping[str, EventType], RuleSet]] = {}
+"""By text and file, the types that were known when it was loaded ahead, and its rules."""
 
 
 def load(
@@ -23,8 +28,25 @@ def load(
     >>> print(checked.schemas["B"])
     B(y: float)
     """
-    reading = read(text, file=file)
-    return check_reading(reading.file, known or {}, reading.problems, reading.lost)
+    kept = _loaded.pop((text, file), None)
+    if kept is not None and kept[0] == (known or {}):
+        return kept[1]
+    found = read(text, file=file)
+    return check_reading(found.file, known or {}, found.problems, found.lost)
+
+
+def load_ahead(text: str, *, file: str, known: Mapping[str, EventType]) -> Iterator[None]:
+    """Load a text by and by for who loads it soon, when the same is known; yields behind each rule
+    that is read, or checked. What is wrong with it is said then.
+    """
+    found = yield from reading(text, file=file)
+    try:
+        rules = yield from checking_reading(found.file, known, found.problems, found.lost)
+    except RuleErrors:
+        return
+    _loaded[text, file] = known, rules
+    for one in tuple(_loaded)[:-_LOADED_MAX]:
+        _loaded.pop(one, None)
 
 
 def declared_in(file: ast.File) -> Mapping[str, EventType]:

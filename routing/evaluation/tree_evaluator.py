@@ -54,8 +54,11 @@ from routing.wire.sizes import batch_bytes
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.intervals import Intervals
+from rules.errors import RuleErrors
 from rules.pattern import TIMER
 
+INSTALLED = 16
+"""Rules that are installed at once where that is done ahead."""
 PACKED_MIN = 8
 """Batches that have come from which on those of one event are packed into columns."""
 NOTHING_RESUMED: Mapping[str, ResumedRule] = {}
@@ -76,6 +79,8 @@ class TreeEvaluator:
         self.is_pulling = False
         """Whether any rule is pulled (Law 1)."""
         self._begins_anew = True
+        self._ahead: tuple[Intervals, dict[str, Deployed]] | None = None
+        """The engine, or the next one, and the rules that were installed in it ahead."""
         self._duties = NO_DUTIES
         """The duties by the division of the rules."""
         self.missing = MissingTypes(waiting_events_max)
@@ -186,7 +191,9 @@ class TreeEvaluator:
         self._take_come()
         self._resumed, self.notes = resumed, StateNotes()
         demands = self._forwarder.demands
-        self.engine, self._forwarder = self.engine.fresh(), Forwarder()
+        if self._ahead is None or self._ahead[0] is self.engine:
+            self._ahead = self.engine.fresh(), {}
+        self.engine, self._forwarder = self._ahead[0], Forwarder()
         self.progress.forget(self.engine, self._forwarder)
         self._forwarder.want(demands)
         self._begins_anew = True
@@ -214,7 +221,8 @@ class TreeEvaluator:
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
             self.engine.remove(gone)
         new = [one for rule, one in here.items() if before.get(rule) != one]
-        self._install(new, division)
+        ahead = self._take_ahead(here)
+        self._install([one for one in new if one.rule.name not in ahead], division)
         self._resume(duties)
         self.notes.follow(here, {one.rule.name for one in new}, self.engine)
         self._look_at_notes()
@@ -235,6 +243,37 @@ class TreeEvaluator:
         self.outbox.begin_anew()
         self.found = {}
         self.has_news = self._is_anew = self._is_fed = True
+
+    def install_ahead(self, division: Division, *, anew: bool) -> Iterator[None]:
+        """Install rules that come with a division, before ``follow``, or where rules begin anew
+        ``begin_anew``; nothing is evaluated meanwhile. Yields for each rule, behind some of them.
+        """
+        self._take_ahead({})
+        duties = duties_of(self._name, division)
+        before = {} if anew else self._duties.rules
+        new = [one for rule, one in duties.rules.items() if rule not in before]
+        engine, installed = self.engine.fresh() if anew else self.engine, dict[str, Deployed]()
+        self._ahead = engine, installed
+        for first in range(0, len(new), INSTALLED):
+            some = new[first : first + INSTALLED]
+            try:
+                install(engine, some, division.schemas)
+            except RuleErrors:
+                return  # they do not go with rules that are to be removed first
+            installed.update((one.rule.name, one) for one in some)
+            yield from [None] * len(some)
+
+    def _take_ahead(self, here: Mapping[str, Deployed]) -> Collection[str]:
+        """Give the rules that were installed ahead, and are here; others are removed again."""
+        if self._ahead is None:
+            return ()
+        (engine, installed), self._ahead = self._ahead, None
+        if engine is not self.engine:
+            return ()
+        for name in [name for name, one in installed.items() if here.get(name) != one]:
+            engine.remove(name)
+            del installed[name]
+        return installed
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
         install(self.engine, rules, division.schemas)

@@ -6,14 +6,14 @@ a network the root decides for all. Laws are those of routing.serving.deployment
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventType
 from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
 from routing.errors import Refusal
-from routing.messages import EVERYTHING, UNLIMITED, Asking, Code, Deploy, Rights
+from routing.messages import EVERYTHING, UNLIMITED, Code, Deploy, Rights
 from routing.permission import check_rules
 from routing.serving.claims import check_claims
 from routing.serving.deployment import Deployed
@@ -23,10 +23,10 @@ from routing.serving.limits import check_count
 from rules.engine.engine import Selective
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
-from rules.language import load
+from rules.language import load, load_ahead
 from rules.pattern import TIMER, Rule, RuleSet
 from rules.syntax import ast
-from rules.syntax.parser import parse, read
+from rules.syntax.parser import parse
 
 NO_RULES = RuleSet((), {})
 
@@ -145,15 +145,8 @@ class RuleChanges:
 
     def _read(self, message: Deploy) -> tuple[RuleSet, list[Deployed]]:
         """The text's rules, and those in force that they replace."""
-        known = dict(self._advertisements.schemas)
         try:
-            if message.replace:
-                # What the text defines anew may change its schema; whether others rely on the
-                # old one is checked once it is known what is replaced.
-                for name in _defined_in(message):
-                    if name in known and not self._advertisements[name].advertisers:
-                        del known[name]
-            rules = load(message.text, file=message.file, known=known)
+            rules = load(message.text, file=message.file, known=self._known_for(message))
         except RuleErrors as errors:
             raise Refusal(Code.BAD_RULES, str(errors)) from None
         if not rules.rules:
@@ -161,6 +154,24 @@ class RuleChanges:
         found = [self._deployments.find_in_force(rule.name) for rule in rules.rules]
         replaced = [one for one in found if one is not None] if message.replace else []
         return rules, replaced
+
+    def read_ahead(self, message: Deploy) -> Iterator[None]:
+        """Read and check a text that waits to be deployed; yields behind each rule."""
+        try:
+            yield from load_ahead(message.text, file=message.file, known=self._known_for(message))
+        except RuleErrors:
+            return
+
+    def _known_for(self, message: Deploy) -> Mapping[str, EventType]:
+        """The types that a text may speak of; RuleErrors where it cannot be read."""
+        known = dict(self._advertisements.schemas)
+        if message.replace:
+            # What the text defines anew may change its schema; whether others rely on the old one
+            # is checked once it is known what is replaced.
+            for name in _defined_in(message):
+                if name in known and not self._advertisements[name].advertisers:
+                    del known[name]
+        return known
 
     def _check(
         self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
@@ -287,12 +298,6 @@ class RuleChanges:
         self._evaluator.follow_rules(gone, added)
         self._on_types()
         self._on_rules()
-
-
-def parse_ahead(request: Asking) -> None:
-    """Parse the text of a request that waits: half of what deploying it takes is done by then."""
-    if isinstance(request, Deploy):
-        read(request.text, file=request.file)
 
 
 def _undeployed(rules: RuleSet) -> list[Deployed]:

@@ -10,7 +10,7 @@ text of 100 rules to deploy it: what it tells of them, and divides for its plan,
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from weakref import WeakValueDictionary
@@ -51,6 +51,17 @@ def known_rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> t
     ]
     arrange([one.rule for one in found])  # a cycle is refused here, and nowhere later
     return tuple(found)
+
+
+def load_ahead(types: Iterable[EventType], rules: Iterable[RuleFacts]) -> Iterator[Rule]:
+    """Give those rules of these facts that have yet to be loaded, one after another; who keeps them
+    has ``known_rules`` find them loaded. RuleErrors for what is none.
+    """
+    schemas = {schema.name: schema for schema in types}
+    for facts in rules:
+        rule = _rules.get((facts.id, facts.text))
+        if rule is None or not _speaks_of(rule, schemas):
+            yield _rule(facts.id, facts.text, schemas)
 
 
 @lru_cache(maxsize=4_096)

@@ -201,26 +201,27 @@ def decode_alone(
 def encode_alone(found: Lone) -> Encoded:
     """What an engine has found, with at most CAUSES_MAX causes."""
     _, schema, layout, _ = known_schema(found.type)
-    values, count = found.values, len(found.sequences)
+    single, count = layout.single, len(found.sequences)
+    values, words = single.numbers(found.values), len(layout.words)
     sources, source_codes = _dictionary(found.sources)
-    digests, is_digest = _digests(found.digests)
-    texts, text_codes, has_text = _texts(found.texts)
+    digests, is_digest = _digests(found.digests) if found.digests else ((), ())
+    texts, text_codes, has_text = _texts(found.texts) if found.texts else (None, (), ())
     causes = CausesHeader(count, sources, texts, bool(digests))
-    strings: Any = tuple([(values[place],) for place in layout.strings])
+    strings = tuple(zip(single.strings(found.values)))
     header = BatchHeader(schema, 1, (found.source,), None, True, strings, causes)
     form = _form(layout, header, causes)
     numbers = (
         found.time,
         0,
         *found.digest,
-        *[values[place] for place, _ in layout.words],
+        *values[:words],
         0,
         count,
         *found.sequences,
         *digests,
         *source_codes,
         *text_codes,
-        *[values[place] for place in layout.bools],
+        *values[words:],
         *is_digest,
         *has_text,
     )

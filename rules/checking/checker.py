@@ -12,7 +12,7 @@ Everything wrong is reported at once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from matcher.model import EventType
 from matcher.spelling import spelled
@@ -23,6 +23,7 @@ from rules.checking.scope import Report, Types
 from rules.collector import collector_paused
 from rules.errors import Problem, Span
 from rules.pattern import Rule, RuleSet
+from rules.stepwise import Stepwise, finished
 from rules.syntax import ast
 from rules.syntax.together import refusal
 
@@ -46,9 +47,21 @@ def check_reading(
 
     ``lost`` names the types whose statements could not be read (None: one that has no name).
     """
+    return finished(checking_reading(file, known, problems, lost))
+
+
+def checking_reading(
+    file: ast.File,
+    known: Mapping[str, EventType],
+    problems: Sequence[Problem],
+    lost: frozenset[str | None],
+) -> Stepwise[RuleSet]:
+    """The same, rule by rule."""
     report = Report(list(problems))
     schemas = Schemas(file, known, set(lost), report)
-    checked = _Rules(file, schemas, report).check()
+    rules_of_file = _Rules(file, schemas, report)
+    yield from rules_of_file.check()
+    checked = rules_of_file.checked
     if not report.problems:
         rules = [rule for rule in checked if rule is not None]
         try:
@@ -75,8 +88,8 @@ class _Rules:
         self.untried: list[int] = []
         """The waiting rules from which nothing has been inferred since they waited for less."""
 
-    def check(self) -> list[Rule | None]:
-        """Each rule checked, in the order of the file; None for those with a problem."""
+    def check(self) -> Iterator[None]:
+        """Check each rule; those with a problem stay None."""
         open_ = self.schemas.open
         for place, rule in enumerate(self.rules):
             uses = _types_in(rule) & open_ if open_ else set()
@@ -92,7 +105,7 @@ class _Rules:
                 self._give_up()
             while self.ready:
                 self._check(heapq.heappop(self.ready))
-        return self.checked
+                yield
 
     def _check(self, place: int) -> None:
         rule, name = self.rules[place], self.rules[place].type.text

@@ -19,7 +19,8 @@ an advance in which some rule runs before one whose place is earlier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 
 import numpy as np
@@ -454,9 +455,15 @@ class CdpEngine:
 
         ``give`` asks nothing of the engine.
         """
-        self._give = None if self._catalogue.has_turns else give
-        try:
+        with nullcontext() if self._catalogue.has_turns else self.in_pieces(give):
             give(self.advance(marks))
+
+    @contextmanager
+    def in_pieces(self, give: Callable[[Detections], None]) -> Iterator[None]:
+        """Let what is detected meanwhile, without turns, be given in pieces (Law 3)."""
+        self._give = give
+        try:
+            yield
         finally:
             self._give = None
 

@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, Protocol
 
 import numpy as np
 
+from matcher.model import TIME_MAX, TIME_MIN
 from rules.engine.columns import ColumnTables
 from rules.engine.costs import (
     Costs,
@@ -46,37 +48,78 @@ MARGIN = 1.3
 ALIKE = 1.2
 """Figures that differ by no more than this factor say the same."""
 
+Keys = Mapping[tuple[ColumnPlan, tuple[int, ...]], float]
+"""How many keys there are, by columns and the attributes of keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A rule since the last look: its rates, the microseconds of event time since then, the ticks
+    that it took (0 where none are counted), and the time of the last event.
+    """
+
+    rates: Rates
+    elapsed: int
+    ticks: float
+    time: int
+
+
+class Elsewhere(Protocol):
+    """An engine beside this one, which may have some of its rules."""
+
+    def takes(self, rule: Rule) -> bool:
+        """Whether it is one of those, by its text alone."""
+        ...
+
+    def look_outside(
+        self, rule: Rule, plan: RulePlan, look: Look, keys: Keys, *, is_linked: bool
+    ) -> None:
+        """See such a rule, which is evaluated here, by an automaton if it ``is_linked``."""
+        ...
+
 
 @dataclass(slots=True)
 class _Seen:
     """A rule as it was at the last look: its number, its terminators, and what was measured.
 
     ``time`` is that of the look, in microseconds; None if there was none. ``draft`` is what its
-    automaton is, or would be, once somebody has asked.
+    automaton is, or would be, once somebody has asked. ``may_leave``: there is
+    another engine that may have it.
     """
 
     rule: Rule
     plan: RulePlan
     has_choice: bool
+    may_leave: bool = False
     number: int = -1
     evaluated: int = 0
+    ticks: float = 0.0
     time: int | None = None
     figures: tuple[float, ...] = ()
     draft: AutomatonPlan | None = None
 
     @classmethod
-    def of(cls, linked: LinkedRule) -> _Seen:
+    def of(cls, linked: LinkedRule, elsewhere: Elsewhere | None) -> _Seen:
         rule = linked.deployed.rule
         if rule.together is not None or rule.alternatives:
             return cls(rule, linked.plan, has_choice=False)
         plan = linked.plan if linked.automaton is None else compile_rule(rule)
-        return cls(rule, plan, has_choice=bool(states_of(plan)))
+        may_leave = elsewhere is not None and elsewhere.takes(rule)
+        return cls(rule, plan, bool(states_of(plan)), may_leave)
 
-    def come(self, number: int, evaluated: int) -> int:
-        """How many terminators came since the last look; one linked anew counts anew."""
-        before = self.evaluated if number == self.number else 0
-        self.number, self.evaluated = number, evaluated
-        return evaluated - before
+    @property
+    def is_of_interest(self) -> bool:
+        """Whether there is anything to choose."""
+        return self.has_choice or self.may_leave
+
+    def come(self, number: int, evaluated: int, ticks: float) -> tuple[int, float]:
+        """How many terminators came since the last look, and the ticks that they took; one linked
+        anew counts anew.
+        """
+        is_same = number == self.number
+        before, spent = (self.evaluated, self.ticks) if is_same else (0, 0.0)
+        self.number, self.evaluated, self.ticks = number, evaluated, ticks
+        return evaluated - before, ticks - spent
 
     def is_as_before(self, number: int, figures: tuple[float, ...]) -> bool:
         """Whether nothing has changed since the rule, evaluated as it now is, was estimated."""
@@ -98,11 +141,13 @@ def _are_alike(old: float, new: float) -> bool:
 class Chooser:
     """Owner of what was seen at the last look at each rule, and of whose turn it is.
 
-    Each choice is paid for by the events that have come since the last.
+    Each choice is paid for by the events that have come since the last. ``elsewhere`` is
+    told of the rules that it takes.
     """
 
-    def __init__(self, costs: Costs | None = None) -> None:
+    def __init__(self, costs: Costs | None = None, elsewhere: Elsewhere | None = None) -> None:
         self._costs = costs or Costs()
+        self._elsewhere = elsewhere
         self._seen: dict[str, _Seen] = {}
         self._turns: Iterator[str] = iter(())
         self._entered = 0  # events that had come at the last choice
@@ -117,8 +162,8 @@ class Chooser:
         return events >= max(LOOK_EVENTS, lists, EVENTS_PER_TURN * len(linked))
 
     def fresh(self) -> Chooser:
-        """One of the same costs that has seen nothing."""
-        return Chooser(self._costs)
+        """One of the same costs, beside the same engine, that has seen nothing."""
+        return Chooser(self._costs, self._elsewhere)
 
     def choose(
         self,
@@ -134,22 +179,28 @@ class Chooser:
         entered = arrays.counters[layout.ENTERED]
         events, self._entered = entered - self._entered, entered
         began, time = times
-        held: _Held | None = None
+        held: Held | None = None
         changes: dict[str, bool] = {}
         turns = islice(self._in_turn(linked), len(linked))
         while events > 0 and (seen := next(turns, None)) is not None:
             events -= LOOK_EVENTS
-            if not seen.has_choice:
+            if not seen.is_of_interest:
                 continue
             one = linked[seen.rule.name][0]
             before, seen.time = seen.time, time
-            was, evaluated = seen.number, int(arrays["rules"]["evaluated"][one.number])
-            count = seen.come(one.number, evaluated)
+            was, record = seen.number, arrays["rules"][one.number]
+            count, ticks = seen.come(one.number, int(record["evaluated"]), ticks_of(record))
             elapsed = time - (max(began, one.deployed.since) if before is None else before)
             if elapsed <= 0 or count == 0:
                 continue
-            held = held or _Held(tables, arrays)
-            rates, figures = _measured(seen.plan, one, held, count / elapsed)
+            held = held or Held(tables, arrays)
+            keys = held.keys(one.uses)
+            rates, figures = measured(seen.plan, one, held, count / elapsed, keys)
+            if self._elsewhere is not None and seen.may_leave:
+                look, is_linked = Look(rates, elapsed, ticks, time), one.automaton is not None
+                self._elsewhere.look_outside(seen.rule, seen.plan, look, keys, is_linked=is_linked)
+            if not seen.has_choice:
+                continue
             if seen.is_as_before(was, figures):
                 continue
             if one.automaton is None and seen.draft is None:
@@ -170,8 +221,8 @@ class Chooser:
                     continue
                 seen, one = self._seen.get(name), linked[name][0]
                 if seen is None or seen.rule is not one.deployed.rule:
-                    seen = self._seen[name] = _Seen.of(one)
-                elif not seen.has_choice:
+                    seen = self._seen[name] = _Seen.of(one, self._elsewhere)
+                elif not seen.is_of_interest:
                     continue
                 yield seen
 
@@ -197,16 +248,18 @@ class Chooser:
         return other * MARGIN < ours
 
 
-def _measured(
-    plan: RulePlan, linked: LinkedRule, held: _Held, terminators: float
+def ticks_of(record: Any) -> float:
+    """The ticks of a rule's evaluations, found from those that were timed."""
+    timed = int(record["timed"])
+    return float(record["ticks"]) / timed * int(record["evaluated"]) if timed else 0.0
+
+
+def measured(
+    plan: RulePlan, linked: LinkedRule, held: Held, terminators: float, keys: Keys
 ) -> tuple[Rates, tuple[float, ...]]:
     """The rates of a rule's events, and the same as mere figures."""
     reaches = {step.event: step.access.reach for step in selections_of(plan) if step.access}
-    events = {
-        event: held.entries(access) / max(1, reaches[event])
-        for event, access in linked.arrivals.items()
-    }
-    keys = held.keys(linked.uses)
+    events = {event: held.rate(access, reaches[event]) for event, access in linked.arrivals.items()}
 
     def keys_of(access: AccessPlan) -> float:
         return keys.get((access.column, access.keys), 1.0) if access.keys else 1.0
@@ -215,19 +268,24 @@ def _measured(
     return rates, (terminators, *events.values(), *keys.values())
 
 
-class _Held:
+class Held:
     """How much the accesses hold at present."""
 
     def __init__(self, tables: ColumnTables, arrays: Arrays) -> None:
         self._tables = tables
         self._entries, self._keys = np.zeros((2, len(tables.accesses)), np.int64)
-        tally(arrays.state, self._entries, self._keys)
+        self._first = np.full(len(tables.accesses), TIME_MAX)
+        self._last = np.full(len(tables.accesses), TIME_MIN)
+        tally(arrays.state, self._entries, self._keys, self._first, self._last)
 
-    def entries(self, access: int) -> float:
-        """How many events an access holds."""
-        return float(self._entries[access])
+    def rate(self, access: int, reach: int) -> float:
+        """How many events come into an access in a microsecond: it holds those within a reach, and
+        as many before as came in one advance.
+        """
+        span = int(self._last[access]) - int(self._first[access]) if self._entries[access] else 0
+        return float(self._entries[access]) / max(1, reach, span)
 
-    def keys(self, accesses: Iterable[int]) -> Mapping[tuple[ColumnPlan, tuple[int, ...]], float]:
+    def keys(self, accesses: Iterable[int]) -> Keys:
         """How many keys these accesses have, by their columns and the attributes of their keys.
 
         A rule's events may stand in one of the same column and keys that is its automaton's.

@@ -1,4 +1,4 @@
-"""The cost of a rule either way: the model by which ``auto`` chooses (docs/decisions/0012).
+"""The cost of a rule in each way: the model by which ``auto`` chooses (docs/decisions/0012).
 
 A rule without an automaton pays for each terminator. It looks each selected event up (a *probe*)
 and tests the *candidates* that the key and the window leave, and does so again for every branch
@@ -6,18 +6,24 @@ that the selections before have opened. A rule with one pays less at the termina
 meets instances and links, but something for every event that reaches a state: an *instance*, and
 for each kind of link a probe, the candidates, and the *links* that are made.
 
+A chain that is evaluated by hybrid parallelism pays for each *pair* of an event and a sequence of
+the events before it that is tried, and for each *sequence* that is kept, whether a terminator comes
+or not: conditions are no probes there, but windows of the whole match bind every state.
+
 How many candidates a probe leaves follows from what the columns hold at present: events a second
 times the window, divided by how many keys there are. Conditions that no key serves are taken to
-let SELECTIVITY of the candidates pass. The rest of a rule (negations, aggregates, output) costs
-the same either way, and is left out.
+let SELECTIVITY of the candidates pass; windows between events that are not neighbours, as many as
+they would of events that come evenly (:mod:`rules.engine.spread`). The rest of a rule (negations,
+aggregates, output) costs the same either way, and is left out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
+from rules.engine.spread import Spread, limits_of, shares_within
 from rules.pattern import Policy
 from rules.planning.plan import AccessPlan, RulePlan, Step
 from rules.planning.program import TRUE, Program
@@ -29,7 +35,7 @@ from rules.planning.sequences import (
     selections_of,
     states_of,
 )
-from rules.terms import TERMINATOR
+from rules.terms import TERMINATOR, AttributeOf, nodes_of
 
 SELECTIVITY = 0.3
 
@@ -45,6 +51,8 @@ class Costs:
     candidate: float = 35.0
     instance: float = 300.0
     link: float = 30.0
+    pair: float = 42.0
+    sequence: float = 50.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -80,11 +88,47 @@ class Estimate:
     automaton: float
 
 
+def hybrid_cost(plan: RulePlan, rates: Rates, costs: Costs) -> float:
+    """The cost of a chain by hybrid parallelism on one thread, in nanoseconds a microsecond.
+
+    Sequences grow from the earliest event on: ``C B A`` has as many pairs at B as C and B come
+    within a window of each other, and at A as what fitted there and A do. A condition between C and
+    A is asked at A.
+    """
+    steps = {step.event: step for step in selections_of(plan)}
+    limits, spent, spread = limits_of(plan), 0.0, Spread()
+    passing = _passing_at(steps.values(), rates)
+    sequences = rates.events[len(steps)]
+    for event in reversed(range(len(steps))):  # the later one of each pair
+        spread = spread.with_gap(steps[event + 1].span.duration, limits[event])
+        pairs = sequences * spread.reach * (rates.events[event] if event else rates.terminators)
+        sequences = pairs * passing.get(event, 1.0)
+        spent += pairs * costs.pair + sequences * costs.sequence
+        spread = spread.normal()
+    return spent
+
+
+def _passing_at(steps: Iterable[Step], rates: Rates) -> Mapping[int, float]:
+    """For each event the share of pairs that its conditions let pass, those with earlier events."""
+    found = dict[int, float]()
+    for step in steps:
+        share = _passing(step.residue) / rates.keys(access_of(step))
+        for condition in step.conditions:
+            events = (node.event for node in nodes_of(condition) if isinstance(node, AttributeOf))
+            at = min(events, default=step.span.later)
+            if at < step.event:
+                found[at] = found.get(at, 1.0) * share ** (1 / len(step.conditions))
+    return found
+
+
 def estimate(plan: RulePlan, model: AutomatonPlan, rates: Rates, costs: Costs) -> Estimate:
     """Estimate the cost of a rule by its ``plan``, and by the automaton ``model`` of it."""
-    return Estimate(
-        columns_cost(plan, rates, costs), _AutomatonEstimator(model, rates, costs).cost()
-    )
+    return Estimate(columns_cost(plan, rates, costs), automaton_cost(model, rates, costs))
+
+
+def automaton_cost(model: AutomatonPlan, rates: Rates, costs: Costs) -> float:
+    """The cost of a rule by its automaton, in nanoseconds a microsecond of event time."""
+    return _AutomatonEstimator(model, rates, costs).cost()
 
 
 def columns_cost(plan: RulePlan, rates: Rates, costs: Costs) -> float:
@@ -106,13 +150,14 @@ class _Estimator:
 
     def walk(self, plan: RulePlan) -> float:
         """The evaluation of one terminator."""
-        spent, branches = 0.0, 1.0
+        spent, branches, within = 0.0, 1.0, shares_within(plan)
         for step in selections_of(plan):
             found, passing = self._found(step), _passing(step.residue)
             tested = found if step.policy is Policy.EACH else min(found, step.rank / passing)
             spent += branches * (self._costs.probe + tested * self._costs.candidate)
             fitting = found * passing
             branches *= fitting if step.policy is Policy.EACH else _chance(fitting)
+            branches *= within.get(step.event, 1.0)
         return spent
 
     def _found(self, step: Step) -> float:

@@ -17,11 +17,16 @@ has most to do, with all that it remembers (:mod:`rules.engine.moving`). That co
 take in anew what that part holds; rules that are deployed together never need it, not even if
 those over the clock alone are deployed apart, because they hold from another instant: these begin
 in the first part.
+
+Law 4: beside these there may be a part for heavy rules, by hybrid parallelism. A rule is never
+deployed there; it moves there, and back, by what it takes (:mod:`rules.engine.hybrid.trials`), and
+back too when a rule comes that has to do with its composite events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -35,6 +40,7 @@ from rules.engine.cdp import CdpEngine
 from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, beginning, kept_by_all
+from rules.engine.hybrid.engine import HybridEngine
 from rules.engine.merged import Merged, Ranked
 from rules.engine.overrun import Overrun
 from rules.engine.part import Group, Part, alike, together, types_of
@@ -60,17 +66,24 @@ class _Waiting(NamedTuple):
 
 
 class PartedEngine:
-    """A Detector made of parts; ``engines`` are new ones, without rules."""
+    """A Detector made of parts; ``engines`` are new ones, without rules, and so is that of
+    ``heavy`` rules, if there is one.
+    """
 
-    def __init__(self, engines: Sequence[CdpEngine], at_once: AtOnce) -> None:
-        self._parts = [Part(engine) for engine in engines]
+    def __init__(
+        self, engines: Sequence[CdpEngine], at_once: AtOnce, heavy: HybridEngine | None = None
+    ) -> None:
+        self._plain = [Part(engine) for engine in engines]
+        self._heavy = None if heavy is None else Part(heavy)
+        self._trials = None if heavy is None else heavy.trials
+        self._parts = self._plain if self._heavy is None else [*self._plain, self._heavy]
         self._part_of: dict[str, Part] = {}  # by rule
         self._at_once = at_once
         self._catalogue = Catalogue()
         self._repeats = DuplicateFilter()
         self._overruns: list[Overrun] = []
         self._pending: dict[str, list[_Waiting]] = {}  # by type
-        self._places = [np.empty(0, np.int64)] * len(engines)  # by part: see Merged
+        self._places = [np.empty(0, np.int64)] * len(self._parts)  # by part: see Merged
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -127,7 +140,10 @@ class PartedEngine:
 
     def fresh(self) -> PartedEngine:
         """A new engine of as many parts."""
-        return PartedEngine([part.engine.fresh() for part in self._parts], self._at_once)
+        engines = [part.engine.fresh() for part in self._plain]
+        if not isinstance(heavy := self._heavy and self._heavy.engine, HybridEngine):
+            return PartedEngine(engines, self._at_once)
+        return PartedEngine(engines, self._at_once, heavy.fresh())
 
     # --- rules -----------------------------------------------------------------------------
 
@@ -153,11 +169,11 @@ class PartedEngine:
         much more than its share to do.
         """
         bundles = [(some, tuple(chain(*some))) for some in alike(groups)]
-        load = sum(part.load() for part in self._parts)
+        load = sum(part.load() for part in self._plain)
         load += sum(Part.alone(rules) for _, rules in bundles)
         for some, rules in bundles:
-            home = min(self._parts, key=lambda part: part.load(rules))
-            is_kept = home.load(rules) * len(self._parts) <= EVEN * load
+            home = min(self._plain, key=lambda part: part.load(rules))
+            is_kept = home.load(rules) * len(self._plain) <= EVEN * load
             for group in some:
                 yield group, home if is_kept else None
 
@@ -166,9 +182,10 @@ class PartedEngine:
         tied = [part for part in self._parts if part.is_tied(group)]
         if not tied:
             if types_of(group) == {TIMER.name}:
-                return self._parts[0]
-            return home or min(self._parts, key=lambda part: part.load(group))
-        part = max(tied, key=Part.load)
+                return self._plain[0]
+            return home or min(self._plain, key=lambda part: part.load(group))
+        some = [part for part in tied if part is not self._heavy]
+        part = max(some, key=Part.load) if some else min(self._plain, key=Part.load)
         for other in tied:
             if other is not part:
                 self._move(part, other, other.tied(group))
@@ -203,6 +220,27 @@ class PartedEngine:
     def consume(self, name: str, keys: UInt64s) -> None:
         """Let a rule see none of these events any more."""
         self._part_of[name].engine.consume(name, keys)
+
+    def _follow_trials(self) -> None:
+        """Move the rules that had better be, or had better be tried, in the other way (Law 4)."""
+        for name in () if self._trials is None else sorted(self._trials.take_leaving()):
+            part = self._part_of.get(name)
+            if part is not None and not self._catalogue.has_ended(name):
+                self._try_elsewhere(part, part.rules[name])
+
+    def _try_elsewhere(self, part: Part, rule: Rule) -> None:
+        heavy, trials = self._heavy, self._trials
+        if heavy is None or trials is None or part.tied([rule]):
+            return
+        if part is heavy:
+            home = min(self._plain, key=Part.load)
+            self._move(home, heavy, [rule])
+            home.engine.switch({rule.name: trials.is_linked(rule)})
+        else:
+            self._move(heavy, part, [rule])
+            assert isinstance(heavy.engine, HybridEngine)
+            heavy.engine.begin_trial()
+        self._place_rules()
 
     def _give_pending(self, part: Part, types: Collection[str]) -> None:
         """Events that a part had no use for until now, as far as its rules may still see them."""
@@ -241,6 +279,7 @@ class PartedEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        self._follow_trials()
         some = self._evaluated(marks)
         while self._turn():
             some += self._evaluated({})
@@ -249,6 +288,16 @@ class PartedEngine:
         # Rules with most to do were deployed first: a part's own order need not be that of all.
         is_in_order = len(some) == 1 and _is_rising(some[0][1])
         return some[0][0] if is_in_order else Merged(some)
+
+    def advance_in_pieces(
+        self, marks: int | Mapping[str, int], give: Callable[[Detections], None]
+    ) -> None:
+        """The same in pieces (cdp, Law 3), where all rules are in one part, in its order."""
+        self._follow_trials()
+        some = [one for one in zip(self._parts, self._places, strict=True) if one[0].rules]
+        is_one = len(some) == 1 and _is_rising(some[0][1]) and not self._catalogue.has_turns
+        with some[0][0].engine.in_pieces(give) if is_one else nullcontext():
+            give(self.advance(marks))
 
     def _turn(self) -> bool:
         """As the catalogue's, for all parts."""

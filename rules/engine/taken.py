@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -206,9 +206,10 @@ def _named(texts: Sequence[str | None], codes: Iterable[int]) -> StringColumn:
 
 
 def _read(strings: Sequence[str | None], codes: Iterable[int]) -> tuple[str, ...]:
-    values = tuple(map(strings.__getitem__, codes))
+    values: Any = tuple(map(strings.__getitem__, codes))
     assert None not in values, "a code in use was forgotten"
-    return cast(tuple[str, ...], values)
+    read: tuple[str, ...] = values
+    return read
 
 
 class SourceNames(Dictionary):

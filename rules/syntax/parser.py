@@ -19,11 +19,12 @@ from typing import Any
 
 from rules.collector import collector_paused
 from rules.errors import Problem, RuleErrors, Span
+from rules.stepwise import Stepwise, finished
 from rules.syntax import ast
 from rules.syntax.automaton import Automaton, Unexpected, automaton_of
 from rules.syntax.expected import describe, hint
 from rules.syntax.shape import Recorder, Shape, shape_of
-from rules.syntax.tokens import NESTING_MAX, tokenize
+from rules.syntax.tokens import NESTING_MAX, tokenize, tokenizing
 from rules.syntax.words import Token
 
 CHAIN_MAX = 2 * NESTING_MAX
@@ -69,11 +70,29 @@ def parse(text: str, *, file: str = "<rules>") -> ast.File:
     return reading.file
 
 
-@functools.lru_cache(READINGS_MAX)
 @collector_paused()
 def read(text: str, *, file: str = "<rules>") -> Reading:
     """All of a text that can be read, statement by statement."""
-    tokens, problems = tokenize(text)
+    return finished(reading(text, file=file))
+
+
+def reading(text: str, *, file: str = "<rules>") -> Stepwise[Reading]:
+    """The same, a statement at a time; at once where it has been read before."""
+    found = _readings.pop((text, file), None)
+    if found is None:
+        found = yield from _reading(text, file)
+    _readings[text, file] = found  # behind all others
+    for one in tuple(_readings)[:-READINGS_MAX]:
+        _readings.pop(one, None)
+    return found
+
+
+_readings: dict[tuple[str, str], Reading] = {}
+"""By text and file, what was read last."""
+
+
+def _reading(text: str, file: str) -> Stepwise[Reading]:
+    tokens, problems = yield from tokenizing(text)
     statements: list[ast.Statement] = []
     lost: set[str | None] = set()
     for statement in _statements(tokens):
@@ -84,6 +103,7 @@ def read(text: str, *, file: str = "<rules>") -> Reading:
                 problems.append(outcome)  # else the bad token itself has been reported
         else:
             statements.append(outcome)
+        yield
     problems.sort(key=lambda problem: problem.span or ast.NOWHERE)
     return Reading(ast.File(tuple(statements), text, file), tuple(problems), frozenset(lost))
 

@@ -25,7 +25,8 @@ from decimal import Decimal, InvalidOperation
 
 from matcher.model import Kind
 from rules.errors import Problem, Span, did_you_mean
-from rules.syntax.words import Token, scan
+from rules.stepwise import STEP_WORDS, Stepwise, finished
+from rules.syntax.words import Token, scanning
 
 NESTING_MAX = 100
 """Levels of parentheses, and of operators within operators, that a statement may have."""
@@ -88,8 +89,14 @@ _END = Token("", "", None, Span(0, 0, 1, 1))
 
 def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
     """The tokens of ``text``, comments left out, and what is wrong with them."""
-    tokens, problems = scan(text)
-    return _Recognition(tokens, problems).run(), problems
+    return finished(tokenizing(text))
+
+
+def tokenizing(text: str) -> Stepwise[tuple[list[Token], list[Problem]]]:
+    """The same, some at a time."""
+    words, problems = yield from scanning(text)
+    tokens = yield from _Recognition(words, problems).run()
+    return tokens, problems
 
 
 def duration(number: str, unit: str, *, may_be_zero: bool = False) -> int | str:
@@ -148,9 +155,11 @@ class _Recognition:
         self.result: list[Token] = []
         self.depth = 0
 
-    def run(self) -> list[Token]:
+    def run(self) -> Stepwise[list[Token]]:
         tokens, result, words = self.tokens, self.result, _WORDS
         for place, token in enumerate(tokens):
+            if place % STEP_WORDS == STEP_WORDS - 1:
+                yield
             kind = token.type
             if kind == "NAME":
                 recognise = words.get(token.text.lower())

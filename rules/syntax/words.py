@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from matcher.spelling import PLAIN
 from rules.errors import Problem, Span
+from rules.stepwise import STEP_WORDS, Stepwise, finished
 
 
 class Token(NamedTuple):
@@ -95,6 +96,11 @@ def scan(text: str) -> tuple[list[Token], list[Problem]]:
 
     Every word that is not reserved counts as a name.
     """
+    return finished(scanning(text))
+
+
+def scanning(text: str) -> Stepwise[tuple[list[Token], list[Problem]]]:
+    """The same, some words at a time."""
     tokens: list[Token] = []
     problems: list[Problem] = []
     read: dict[str, tuple[str, str, Any]] = {}  # words of which nothing is wrong, but their places
@@ -122,6 +128,8 @@ def scan(text: str) -> tuple[list[Token], list[Problem]]:
                 line_start = text.rfind("\n", 0, end) + 1
         tokens.append(new(Token, (*known, span)))
         start = end
+        if len(tokens) % STEP_WORDS == 0:
+            yield
     return tokens, problems
 
 

@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 from pairs import seeds
+from slow_slices import slow_slices
 
 from broker.cli import main
 from routing.evaluation import replay
-from routing.network.brokers import resending
+from routing.network.brokers import slices
 from routing.network.evaluation.divided import DividedDetection
 from simulator import clients, scenario
 from simulator.checkers import check
@@ -48,8 +49,18 @@ def test_so_is_one_whose_brokers_send_again_a_few_events_at_a_time(
 ) -> None:
     """And wait until these are acknowledged."""
     monkeypatch.setattr(replay, "SLICE_EVENTS", 1 + seed % 4)
-    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", 1 + seed % 3)
+    monkeypatch.setattr(slices, "UNDER_WAY_EVENTS", 1 + seed % 3)
     case = random_case(seed, STRATEGIES[(seed + 2) % len(STRATEGIES)])
+    assert differences(case) == [], f"seed {seed}, {case.strategy}"
+
+
+@pytest.mark.parametrize("seed", seeds(6, 60))
+def test_so_is_one_whose_brokers_take_a_while_for_each_rule(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what neighbours say waits meanwhile."""
+    slow_slices(monkeypatch, 0.02 + seed % 3)
+    case = random_case(seed, STRATEGIES[(seed + 4) % len(STRATEGIES)])
     assert differences(case) == [], f"seed {seed}, {case.strategy}"
 
 

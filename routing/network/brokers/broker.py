@@ -42,7 +42,7 @@ from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.agreement.terms import terms_of
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext, NodeCallbacks
-from routing.network.brokers.parts import heard_by, parts_of
+from routing.network.brokers.parts import Timed, heard_by, parts_of, prepared_by
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.overview import Overview, broker_facts
@@ -125,12 +125,13 @@ class Broker:
         self._commits = Commits(self.context, self.service.settle)
         self.await_commit = self._commits.add
         """Acknowledges events when all that follows from them is done."""
-        self._timed = (*parts.timed, self._commits)
+        self._timed: Sequence[Timed] = (*parts.timed, self._commits)
+        self._slices = parts.slices
         self._pulled_progress = parts.pulled_progress
         self.back_pressure = parts.back_pressure
         """The holds of what is full, here and elsewhere."""
         self._pauses = parts.pauses
-        self._heard = heard_by(parts)
+        self._heard, self._prepared = heard_by(parts), prepared_by(parts)
         self._log_reader = parts.log_reader
         self.giving = parts.giving
         """Hands its durable sinks over to other brokers."""
@@ -263,6 +264,7 @@ class Broker:
             and self._timer.tell_at is None
             and self._subscription_sync.is_settled
             and self.overlay.is_settled
+            and not self._slices.is_preparing
             and not any(one.buffered or one.kept for one in self.overlay.neighbours.values())
         )
 
@@ -314,29 +316,43 @@ class Broker:
     def handle_timer(self, now: float) -> None:
         """Do what is due, for clients and for neighbours."""
         self._awake(now)
-        timer = self._timer
-        for part in self._timed:
+        for part in self._due_parts:
             if part.due_at is not None and part.due_at <= now:
                 self._moment.now = now
                 part.handle_timer()
         due = self.overlay.next_timer()
         if due is not None and due <= now:
             self.overlay.handle_timer(now)
+        has_news = self.overlay.has_moved or self.overlay.changes
+        if has_news or (due is not None and due <= now):
             self._follow_overlay(now)
-        if timer.tell_at is not None and timer.tell_at <= now:
+        tell_at = self._tell_at
+        if tell_at is not None and tell_at <= now:
             self._moment.now = now
             self._tell()
         due = self.node.next_timer()
         if due is not None and due <= now:
             self.node.handle_timer(now)
 
+    @property
+    def _due_parts(self) -> Sequence[Timed]:
+        """The parts that may do something when it is due: while something is prepared all others
+        wait (slices, Law 3).
+        """
+        return (self._slices,) if self._slices.is_preparing else self._timed
+
+    @property
+    def _tell_at(self) -> float | None:
+        """When something is told next; not while something is prepared."""
+        return None if self._slices.is_preparing else self._timer.tell_at
+
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
         due = self.node.next_timer()
-        for at in (self._timer.tell_at, self.overlay.next_timer()):
+        for at in (self._tell_at, self.overlay.next_timer()):
             if at is not None and (due is None or at < due):
                 due = at
-        for part in self._timed:
+        for part in self._due_parts:
             at = part.due_at
             if at is not None and (due is None or at < due):
                 due = at
@@ -385,12 +401,19 @@ class Broker:
     def _follow_overlay(self, now: float) -> None:
         self._moment.now = now
         overlay, trees = self.overlay, self._trees
+        if self._slices.is_preparing:
+            if not overlay.has_moved or self._router.goes_by(overlay.single_tree):
+                return  # all waits
+            self._slices.finish()
         trees.look_at_links()
         if overlay.has_moved:
             self.service.settle_gathered()
         is_anew = overlay.has_moved and overlay.take_moved() and self._follow_tree()
         changes = overlay.take_changes() if overlay.changes else ()
-        for change in changes:
+        for place, change in enumerate(changes):
+            if self._slices.is_preparing:
+                overlay.changes[:0] = changes[place:]  # they wait
+                break
             if isinstance(change, Heard):
                 self._hear(change)
             else:
@@ -402,7 +425,8 @@ class Broker:
             self.service.settle_input()
         elif changes:  # else acknowledgements, mostly
             self.service.settle_input()
-        self._pauses.look()
+        if not self._slices.is_preparing:
+            self._pauses.look()
 
     def _follow_tree(self) -> bool:
         """The single tree may be another, or may have changed; whether it is another."""
@@ -430,6 +454,15 @@ class Broker:
         self._pauses.enter()
 
     def _hear(self, heard: Heard) -> None:
+        """Take in what a neighbour sent, once it is prepared."""
+        prepare = self._prepared.get(type(heard.message))
+        if prepare is None:
+            self._take_in(heard)
+        else:
+            work = prepare(heard.neighbour, heard.message)
+            self._slices.prepare(work, lambda: self._take_in(heard))
+
+    def _take_in(self, heard: Heard) -> None:
         """Take in what a neighbour sent; what makes no sense is left out, and said."""
         if type(heard.message) not in GATHERED:  # it may have come in a packet before its turn
             self.service.settle_gathered()

@@ -14,10 +14,11 @@ Temp, which nobody mentions: Temp is known until the next plan.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import EventType
-from routing.messages import Catalog, CatalogDelta
+from routing.errors import ProtocolError
+from routing.messages import Catalog, CatalogDelta, RuleFacts
 from routing.network.agreement.catalog import catalog_of, merged, rules_of
 from routing.network.agreement.catalog_delta import delta_between, with_delta
 from routing.network.brokers.agreed import Agreed
@@ -25,6 +26,9 @@ from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.deployment import Deployed
+from routing.serving.known_rules import load_ahead
+from rules.errors import RuleErrors
+from rules.pattern import Rule
 
 
 class CatalogSync:
@@ -47,6 +51,8 @@ class CatalogSync:
         """The types that rules in force speak of."""
         self._reigns = False
         """Whether this broker was the root when it last looked."""
+        self._loaded: list[Rule] = []
+        """Rules that were loaded for what is about to be heard."""
 
     @property
     def borrowed(self) -> frozenset[str]:
@@ -89,6 +95,35 @@ class CatalogSync:
 
     # --- what is heard ---
 
+    def prepare_catalog(self, neighbour: str, catalog: Catalog) -> Iterator[None]:
+        """Load the rules of a catalog before it is heard; yields behind each."""
+        if neighbour == self._router.father:
+            yield from self._load_ahead(catalog.types, catalog.rules)
+
+    def prepare_delta(self, neighbour: str, message: CatalogDelta) -> Iterator[None]:
+        """The same, of the rules that are new."""
+        _, new = message.rules
+        if new and self._is_told_by(neighbour):
+            try:
+                types = with_delta(self._agreed.catalog, message).types
+            except ProtocolError:
+                return  # it is heard, and left out
+            yield from self._load_ahead(types, [facts for _, facts in new])
+
+    def _load_ahead(self, types: Iterable[EventType], rules: Iterable[RuleFacts]) -> Iterator[None]:
+        self._loaded = []
+        try:
+            for rule in load_ahead(types, rules):
+                self._loaded.append(rule)
+                yield
+        except RuleErrors:
+            return  # it is heard, and left out
+
+    def _is_told_by(self, neighbour: str) -> bool:
+        """Whether a neighbour is the father, and has told the whole catalog in this tree."""
+        branches = self._router.branches
+        return neighbour == self._router.father and branches[neighbour].has_told_catalog
+
     def hear_catalog(self, neighbour: str, catalog: Catalog) -> None:
         """Take over what the root knows, and tell it on."""
         if neighbour == self._router.father:
@@ -101,10 +136,7 @@ class CatalogSync:
         """The same, where only the difference is told; not what was told while this broker was in
         another tree, for it is about to be introduced, and told all.
         """
-        if (
-            neighbour != self._router.father
-            or not self._router.branches[neighbour].has_told_catalog
-        ):
+        if not self._is_told_by(neighbour):
             return
         before = self._agreed.catalog
         catalog = with_delta(before, message)
@@ -131,6 +163,7 @@ class CatalogSync:
         come = [one for one in catalog.types if not _is_among(one, self._adopted)]
         self._learn_types(catalog, gone, come)
         self._follow_rules(rules, self._adopted, catalog)
+        self._loaded = []
         self._named = frozenset(schema.name for one in rules for schema in one.mentions)
 
     def _follow_rules(

@@ -6,9 +6,9 @@ that is met at the root say, goes through a table that is filled in here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from routing.durability.giving import Giving
 from routing.durability.log_reader import LogReader
@@ -51,10 +51,10 @@ from routing.network.brokers.pulled_progress import PulledProgress
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.report_collector import ReportCollector
 from routing.network.brokers.requests import Requests
-from routing.network.brokers.resending import Resending
 from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.single_tree_traffic import SingleTreeTraffic
 from routing.network.brokers.sink_tree_traffic import SinkTreeTraffic
+from routing.network.brokers.slices import Slices
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
@@ -64,7 +64,21 @@ Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
 
 
-Timed = Checkpoints | Resending | Inputs | LogReader | Giving | Taking | Measurements
+class Timed(Protocol):
+    """A part that does something at a time of its own."""
+
+    @property
+    def due_at(self) -> float | None:
+        """The time; None where there is nothing to do."""
+        ...
+
+    def handle_timer(self) -> None:
+        """Do what is due."""
+        ...
+
+
+Prepare = Callable[[str, Any], Iterator[None]]
+"""Prepares to take it in (slices, Law 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class Parts:
     collector: ReportCollector
     measurements: Measurements | None
     checkpoints: Checkpoints
-    resending: Resending
+    slices: Slices
     inputs: Inputs
     pulled_progress: PulledProgress
     back_pressure: BackPressure
@@ -96,16 +110,17 @@ class Parts:
         """Parts that do something at a time of their own."""
         measurements = () if self.measurements is None else (self.measurements,)
         durable = self.log_reader, self.giving, self.taking
-        return (self.checkpoints, self.resending, self.inputs, *durable, *measurements)
+        return (self.checkpoints, self.slices, self.inputs, *durable, *measurements)
 
 
 def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Parts:
     """The parts of a broker with this strategy."""
     root_requests, registry = RootRequests(context), SourceRegistry(context)
+    slices = Slices(context)
     subscription_sync = SubscriptionSync(context, timer)
     catalog_sync = CatalogSync(context, agreed, timer, registry)
     log_reader = LogReader(context, agreed)
-    requests = Requests(context, timer, registry, log_reader)
+    requests = Requests(context, timer, registry, log_reader, slices)
     single_traffic = SingleTreeTraffic(context, agreed, registry)
     sink_traffic = SinkTreeTraffic(context)
     trees = SinkTrees(context, agreed, timer, root_requests, subscription_sync, sink_traffic)
@@ -149,6 +164,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         planner,
         follower,
         trees,
+        slices,
         reasons,
     )
     root_requests.are_handled_by(
@@ -174,7 +190,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         collector=collector,
         measurements=measurements,
         checkpoints=checkpoints,
-        resending=Resending(context),
+        slices=slices,
         inputs=inputs,
         pulled_progress=PulledProgress(context),
         back_pressure=BackPressure(context, timer, sink_traffic),
@@ -208,4 +224,13 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Hold: parts.back_pressure.hear,
         NameContested: parts.registry.hear_name_contested,
         RootRequest: parts.root_requests.hear,
+    }
+
+
+def prepared_by(parts: Parts) -> Mapping[type, Prepare]:
+    """Messages that take long to be heard, and the part that prepares for each."""
+    return {
+        Catalog: parts.catalog_sync.prepare_catalog,
+        CatalogDelta: parts.catalog_sync.prepare_delta,
+        Plan: parts.pauses.prepare_plan,
     }

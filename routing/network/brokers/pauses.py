@@ -16,7 +16,7 @@ asks for a plan, and all pause once more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -30,6 +30,7 @@ from routing.network.brokers.plan_follower import PlanFollower
 from routing.network.brokers.planner import Planner
 from routing.network.brokers.report_collector import ReportCollector
 from routing.network.brokers.root_requests import RootRequests
+from routing.network.brokers.slices import Slices
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
@@ -60,6 +61,7 @@ class Pauses:
         planner: Planner,
         follower: PlanFollower,
         trees: SinkTrees,
+        slices: Slices,
         reasons: Sequence[Reason],
     ) -> None:
         self._context = context
@@ -74,6 +76,7 @@ class Pauses:
         self._planner = planner
         self._follower = follower
         self._trees = trees
+        self._slices = slices
         self._reasons = reasons
         self._to_pause: dict[str, Pause] = {}
         """Brokers that asked this one to pause last: its father in some tree by which it may not go
@@ -191,8 +194,8 @@ class Pauses:
         report = combined(self._report(pause), reports)
         if self._router.is_root:
             plan = self._planner.plan(report, introduce=pause.introduce, anew=is_far)
-            self._follower.follow(plan, is_lost=self._may_have_lost)
-            self._timer.look_again()  # the answers follow
+            self._detection.is_at_work = False
+            self._slices.prepare(self._follower.prepare(plan), lambda: self._follow_own(plan))
         elif father is not None:
             self._subscription_sync.index()
             self._subscription_sync.tell((father,))
@@ -201,6 +204,10 @@ class Pauses:
                     context.send(father, state)
             context.send(father, report)
             self._detection.is_at_work = False
+
+    def _follow_own(self, plan: Plan) -> None:
+        self._follower.follow(plan, is_lost=self._may_have_lost)
+        self._timer.look_again()  # the answers follow
 
     def _report(self, pause: Pause) -> Report:
         """Say how far this broker is, and what it has to do with."""
@@ -258,8 +265,17 @@ class Pauses:
 
     def hear_plan(self, neighbour: str, plan: Plan) -> None:
         """The root's plan, which ends the pause."""
-        own = self._context.name
-        is_in_it = any((name, father) == (own, neighbour) for name, father, _ in plan.nodes)
-        if is_in_it and self._is_meant(neighbour, plan):
+        if self._is_to_be_followed(neighbour, plan):
             self._collector.stop()
             self._follower.follow(plan, is_lost=self._may_have_lost)
+
+    def prepare_plan(self, neighbour: str, plan: Plan) -> Iterator[None]:
+        """Install the rules that it is about to evaluate; yields behind each."""
+        if self._is_to_be_followed(neighbour, plan) and not self._detection.is_at_work:
+            yield from self._follower.prepare(plan)
+
+    def _is_to_be_followed(self, neighbour: str, plan: Plan) -> bool:
+        """Whether this broker is in a plan, of the tree as it is."""
+        own = self._context.name
+        is_in_it = any((name, father) == (own, neighbour) for name, father, _ in plan.nodes)
+        return is_in_it and self._is_meant(neighbour, plan)

@@ -9,6 +9,8 @@ not what is from before a rule holds, which is of an earlier version.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from matcher.identity import RULE_SOURCE
 from routing.messages import Plan
 from routing.network.brokers.agreed import Agreed
@@ -48,6 +50,12 @@ class PlanFollower:
         self._trees = trees
         self._measurements = measurements
         self._told_given_up = 0
+
+    def prepare(self, plan: Plan) -> Iterator[None]:
+        """Install the rules that are to be evaluated here by a plan; yields behind some of them."""
+        if not self._agreed.by_arrival:
+            division = self._agreed.divided(plan)
+            yield from self._context.detection.install_ahead(division, anew=plan.anew)
 
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""

@@ -47,8 +47,8 @@ from routing.messages import (
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
+from routing.network.brokers.slices import Slices
 from routing.network.brokers.update_timer import UpdateTimer
-from routing.serving.changes import parse_ahead
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from routing.serving.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
@@ -77,6 +77,7 @@ class Requests:
         timer: UpdateTimer,
         registry: SourceRegistry,
         log_reader: LogReader,
+        slices: Slices,
     ) -> None:
         self._context = context
         self._router = context.router
@@ -84,11 +85,14 @@ class Requests:
         self._timer = timer
         self._registry = registry
         self._log_reader = log_reader
+        self._slices = slices
         self._pending = PendingRequests()
         self.addressed = Addressed(context, log_reader, self._pending)
         """Those that name a broker."""
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
+        self._unread = 0
+        """At the root: texts that are read ahead (slices, Law 4)."""
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
         self.behind_events: set[Peer] = set()
@@ -100,7 +104,7 @@ class Requests:
     @property
     def has_work(self) -> bool:
         """At the root: whether requests wait for the tree to pause."""
-        return bool(self._queued)
+        return bool(self._queued) and not self._unread
 
     # --- from a client here ---
 
@@ -119,9 +123,8 @@ class Requests:
             if isinstance(request, Advertise):
                 self._registry.check_name(link.name)
                 self._context.advertisements.check(request.types, link.name)
-            parse_ahead(request)
             self._queued.append((link.peer, request))
-            self._timer.tell_soon()
+            self._read_ahead(request)
 
     def _ask_root(self, link: Link, request: Asking) -> None:
         context, father = self._context, self._router.father
@@ -172,10 +175,22 @@ class Requests:
                 self._context.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
-            parse_ahead(asked.request)
             self._queued.append((neighbour, _Queued(asked, self._registry.goodbyes(asked))))
+            self._read_ahead(asked.request)
         else:
             self._answered.append((neighbour, self._answer(asked)))
+            self._timer.tell_soon()
+
+    def _read_ahead(self, request: Asking) -> None:
+        """Have the tree pause for a request, once its text has been read."""
+        if isinstance(request, Deploy):
+            self._unread += 1
+            self._slices.read_ahead(self._detection.changes.read_ahead(request), self._have_read)
+        else:
+            self._timer.tell_soon()
+
+    def _have_read(self) -> None:
+        self._unread -= 1
         self._timer.tell_soon()
 
     def _answer(self, asked: Asked) -> Answered:

@@ -544,6 +544,10 @@ class DividedDetection(Evaluator):
         marks = {one.rule.name: self.reached(one.rule.name) for one in rules}
         return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
 
+    def install_ahead(self, division: Division, *, anew: bool) -> Iterator[None]:
+        """Install new rules of a division, or all where they begin anew, before it is followed."""
+        return self.evaluator.install_ahead(division, anew=anew)
+
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""
         self._feed_trees()

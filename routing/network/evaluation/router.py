@@ -130,6 +130,12 @@ class Router:
                 return True
         return False
 
+    def goes_by(self, tree: LocalTree | None) -> bool:
+        """Whether this is the tree that it follows, with the same neighbours."""
+        if tree is None or (tree.root, tree.epoch) != self.epoch or tree.father != self.father:
+            return False
+        return self._branches.keys() == {*tree.children, *filter(None, [tree.father])}
+
     def follow(self, tree: LocalTree | None) -> bool:
         """The tree may have changed; whether what was sent to the root may be lost."""
         self._wanting.clear()

@@ -2,5 +2,6 @@
 
 from rules.engine.hybrid.engine import HybridEngine
 from rules.engine.hybrid.pipeline import Crew
+from rules.engine.hybrid.trials import Trials
 
-__all__ = ["Crew", "HybridEngine"]
+__all__ = ["Crew", "HybridEngine", "Trials"]

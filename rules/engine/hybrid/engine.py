@@ -24,6 +24,7 @@ Rules that are no chains are refused (:mod:`rules.engine.hybrid.chains`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -32,6 +33,8 @@ import numpy as np
 from matcher.model import TIME_MAX, TIME_MIN, Int64s
 from rules.engine import growth
 from rules.engine.cdp import CdpEngine
+from rules.engine.chooser import LOOK_EVENTS, Held, Look, measured
+from rules.engine.engine import Detections
 from rules.engine.footprints import WORD
 from rules.engine.hybrid import kernels
 from rules.engine.hybrid.chains import reason_against
@@ -44,6 +47,7 @@ from rules.engine.hybrid.emitting import (
     emit_groups,
 )
 from rules.engine.hybrid.pipeline import Crew, Pipeline
+from rules.engine.hybrid.trials import Trials
 from rules.engine.kernels import layout
 from rules.engine.linker import LinkedRule
 from rules.engine.loading import pointer_to
@@ -51,20 +55,71 @@ from rules.engine.published.engine import AipPublished
 from rules.engine.snapshots import Snapshot
 from rules.errors import Problem, RuleErrors
 from rules.pattern import RuleSet
+from rules.planning.planner import compile_rule
 
 
 class HybridEngine(AipPublished):
     """A Detector; see :class:`rules.engine.engine.Detector`."""
 
-    def __init__(self, crew: Crew | None = None, *, composites_max: int | None = None) -> None:
+    def __init__(
+        self,
+        crew: Crew | None = None,
+        trials: Trials | None = None,
+        *,
+        composites_max: int | None = None,
+    ) -> None:
+        """``trials`` are told what rules take that may be evaluated by other engines too."""
         super().__init__(composites_max=composites_max)
         self._crew = crew or Crew()
+        self.trials = trials
         self._pipelines: dict[int, Pipeline] = {}  # by the numbers of rules
+        self._spent: Counter[int] = Counter()  # ticks, by these
+        self._looked: dict[int, tuple[int, int]] = {}  # terminators and ticks at the last look
+        self._look_at = LOOK_EVENTS
 
     def fresh(self) -> HybridEngine:
         """A new engine of the same kind and choices."""
         most = None if self._yield_max == growth.UNBOUNDED else self._yield_max
-        return HybridEngine(self._crew, composites_max=most)
+        return HybridEngine(self._crew, self.trials, composites_max=most)
+
+    def costs(self) -> Mapping[str, int]:
+        """The ticks of each rule: while workers ran, and while composite events were written."""
+        return {
+            linked.deployed.rule.name: self._spent[number]
+            for number, linked in self._linker.by_number.items()
+            if self._spent[number]
+        }
+
+    def begin_trial(self) -> None:
+        """Count from now on what rules take: they have been given what they see."""
+        self._spent.clear()
+        records = self._arrays["rules"]["evaluated"]
+        self._looked = {number: (int(records[number]), 0) for number in self._linker.by_number}
+        self._look_at = self.entered + LOOK_EVENTS
+
+    def finish(self) -> Detections:
+        """The third step; and a look at what rules take, when enough events have come."""
+        found = super().finish()
+        if self.trials is not None and self.entered >= self._look_at:
+            self._look(self.trials)
+        return found
+
+    def _look(self, trials: Trials) -> None:
+        self._look_at = self.entered + LOOK_EVENTS
+        held = Held(self._linker.tables, self._arrays)
+        for number, linked in self._linker.by_number.items():
+            rule = linked.deployed.rule
+            evaluated = int(self._arrays["rules"]["evaluated"][number])
+            before, spent = self._looked.get(number, (0, 0))
+            self._looked[number] = evaluated, self._spent[number]
+            elapsed = self.greatest - trials.since(rule)
+            if elapsed > 0 and not linked.deployed.has_ended:
+                rate = (evaluated - before) / elapsed
+                plan = compile_rule(rule)
+                rates, _ = measured(plan, linked, held, rate, trials.keys(rule))
+                trials.look_inside(
+                    rule, Look(rates, elapsed, self._spent[number] - spent, self.greatest)
+                )
 
     def refuse(self, rules: RuleSet) -> None:
         """Raise RuleErrors for rules that are no chains."""
@@ -119,9 +174,17 @@ class HybridEngine(AipPublished):
         counters = self._arrays.counters
         is_last, counters[layout.TAKING] = counters[layout.TAKING], 0
         CdpEngine.evaluate(self)
-        found = [self._worked_off(linked) for linked in self._linker.by_number.values()]
+        found, numbers = [], list(self._linker.by_number)
+        for number in numbers:
+            begun = kernels.now()
+            found.append(self._worked_off(self._linker.by_number[number]))
+            self._spent[number] += kernels.now() - begun
         self._arrays["accepted"][0] = 0
+        begun = kernels.now()
         self._emit([one for one in found if len(one)])
+        spent, groups = kernels.now() - begun, sum(map(len, found))
+        for number, rows in zip(numbers, found, strict=True):
+            self._spent[number] += spent * len(rows) // max(1, groups)
         for one in self._pipelines.values():
             one.forget(self._taken_in(one.linked))
         counters[layout.TAKING] = is_last

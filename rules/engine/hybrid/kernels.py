@@ -27,8 +27,15 @@ from rules.engine.kernels.layout import (
     ROW_TIME,
 )
 from rules.engine.kernels.memory import find_time, row_offset
+from rules.engine.kernels.ticks import ticks
 from rules.engine.published import advancing
 from rules.engine.published.layout import NODE_TYPE, NODES
+
+
+@kernel
+def now() -> int:
+    """The processor's counter (:mod:`rules.engine.kernels.ticks`)."""
+    return ticks()  # type: ignore[call-arg]
 
 
 @kernel

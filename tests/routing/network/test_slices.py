@@ -13,7 +13,7 @@ from routing.evaluation import replay
 from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
-from routing.network.brokers import resending
+from routing.network.brokers import slices
 from routing.partition.rule_states import ResumedRule
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
@@ -30,7 +30,7 @@ SLICE, UNDER_WAY = 8, 16
 @pytest.fixture(autouse=True)
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "SLICE_EVENTS", SLICE)
-    monkeypatch.setattr(resending, "UNDER_WAY_EVENTS", UNDER_WAY)
+    monkeypatch.setattr(slices, "UNDER_WAY_EVENTS", UNDER_WAY)
 
 
 def temps(first: int, last: int) -> list[EventBatch]:

@@ -1,0 +1,190 @@
+"""How long the steps of brokers are: what one does between two looks at its links.
+
+    python -m benchmarks.steps [--rules 1000] [--events 500000] [--strategy centralized]
+
+Three brokers in a line, each a process. A text of many rules is deployed at one end, then one rule
+more, and one is removed; a broker is killed, so that all rules begin anew. In another such network
+events come that are kept, and a broker is killed: they are sent once more. Printed: of each broker
+the longest steps of each phase, in milliseconds of its thread's processor time, so that other
+programs do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.five import await_network
+from benchmarks.language import rules_text
+from benchmarks.processes import stop_children_on_sigterm
+from broker import Publisher, RuleManager
+from broker.cli import main as rexmq
+from broker.keys import STRATEGIES
+from broker.process import BrokerProcess
+from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
+from routing.network.brokers.broker import Broker
+
+LINE: Mapping[str, tuple[str, ...]] = {"b2": (), "b1": ("b2",), "b3": ("b2",)}
+"""The brokers, and those that each is linked to; b2 is the root."""
+STEPS = ("receive_together", "receive_frames", "handle_timer", "stored", "lose")
+"""The steps of a broker as its host calls them; the first calls the second."""
+TOLD_MS = 5.0
+"""A step that is longer is told."""
+TEMP = EventType.of("Temp", area="string", value="float")
+SMOKE = EventType.of("Smoke", area="string", level="int")
+AREAS, APART_US = 50, 1_000
+NAMES = tuple(f"area-{number}" for number in range(AREAS))
+BEGIN_US = 1_700_000_000 * MICROSECONDS
+SETTLED_S, SHOWN = 3.0, 6
+KEEPING = """event Temp(area: string, value: float)
+event Smoke(area: string, level: int)
+rule kept: define Kept(area: string, value: float)
+from Smoke(area = $a) and last Temp(area = $a) within 1 hours from Smoke
+where area = $a, value = Temp.value
+"""
+
+
+class MeasuredBroker(BrokerProcess):
+    """A broker that says on standard error how long its steps take."""
+
+    program = (sys.executable, "-m", "benchmarks.steps")
+
+
+def serve() -> int:
+    """Be the command ``rexmq``, with the broker's steps measured."""
+    under_way: list[str] = []
+    for name in STEPS:
+        setattr(Broker, name, _measured(name, getattr(Broker, name), under_way))
+    return rexmq()
+
+
+def _measured(name: str, step: Callable[..., Any], under_way: list[str]) -> Callable[..., Any]:
+    @wraps(step)
+    def measured(*given: Any) -> None:
+        if under_way:
+            step(*given)
+            return
+        under_way.append(name)
+        begun = time.thread_time()
+        step(*given)
+        under_way.pop()
+        ms = (time.thread_time() - begun) * 1e3
+        if ms > TOLD_MS:
+            print(json.dumps({"step": name, "ms": ms}), file=sys.stderr, flush=True)
+
+    return measured
+
+
+@contextmanager
+def network(strategy: str) -> Iterator[tuple[dict[str, BrokerProcess], Steps]]:
+    """The brokers, once they have agreed on their network, and what they say of their steps."""
+    brokers: dict[str, BrokerProcess] = {}
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        for name, others in LINE.items():
+            links = [word for one in others for word in ("--link", brokers[one].endpoint)]
+            options = ("--name", name, "--strategy", strategy, "--log-level", "error")
+            with (folder / name).open("w") as log:
+                brokers[name] = MeasuredBroker(*options, *links, log=log)
+            stack.callback(brokers[name].stop)
+        with RuleManager(brokers["b2"].endpoint) as manager:
+            await_network(manager, len(LINE))
+        steps = Steps(folder)
+        steps.tell("agreeing")
+        yield brokers, steps
+
+
+class Steps:
+    """What the brokers have said of their steps."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read = dict.fromkeys(LINE, 0)
+
+    def tell(self, phase: str) -> None:
+        """Print the longest since the last call, once nothing happens any more."""
+        time.sleep(SETTLED_S)
+        for name in sorted(LINE):
+            lines = (self._folder / name).read_text().splitlines()
+            new, self._read[name] = lines[self._read[name] :], len(lines)
+            found = [json.loads(line) for line in new if line.startswith("{")]
+            longest = sorted(found, key=lambda one: -one["ms"])[:SHOWN]
+            words = ", ".join(f"{one['ms']:.0f} ({one['step']})" for one in longest)
+            print(f"{phase}: {name}: {words or 'none'}", flush=True)
+
+
+def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> None:
+    """Deploy many rules in one text, then one more, and remove that."""
+    with RuleManager(brokers["b1"].endpoint) as manager:
+        manager.add(rules_text(rules))
+        steps.tell(f"{rules} rules in one text")
+        manager.add(rules_text(1).replace("fire0", "other"))
+        steps.tell("one rule more")
+        manager.remove("other")
+        steps.tell("one rule less")
+    brokers["b3"].kill()
+    steps.tell("b3 is killed")
+
+
+def begin_anew(brokers: Mapping[str, BrokerProcess], steps: Steps, events: int, size: int) -> None:
+    """Have brokers begin anew that keep many events, which came in batches of a size."""
+    with RuleManager(brokers["b2"].endpoint) as manager:
+        manager.add(KEEPING)
+    publish(brokers, events, size)
+    steps.tell(f"{events} events")
+    brokers["b3"].kill()
+    steps.tell("b3 is killed")
+
+
+def publish(brokers: Mapping[str, BrokerProcess], events: int, size: int) -> None:
+    """Publish Temps at the root, and few Smokes."""
+    endpoint = brokers["b2"].endpoint
+    with Publisher(endpoint, name="temps", types=[TEMP], increasing=True) as publisher:
+        for first in range(0, events, size):
+            publisher.publish_batch(temps(first, size))
+        publisher.wait(60.0)
+
+
+def temps(first: int, size: int) -> EventBatch:
+    """Some Temps, by the number of the first."""
+    numbers = np.arange(first, first + size)
+    ids = EventIds(StringColumn.constant("", size), np.zeros(size, np.int64))
+    areas = StringColumn((numbers % AREAS).astype(np.int32), NAMES)
+    times = BEGIN_US + numbers * APART_US
+    return EventBatch(TEMP, times, ids, (areas, (numbers % 100).astype(np.float64)))
+
+
+def main() -> int:
+    """Measure; or be a broker."""
+    if sys.argv[1:2] == ["broker"]:
+        return serve()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rules", type=int, default=1_000)
+    parser.add_argument("--events", type=int, default=500_000)
+    parser.add_argument("--size", type=int, default=1_024, help="of a batch (1024)")
+    parser.add_argument("--strategy", choices=STRATEGIES, default="centralized")
+    asked = parser.parse_args()
+    stop_children_on_sigterm()
+    if asked.rules:
+        with network(asked.strategy) as (brokers, steps):
+            deploy(brokers, steps, asked.rules)
+    if asked.events:
+        with network(asked.strategy) as (brokers, steps):
+            begin_anew(brokers, steps, asked.events, asked.size)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

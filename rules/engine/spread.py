@@ -1,0 +1,90 @@
+"""How far the events of a match are apart, were they to come evenly: what its windows let pass.
+
+Windows between neighbours say how far each event may be from the next; others bind events farther
+apart, and let only a share of what the first ones allow pass. With ``each B within 10 s from A``
+and ``each C within 10 s from B``, ``C within 10 s from A`` lets half of all pairs pass.
+
+The distance of an event from another one is a density over BINS equal parts of some length of time.
+Each window between neighbours adds a gap that is as likely to be short as long; a bound cuts off
+what is beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from matcher.model import AnyArray
+from rules.planning.plan import RulePlan, StepKind
+from rules.planning.sequences import selections_of
+from rules.terms import TERMINATOR
+
+BINS = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A density of distances: ``shares`` float64[n] of parts of ``part`` microseconds each."""
+
+    part: float = 1.0
+    shares: AnyArray = field(default_factory=lambda: np.ones(1))
+
+    @property
+    def reach(self) -> float:
+        """The sum of the shares: 1, or a length of time behind ``with_gap``."""
+        return float(self.shares.sum())
+
+    def with_gap(self, window: int, limit: float) -> Spread:
+        """The same with one more gap, up to ``window``, no distance beyond ``limit``; what is left
+        is how long the new event may come after, in microseconds, for each that was there.
+        """
+        part = limit / BINS
+        held = self._in_parts(part)
+        length = max(1, min(BINS, round(window / part)))
+        gaps = np.full(length, min(window, limit) / length)
+        return Spread(part, np.convolve(held, gaps)[:BINS])
+
+    def _in_parts(self, part: float) -> AnyArray:
+        places = np.minimum((np.arange(len(self.shares)) * self.part / part).astype(int), BINS)
+        return np.bincount(places, self.shares, BINS)[:BINS]
+
+    def normal(self) -> Spread:
+        """The same distances of what is left, taken as all."""
+        reach = self.reach
+        return replace(self, shares=self.shares / reach) if reach else self
+
+
+def _windows(plan: RulePlan) -> list[tuple[int, int, int]]:
+    """Windows beyond those of neighbours: the later event, the earlier one, and how long."""
+    steps = [step for step in plan.steps if step.kind is StepKind.TIMED and step.span.earlier < 0]
+    return [(step.span.later, step.event, step.span.duration) for step in steps]
+
+
+def limits_of(plan: RulePlan) -> list[float]:
+    """For each event of a chain how far before it the earliest one may be, in microseconds."""
+    gaps = [step.span.duration for step in sorted(selections_of(plan), key=lambda one: one.event)]
+    found = [sum(gaps[place:]) for place in range(len(gaps))]
+    for later, earlier, duration in _windows(plan):
+        if earlier == len(gaps):
+            found[later:] = [min(one, duration) for one in found[later:]]
+    return [max(1.0, float(one)) for one in found]
+
+
+def shares_within(plan: RulePlan) -> Mapping[int, float]:
+    """For each selected event the share of those its neighbour's window allows that windows from
+    the terminator let pass; events without such a window are left out.
+    """
+    bounds = {event: duration for later, event, duration in _windows(plan) if later == TERMINATOR}
+    spreads, found = {TERMINATOR: Spread()}, dict[int, float]()
+    for step in selections_of(plan) if bounds else ():
+        before, window = spreads.get(step.span.later), step.span.duration
+        if before is None or step.span.earlier >= 0 or not window:
+            continue
+        limit = bounds.get(step.event, window + before.part * len(before.shares))
+        spread = before.with_gap(window, max(1.0, float(limit)))
+        if step.event in bounds:
+            found[step.event] = min(1.0, spread.reach / window)
+        spreads[step.event] = spread.normal()
+    return found
