@@ -368,7 +368,7 @@ class Broker:
         self.giving.begin()
         name, publishers = self.overlay.name, self._detection.publishers
         needed = self._detection.replay_buffer, publishers.all, self.service.durables
-        if not any(map(any, needed)):
+        if not any(any(one) for one in needed):
             publishers.forgets = True
             if name in dict(self.agreed.catalog.homes):
                 self._root_requests.say(RootRequest(RootTask.LEAVE, (name,)))
