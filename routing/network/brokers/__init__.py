@@ -13,7 +13,7 @@ have ``trees`` of their own (7.3.2), ``sink_tree_traffic`` takes events along th
 goes by what is published it is taking ``measurements`` of that, and chooses masters and strategies
 (7.3.8). ``report_collector`` takes questions down the tree and reports up. ``checkpoints`` find
 what nobody needs any more, events as well as rules that end; ``back_pressure`` tells whose sources
-are to wait since something is full. ``inputs`` says when the root closes what nobody speaks for; the ``planner`` makes plans,
-the ``plan_follower`` does what they say; ``pauses`` see to it that all brokers of a tree do so at
-one instant.
+are to wait since something is full. ``inputs`` says when the root closes what nobody speaks for;
+the ``planner`` makes plans, the ``plan_follower`` does what they say; ``pauses`` see to it that all
+brokers of a tree do so at one instant.
 """
