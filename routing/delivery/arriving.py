@@ -22,7 +22,7 @@ from routing.messages import WhenFull
 
 ARRIVING_PREFIX = b"arriving/"
 """Of the keys of arriving sinks."""
-EVENTS_MAX = 2**31 - 1
+UNBOUNDED_QUEUE = 2**31 - 1
 """Events: no bound."""
 
 
@@ -30,7 +30,7 @@ class Arriving(Sink):
     """One of them, by the name of the durable sink."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(ARRIVING_PREFIX + name.encode(), name, WhenFull.BLOCK, EVENTS_MAX)
+        super().__init__(ARRIVING_PREFIX + name.encode(), name, WhenFull.BLOCK, UNBOUNDED_QUEUE)
 
     def pass_on(self, sink: DurableSink, known: Deduplicator, sinks: Sinks) -> None:
         """Give a durable sink what it has not had: by ``known`` of published events, by its floor

@@ -140,7 +140,7 @@ def test_a_rule_whose_sources_had_all_closed_before_a_restart_goes_on_when_other
     alone.publish(b"s", 3)
     alone.turn((b"s", Promise(3_500)), (b"s", Goodbye()))
     assert values(alone.take(b"k", Delivery)) == [1, 2, 3]
-    alone.turn((b"k", Acknowledged(3)), (b"k", Goodbye()))
+    alone.turn((b"k", DealtWith(1, 3)), (b"k", Goodbye()))
     alone.fail()
     alone.turn((b"s", hello("s")), (b"s", Advertise(1, (TEMP,))))
     alone.turn((b"k", hello()), *((b"k", one) for one in attached))

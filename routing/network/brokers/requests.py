@@ -88,7 +88,7 @@ class Requests:
         self._slices = slices
         self._pending = PendingRequests()
         self.addressed = Addressed(context, log_reader, self._pending)
-        """Those that name a broker."""
+        """Requests that name a broker."""
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
         self._unread = 0
