@@ -82,6 +82,20 @@ def singles(batch: EventBatch) -> list[Single]:
     return [Single(batch.type, Row(*row)) for row in zip(*names, values, strict=True)]
 
 
+def single_at(batch: EventBatch, place: int) -> Single:
+    """One of the primitive events of a batch, without a look at the others."""
+    ids = batch.ids
+    text = None if ids.text is None else ids.text[place]
+    values = tuple(
+        [
+            column[place] if isinstance(column, StringColumn) else column.item(place)
+            for column in batch.columns
+        ]
+    )
+    row = Row(batch.time.item(place), ids.source[place], ids.sequence.item(place), text, values)
+    return Single(batch.type, row)
+
+
 def packed(batches: Iterable[EventBatch]) -> list[EventBatch]:
     """The same events in fewer batches: singles of one type and source in columns, in their order,
     before batches of several events, which stay as they are.

@@ -10,6 +10,10 @@ Fire 6 was given, then 4 and 5, which another client had had: all up to 6 is 6 a
 6 and 4.
 
 Law 3: what is dealt with and comes again was not heard of, for the link broke: it is told again.
+
+Law 4: a number that comes, not again, and has come before is another sink's of the same name, which
+was made since; of the one before nothing is known then. billing had Fires 1 to 6 and was removed
+while its client was away: Fire 1 of the next billing is new, and to be acknowledged.
 """
 
 from __future__ import annotations
@@ -32,6 +36,9 @@ class Given:
     """The numbers of these events; the lowest are forgotten where there are too many gaps."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._had = NumberSet(runs_max=GAPS_MAX)
         self._dealt_with = NumberSet(runs_max=GAPS_MAX)
         self._open: deque[NumberRun] = deque()
@@ -47,6 +54,8 @@ class Given:
         if delivery.again:
             left = left_of(delivery, self._had.lacks(event_numbers(delivery)))
             unheard = tuple(self._dealt_with.within(first, last))
+        elif self._had.missing(first, last) < len(delivery):
+            self._begin()
         self._had.add(first, last)
         if left is delivery:
             self._open.append((first, last))

@@ -17,7 +17,7 @@ from matcher.single import Single
 from routing.wire.composites import Encoded
 from routing.wire.received import Received
 
-FEW = 16
+_FEW = 16
 """So few numbers are compared one by one."""
 
 
@@ -75,7 +75,7 @@ def ends(batch: EventBatch) -> tuple[int, int]:
 
 def strictly_rises(numbers: Int64s) -> bool:
     """Whether each number is greater than the one before it."""
-    if len(numbers) <= FEW:
+    if len(numbers) <= _FEW:
         plain = numbers.tolist()
         return all(map(lt, plain, plain[1:]))
     return bool((numbers[1:] > numbers[:-1]).all())

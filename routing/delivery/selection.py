@@ -96,14 +96,16 @@ class Selection(Generic[_Sink]):
         numbers, sinks = self._number_of[places], self._sink_of[places]
         order = np.lexsort((numbers, events, sinks))
         events, numbers, sinks = events[order], numbers[order], sinks[order]
-        starts = np.flatnonzero(sinks[1:] != sinks[:-1]) + 1
-        bounds = [0, *starts.tolist(), len(sinks)] if len(sinks) else [0]
+        is_same = sinks[1:] == sinks[:-1]
+        bounds = [0, *(np.flatnonzero(~is_same) + 1).tolist(), len(sinks)] if len(sinks) else [0]
+        has_several = bool((is_same & (numbers[1:] != numbers[:-1])).any())
         every = dict(self._every)
-        for start, end in itertools.pairwise(bounds):
-            sink, number = self._name(int(places[order[start]]))
+        names = map(self._name, places[order[bounds[:-1]]].tolist())
+        for (sink, number), (start, end) in zip(names, itertools.pairwise(bounds), strict=True):
             always = every.pop(sink, None)
             own = numbers[start:end]
-            if always is None and (own == number).all():  # most sinks have one filter of a type
+            # Most sinks have one filter of a type.
+            if always is None and not (has_several and (own != number).any()):
                 rows = events[start:end]
                 yield sink, [((number,), None if len(rows) == len(batch) else rows)]
             else:

@@ -508,14 +508,15 @@ class Sinks:
         """The sinks that want any of the events, and what each gets."""
         if len(batches) == 1:  # common
             index = self._indices.get(batches[0].type.name)
-            # By the subscriptions of a sink, where it wants the whole batch.
-            shared: dict[SubscriptionNumbers, DeliveryBatch | None] = {}
+            # By subscriptions and rows (None: all): sinks that want the same share it.
+            shared: dict[tuple[SubscriptionNumbers, bytes | None], DeliveryBatch | None] = {}
             for sink, patterns in () if index is None else index.match(batches[0]):
                 numbers, rows = patterns[0]
-                if rows is not None:
+                key = numbers, None if rows is None else rows.tobytes()
+                if len(patterns) > 1:
                     delivery_batch = delivery_batch_of(batches, (patterns,), order, late)
-                elif (delivery_batch := shared.get(numbers)) is None:
-                    delivery_batch = shared[numbers] = delivery_batch_of(
+                elif (delivery_batch := shared.get(key)) is None:
+                    delivery_batch = shared[key] = delivery_batch_of(
                         batches, (patterns,), order, late
                     )
                 if delivery_batch is not None:

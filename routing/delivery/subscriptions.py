@@ -20,7 +20,7 @@ from operator import attrgetter
 import numpy as np
 
 from matcher.model import EventBatch, EventType, Int64s
-from matcher.single import Single
+from matcher.single import Single, single_at
 from matcher.spelling import spelled
 from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, order_of
 from routing.delivery.selection import BITS_MAX, Pattern
@@ -285,6 +285,11 @@ def delivery_batch_of(
         if not found:
             return None
         return DeliveryBatch(Delivery(tuple(batches), (found[0][0],), None, 0, late), 1)
+    if len(batches) == 1 and len(patterns[0]) == 1:
+        numbers, rows = patterns[0][0]
+        if rows is not None and len(rows) == 1 and not batches[0].is_composite:
+            event = single_at(batches[0], rows.item())  # many sinks get one event of a batch each
+            return DeliveryBatch(Delivery((event,), (numbers,), None, 0, late), 1)
     if all(len(found) == 1 and found[0][1] is None for found in patterns):  # all of each
         alike = tuple(found[0][0] for found in patterns)
         return DeliveryBatch.of(tuple(batches), alike, _unless_rising(order), late)

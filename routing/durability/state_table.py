@@ -9,12 +9,13 @@ Law 2: who has let go of events for the sake of a state has that state. So a bro
 states when it lets go, and by the latest that any broker has when rules begin anew.
 
 Law 3: what is taken in stays in one piece, is kept in the store so, and goes when all of it is
-earlier than the rules of its group see.
+earlier than the rules of its group see. r1 finds Spreads of single Cs, r3 of the Spreads of 3 s: at
+11 s a Spread of r1 from 8 s stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,7 @@ from routing.partition.rule_states import ResumedRule, groups_of
 from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from routing.wire.extent import fitting
+from rules.pattern import Rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,10 +127,16 @@ class StateTable:
                         yield RuleState(rule, TIME_MIN, TIME_MIN, piece.state.batches)
                 yield RuleState(rule, TIME_MIN, mark)
 
-    def let_go(self, starts: Mapping[str, int]) -> None:
-        """Let go of what is earlier than its rule's group sees (Law 3)."""
-        for rule, start in starts.items():
-            pieces = self._pieces.get(rule, [])
+    def let_go(self, rules: Iterable[Rule], starts: Mapping[str, int]) -> None:
+        """Let go of what is earlier than the rules of its group see, each from its start (Law 3).
+        ``rules``: all that there are.
+        """
+        if not self._pieces:
+            return
+        groups = groups_of(rules)
+        for rule in starts.keys() & self._pieces.keys():
+            start = min(starts[one] for one in groups.get(rule, (rule,)) if one in starts)
+            pieces = self._pieces[rule]
             self._drop(rule, [one for one in pieces[:-1] if one.is_before(start)])
 
     def forget(self, rules: Collection[str]) -> None:

@@ -107,7 +107,7 @@ GATHERED: frozenset[type] = frozenset(
 )
 """Events, marks, credit and signs of life: what follows from several of them may be done once."""
 BEARING = Flow, Forward, Shared
-"""Those between brokers that bear events; a union would be made anew wherever it is asked for."""
+"""Messages between brokers that bear events; a union would be made anew wherever one is asked."""
 
 __all__ = [
     "ANY_TYPE",

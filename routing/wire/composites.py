@@ -199,7 +199,7 @@ def decode_alone(
 
 
 def encode_alone(found: Lone) -> Encoded:
-    """What an engine has found, with at most CAUSES_MAX causes."""
+    """A composite event that an engine has found, with at most CAUSES_MAX causes."""
     _, schema, layout, _ = known_schema(found.type)
     single, count = layout.single, len(found.sequences)
     values, words = single.numbers(found.values), len(layout.words)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from matcher.model import DTYPES, EventBatch, EventIds, EventType, Kind, StringColumn
-from matcher.single import Row, Single, packed, singles
+from matcher.single import Row, Single, packed, single_at, singles
 
 EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")
 TEXTS = ["", "a", "Zürich", "日本", "\0", "x" * 300]
@@ -71,6 +71,10 @@ def test_a_batch_falls_apart_into_its_events(seed: int) -> None:
     )
     batch = EventBatch(EVERYTHING, np.array([row.time for row in rows]), ids, columns)
     assert [(one.type, one.row) for one in singles(batch)] == [(EVERYTHING, row) for row in rows]
+    alone = [single_at(batch, place) for place in range(len(batch))]
+    assert [(one.type, one.row) for one in alone] == [(EVERYTHING, row) for row in rows]
+    for one, other in zip(alone, singles(batch), strict=True):
+        assert [*map(type, one.row.values)] == [*map(type, other.row.values)]
 
 
 def test_columns_are_made_once() -> None:

@@ -65,3 +65,13 @@ def test_a_client_that_has_every_second_event_forgets_the_oldest() -> None:
         assert given.deal_with(number)
     assert taken(given, delivery(1, 11, again=True)) == (list(range(1, 12)), [])
     assert taken(given, delivery(12, 15, again=True)) == ([13, 15], [(12, 12), (14, 14)])
+
+
+def test_numbers_that_come_anew_are_another_sinks() -> None:
+    given = Given()
+    given.take(delivery(1, 6))
+    assert list(given.deal_with_all(6)) == [(1, 6)]
+    assert taken(given, delivery(1, 2)) == ([1, 2], [])
+    assert given.deal_with(2)
+    assert taken(given, delivery(1, 3, again=True)) == ([3], [(2, 2)])
+    assert list(given.deal_with_all(3)) == [(1, 3)]

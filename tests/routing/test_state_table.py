@@ -69,12 +69,27 @@ def test_what_nobody_sees_any_more_goes_and_the_mark_stays() -> None:
     table = StateTable()
     for one in (state(None, 10, 3, 7), state(10, 20, 12), state(20, 30)):
         table.take(one)
-    table.let_go({"r": 8 * MICROSECONDS})
+    table.let_go(rules.load(TEXT).rules, {"r": 8 * MICROSECONDS})
     assert known(table) == (30, [12])
-    table.let_go({"r": 25 * MICROSECONDS})
+    table.let_go(rules.load(TEXT).rules, {"r": 25 * MICROSECONDS})
     assert known(table) == (30, [])
     added, gone = table.take_changes()
     assert ([one.number for one in added], gone) == ([2], [0, 1])
+
+
+def test_what_a_rule_of_its_cycle_sees_stays() -> None:
+    table = StateTable()
+    for one in (state(None, 10, 3, 7), state(10, 20, 12), state(20, 30)):
+        table.take(one)
+    cycle = rules.load(
+        "event A(n: int)\nrule r: define Z(n: int) from A() as a where n = 1\n"
+        "rule s: define Z(n: int) from A() as a and last Z() as z within 20 s from a where n = 2"
+    ).rules
+    starts = {"r": 30 * MICROSECONDS, "s": 10 * MICROSECONDS}
+    table.let_go(cycle, starts)
+    assert known(table) == (30, [12])
+    table.let_go(cycle[:1], starts)
+    assert known(table) == (30, [])
 
 
 def test_marks_alone_take_the_place_of_one_another() -> None:

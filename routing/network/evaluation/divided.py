@@ -686,7 +686,7 @@ class DividedDetection(Evaluator):
         self.committed = self.not_before_committed(resume_from)
         starts = replay_starts(rules, self.committed, states.marks).starts
         self.replay_buffer.commit(horizons_from(rules, starts))
-        states.let_go(starts)
+        states.let_go((one.rule for one in rules), starts)
         if self.keeper is None:
             states.take_changes()
 

@@ -78,8 +78,7 @@ class TreePart:
         evaluator, router = self.evaluator, self.router
         detected = evaluator.advance(own, clock, now)
         if detected is None or not (detected.batches or evaluator.progress.have_rules_moved):
-            if self._owed:
-                self._tell_awaited()
+            self._tell_awaited()
             return self.take_relayed() if router.has_news else []
         if router.branches:
             self._owed.update(evaluator.progress.news(router.wanted_rules))
