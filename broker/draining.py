@@ -2,17 +2,16 @@
 
 Law 1: a broker that drains stops by itself, with status 0, once nothing of it is needed any more.
 Until then it says what it waits for, in its log when that changes, and in its status: a subscriber
-that has not taken what is queued for it, a source that is on its way to another broker, a durable
-subscription that lives here, events that a rule may still need.
+that has not taken what is queued for it, a source or a durable subscription that is on its way to
+another broker, events that a rule may still need.
 
 Law 2: a broker that is alone in its network, or works alone, has nobody to hand anything over to:
 it waits for its subscribers' queues, and no more. b2 of b1 and b2 keeps the Temps of five minutes
 that fire may need, and leaves five minutes after its last source; b1 then leaves at once.
 
-Law 3: a durable subscription stays at the broker where it was made, and that broker with it: what
-is found for billing after b2 has gone would be lost to it. Its clients go on meanwhile, come back,
-and take what is theirs, until it is removed (why it is not handed over, and how to move it by hand:
-docs/operations.md).
+Law 3: a durable subscription goes to another broker of the network that has a store, with what
+waits for it (routing.durability.giving); its clients follow. Where no other broker takes any this
+one stays until they are removed: what is found for billing after b2 has gone would be lost to it.
 
 Law 4: a network that falls into parts without it is warned of, not kept.
 """
@@ -24,9 +23,11 @@ from collections.abc import Iterator, Sequence
 import networkx as nx
 
 from broker.log import log
+from routing.delivery.durable import DurableSink
 from routing.network.brokers.broker import Broker
 from routing.serving.stand_in import GONE
 
+TO_GO = "on their way to other brokers"
 SHOWN_MAX = 5
 """Obstacles of one kind that are told by name."""
 
@@ -77,11 +78,15 @@ def _part_of(broker: Broker) -> nx.Graph:
 
 def _obstacles(broker: Broker) -> Iterator[str]:
     """Reasons to wait, in words; none once it may leave."""
+    is_alone = len(_part_of(broker)) <= 1
+    waiting = [
+        one for one in broker.node.waiting_sinks if is_alone or not isinstance(one, DurableSink)
+    ]
     yield from _named(
         "subscribers that have not taken what is theirs",
-        [sink.name or "one without a name" for sink in broker.node.waiting_sinks],
+        [sink.name or "one without a name" for sink in waiting],
     )
-    if len(_part_of(broker)) > 1:
+    if not is_alone:
         yield from _obstacles_in_network(broker)
 
 
@@ -92,10 +97,9 @@ def _obstacles_in_network(broker: Broker) -> Iterator[str]:
         "sources that have a moment to come to other brokers",
         [name.removesuffix(GONE) for name in coming],
     )
-    yield from _named(
-        "durable subscriptions that live here, until they are removed",
-        list(broker.service.durables.names),
-    )
+    problem = broker.giving.problem
+    what = f"that no other broker takes until they are removed ({problem})" if problem else TO_GO
+    yield from _named(f"durable subscriptions {what}", list(broker.service.durables.names))
     if kept := len(detection.replay_buffer):
         yield f"{kept} events that rules or other brokers may still need"
     if not (broker.agreed.is_planned and detection.is_at_work):

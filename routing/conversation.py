@@ -142,6 +142,8 @@ class Conversation:
         self._is_leaving = self._has_said_goodbye = False
         self.has_left = False
         """Whether the broker has answered the Goodbye of ``leave``."""
+        self.has_others = False
+        """Whether a durable sink that has gone to another broker may be found at its addresses."""
         self._unreported = 0
         """Events that a sink has lost, as a delivery said of which nothing was new."""
         self._claims = 0
@@ -323,6 +325,9 @@ class Conversation:
         answered = None if message.request is None else self._requests.answer(message.request)
         if answered is not None and answered[1]:
             request = answered[0]
+            if self.has_others and message.code in (Code.ELSEWHERE, Code.NO_STORE):
+                self._end(message.code, message.reason)
+                return
             _FORGOTTEN.get(type(request), Conversation._nothing)(self, request)
             message = replace(message, request=None)
         self.results.append(message)

@@ -10,7 +10,8 @@ that comes back is not stormed. What a session may not try again ends the client
 
 Law 3: of several addresses the next one is tried where a link is not let in, or ends; but a source
 goes on where it is, for elsewhere its name is taken, unless its broker has sent it away. b1 breaks
-down: its subscribers go on at b2, its publishers wait for b1. b1 drains: all go to b2, at once.
+down: its subscribers go on at b2, its publishers wait for b1. b1 drains: all go to b2, at once; but
+who shares a durable subscription that has gone to b3 goes on to there.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Connection:
         self._obstacle = ""
         """The reason why links have not been let in since the last welcome; "" for none."""
         self.session = Session(config)
+        self.session.has_others = len(self._addresses) > 1
         self.clock = Clock()
         self.failure: BrokerError | None = None
         """Why this client is at its end; None while it lives."""

@@ -69,6 +69,25 @@ class Deduplicator:
         for source, texts in ids:
             self._ids.recall(source, texts)
 
+    @property
+    def known(self) -> tuple[Mapping[str, int], Sequence[tuple[str, Sequence[str]]]]:
+        """The greatest numbers of sources, and the ids, as ``recall`` takes them."""
+        return {**self._older, **self._latest}, self._ids.known
+
+    def join(self, numbers: Mapping[str, int], ids: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Know, beside what has come here, what another broker's sink had that is here from now on:
+        it may be sent again, too. All of it that is wanted here has come before.
+        """
+        for table in (self._latest, self._known):
+            for name, number in numbers.items():
+                table[name] = max(number, table.get(name, number))
+        for source, texts in ids:
+            self._ids.recall(source, texts)
+            if self._ids.new is not None:
+                self._ids.new.append((source, texts))
+        if self.changed is not None:
+            self.changed.update(numbers)
+
     def begin_anew(self) -> None:
         """From now on what has come may come again."""
         self._known = {**self._older, **self._latest}
@@ -87,14 +106,15 @@ class Deduplicator:
         for batch in batches:
             if isinstance(batch, Single) and batch.row.text is None:
                 new = self._is_new(batch.row.source, batch.row.sequence)
-            elif batch.ids.text is not None:
-                batch = _at(batch, self._ids.unseen(batch))
-                new = len(batch) > 0
             else:
-                batch = _at(batch, self._unknown(batch))
+                batch = _at(batch, self.places(batch))
                 new = len(batch) > 0
             if new:
                 yield batch
+
+    def places(self, batch: EventBatch) -> AnyArray | None:
+        """The places of events that have not come before; None: of all."""
+        return self._unknown(batch) if batch.ids.text is None else self._ids.unseen(batch)
 
     def _is_new(self, name: str, number: int) -> bool:
         if number <= self._known.get(name, -1):
@@ -140,6 +160,15 @@ class _Ids:
     def remembered(self) -> int:
         """How many there are."""
         return self._count + sum(map(len, self._old.values()))
+
+    @property
+    def known(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """All that are remembered, by source."""
+        return [
+            (source, sorted(texts))
+            for table in (self._old, self._young)
+            for source, texts in table.items()
+        ]
 
     def unseen(self, batch: EventBatch) -> AnyArray | None:
         """The places of events whose ids are new, which they are no more; None: of all."""

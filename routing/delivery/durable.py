@@ -40,18 +40,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from msgspec import structs
 
-from matcher.model import MICROSECONDS, TIME_MIN
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch
 from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, select
 from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
 from routing.messages import Delivery, Subscribe, WhenFull
 from routing.number_set import NumberRun, NumberSet
-from routing.order import least_time
+from routing.order import greatest_time, least_time
 from routing.permission import EVERY_TYPE
 
 KEY_PREFIX = b"durable/"
 """Of the keys of durable sinks, where others have the peer of their link."""
+Handed = tuple[str, int]
+"""A broker of a hand-over, and the number of the attempt."""
+NOBODY: Handed = ("", 0)
 WINDOW = 8_192
 """Events of a queue that are in memory, about (Law 4)."""
 BEYOND_MAX = 1_024
@@ -208,6 +211,12 @@ class DurableSink(Sink):
         """The number up to which the store has them, and they may leave."""
         self.floor = TIME_MIN
         """Composite events before it were queued before a restart (Law 3)."""
+        self._found_to = TIME_MIN
+        """The time behind the composite events that were queued once all sources had closed."""
+        self.heir: Handed = NOBODY
+        """The broker that takes the sink over, and the attempt; nothing of it leaves any more."""
+        self.origin: Handed = NOBODY
+        """The broker that it was taken over from, and the attempt."""
         self.bytes = 0
         """Bytes in the store of what is queued."""
         self.stored_bytes = 0
@@ -240,6 +249,11 @@ class DurableSink(Sink):
     def end(self) -> None:
         """Have the sink forgotten."""
         self._keeper.forget(self)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether all that was queued has been given to the store."""
+        return not self._new
 
     @property
     def filters(self) -> Sequence[tuple[int, str]]:
@@ -386,6 +400,8 @@ class DurableSink(Sink):
             delivery_batch = select(
                 delivery_batch.batches, delivery_batch.subscriptions, left, delivery_batch.late
             )
+        if self.mark == TIME_MAX:
+            self._found_to = max(self._found_to, *map(_end_of, delivery_batch.batches))
         super().offer_found(delivery_batch)
 
     def take(self, events_max: int) -> Delivery | None:
@@ -534,11 +550,17 @@ class DurableSink(Sink):
             self.stored_bytes -= size
             yield first
 
-    def complete_to(self, complete_to: Callable[[Any], int]) -> int:
-        """Up to which time all composite events are queued (Law 3)."""
+    def complete_to(self, complete_to: Callable[[Any], int], reached: Callable[[Any], int]) -> int:
+        """Up to which time all composite events are queued (Law 3): as far as its rules have come,
+        and where their sources have all closed, as far as these had ``reached`` before, or as was
+        found, since other sources may come.
+        """
         if self.held:
             return max(self.floor, self.mark)
-        return max(self.floor, min(map(complete_to, self.rules), default=TIME_MIN))
+        found = min(map(complete_to, self.rules), default=TIME_MIN)
+        if found == TIME_MAX:
+            found = max(self._found_to, *map(reached, self.rules))
+        return max(self.floor, found)
 
     def recall(
         self, last: int, acknowledged: int, beyond: Iterable[NumberRun], floor: int, size: int
@@ -552,6 +574,10 @@ class DurableSink(Sink):
         self.bytes = self.stored_bytes = size
         self.queued = self._done.missing(1, last)
         self._beyond = acknowledged + 1 if acknowledged < last else 0
+
+
+def _end_of(batch: EventBatch) -> int:
+    return greatest_time(batch) + 1
 
 
 def _first(delivery_batch: DeliveryBatch) -> int:

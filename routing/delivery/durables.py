@@ -4,7 +4,8 @@ Law 1: a client asks for a durable sink by its name and gets the one that is the
 and the user that it was made with, or a new one. billing was made by alice to block at 1,000
 events: bob, and whoever asks for other bounds, are refused.
 
-Law 2: a name is one sink's in the network, which stays at the broker where it was made; every
+Law 2: a name is one sink's in the network, which stays at the broker where it was made until that
+hands it over (routing.durability.giving), and lets no client in while it is between the two; every
 broker tells all others which it has, in its link state (routing.overlay). billing is at b1: who
 asks b3 for it is refused, and told of b1. Made at two brokers in the moment that word takes, or
 while they are out of reach, it is two sinks.
@@ -17,11 +18,11 @@ from dataclasses import replace
 from typing import Any
 
 from matcher.model import EventType
-from routing.delivery.durable import DurableSink, QueueBounds, SinkKeeper
+from routing.delivery.durable import NOBODY, DurableSink, QueueBounds, SinkKeeper
 from routing.delivery.sinks import Sinks
 from routing.delivery.subscriptions import Interest
 from routing.effects import Peer
-from routing.errors import Refusal
+from routing.errors import ProtocolError, Refusal
 from routing.messages import EVERYTHING, Code, Rights, Subscribe, WhenFull
 
 
@@ -35,12 +36,18 @@ class Durables:
         self._keeper = keeper
         self._sinks: dict[str, DurableSink] = {}
         self._attached: dict[Peer, DurableSink] = {}
+        self.coming: set[str] = set()
+        """Names of sinks that another broker is handing over to this one."""
 
     def __iter__(self) -> Iterator[DurableSink]:
         return iter(self._sinks.values())
 
     def __contains__(self, name: str) -> bool:
         return name in self._sinks
+
+    def get(self, name: str) -> DurableSink | None:
+        """The sink of that name."""
+        return self._sinks.get(name)
 
     @property
     def names(self) -> Collection[str]:
@@ -77,6 +84,9 @@ class Durables:
             raise Refusal(Code.IN_USE, "a durable sink blocks or drops: it has no link to end")
         self._all.check_limit(message.limit)
         sink = self._sinks.get(message.durable)
+        if message.durable in self.coming or (sink is not None and sink.heir != NOBODY):
+            reason = f"the durable sink {message.durable!r} is on its way to another broker"
+            raise ProtocolError(Code.LEAVING, reason)
         if sink is None:
             self._check_home(message.durable)
             sink = DurableSink(message.durable, self._bounds(message), keeper)
@@ -145,10 +155,14 @@ class Durables:
         _check_owner(sink, rights)
         if sink.attached:
             raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
-        del self._sinks[name]
+        self.give_up(sink)
+        return sink
+
+    def give_up(self, sink: DurableSink) -> None:
+        """Forget a sink that is no more, or another broker's from now on."""
+        del self._sinks[sink.name]
         self._all.remove(sink.peer)
         sink.end()
-        return sink
 
     def recall(
         self,

@@ -493,7 +493,7 @@ class Sinks:
             if not sink.held:
                 sink.follow(complete_to)
             if sink.must_hold(delivery_batch, is_joined=is_joined):
-                sink.hold(delivery_batch, self._places(delivery_batch.batches))
+                sink.hold(delivery_batch, self.places(delivery_batch.batches))
             else:
                 sink.offer_found(delivery_batch)
             self.touch(sink)
@@ -532,7 +532,7 @@ class Sinks:
             if delivery_batch is not None:
                 yield sink, delivery_batch
 
-    def _places(self, batches: Iterable[EventBatch]) -> Int64s:
+    def places(self, batches: Iterable[EventBatch]) -> Int64s:
         """The places of the events' rules (E4), one row an event."""
         columns = []
         for batch in batches:

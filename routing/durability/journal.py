@@ -59,8 +59,18 @@ from routing.evaluation.replay import packed_parts
 from routing.messages import Code
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
+from routing.serving.deployment import Deployed
 from routing.serving.sources import Source
-from routing.storage import Append, Clear, Delete, RecordsAfter, StoreChange, StoreContents, Trim
+from routing.storage import (
+    Append,
+    Clear,
+    Delete,
+    Put,
+    RecordsAfter,
+    StoreChange,
+    StoreContents,
+    Trim,
+)
 from routing.traced import with_traces
 from routing.wire.extent import BATCHES_AT_ONCE, EXTENT_MAX, extent_of
 
@@ -107,9 +117,9 @@ class Journal:
         """Positions of the log that are needed, and how many events the replay buffer had taken by
         the end of each."""
         self._changed: dict[str, DurableSink] = {}
-        self._gone: list[Delete | Clear] = []
-        """Records of durable sinks that were removed: these go before another of the same name is
-        kept, which may come in the same turn."""
+        self._gone: list[Put | Delete | Clear] = []
+        """Changes of records of durable sinks that were removed, or come from another broker: these
+        are before another of the same name is kept, which may come in the same turn."""
         self.durables = Durables(context.sinks, self)
         """The durable sinks, which there are with a store alone."""
         self._told_names: tuple[str, ...] = ()
@@ -174,6 +184,14 @@ class Journal:
         """A durable sink is no more."""
         self._changed.pop(sink.name, None)
         self._gone += (Delete(DURABLE, sink.name), Clear(queue_kind(sink.name)))
+
+    def change(self, *changes: Put | Delete | Clear) -> None:
+        """Have these changes of durable sinks' records kept, before what is new of the sinks."""
+        self._gone += changes
+
+    def records_after(self, name: str, key: str) -> Sequence[tuple[str, bytes]]:
+        """The next few records of a durable sink's queue behind a key, as bytes."""
+        return self._following(queue_kind(name), key)
 
     def read(self, name: str, after: int) -> Sequence[Numbered]:
         """The next few records of a durable sink's queue, as the store has them."""
@@ -284,7 +302,14 @@ class Journal:
             sink.keep(structs.replace(delivery_batch, size=len(record.value)))
         for first in sink.take_done():
             yield Delete(queue_kind(sink.name), queue_key(first))
-        yield durable_record(sink, sink.complete_to(self._detection.complete_to))
+        yield durable_record(sink, self.complete_to(sink))
+
+    def complete_to(self, sink: DurableSink) -> int:
+        """Up to which time all composite events of a durable sink are queued."""
+        return sink.complete_to(self._detection.complete_to, self._reached)
+
+    def _reached(self, deployed: Deployed) -> int:
+        return self._detection.reached(deployed.rule.name)
 
     def _release(self, sink: DurableSink, number: int) -> None:
         """Let what is kept leave (routing.delivery.durable, Law 3)."""

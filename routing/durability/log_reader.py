@@ -18,7 +18,6 @@ thousand clients that read nothing 16 hold 64 MB together; client 17 is served a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from matcher.model import MICROSECONDS
@@ -26,7 +25,6 @@ from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import (
     Act,
-    Answered,
     Asked,
     Code,
     Confirmed,
@@ -35,11 +33,11 @@ from routing.messages import (
     Refused,
     Rights,
 )
-from routing.network.agreement.pending_requests import PendingRequests
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.permission import check_right
 from routing.serving.link import Link, LogReading
+from routing.serving.pending_requests import PendingRequests
 from routing.storage import ReadableLog
 from rules.pattern import TIMER
 
@@ -148,25 +146,7 @@ class LogReader:
                 context.callbacks.receive(peer, request, now)
         self.due_at = now + LOOK_S if self._waiting else None
 
-    # --- for a broker beyond a neighbour ---
-
-    def hear(self, neighbour: str, asked: Asked) -> None:
-        """A request has come that is for this broker, or goes on."""
-        context, request = self._context, asked.request
-        assert isinstance(request, ReadLog)
-
-        def answer(found: LogPart | Refused) -> None:
-            context.send(neighbour, Answered(asked.path[:-1], asked.number, found))
-
-        if self.is_own(request):
-            self.read(request, asked.rights, answer)
-            return
-        try:
-            on = self.way_to(request.broker)
-        except Refusal as refusal:
-            answer(Refused(request.request, refusal.code, str(refusal)))
-        else:
-            context.send(on, replace(asked, path=(*asked.path, context.name)))
+    # --- the way ---
 
     def way_to(self, broker: str) -> str:
         """The neighbour on the way to a broker along the tree; Refusal where there is none."""

@@ -31,7 +31,7 @@ import msgspec
 from msgspec import Struct
 
 from matcher.model import EventType
-from routing.delivery.durable import DurableSink, Numbered, QueueBounds
+from routing.delivery.durable import NOBODY, DurableSink, Handed, Numbered, QueueBounds
 from routing.durability.state_table import StatePiece
 from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState
 from routing.number_set import NumberRun
@@ -67,7 +67,8 @@ class SourceRecord(Struct, array_like=True, frozen=True):
 class DurableRecord(Struct, array_like=True, frozen=True):
     """A durable sink. ``last`` and ``acknowledged``: numbers of events; ``complete``: the time up
     to which all composite events are queued; ``size``: the bytes of its queue's records;
-    ``beyond``: runs of numbers above ``acknowledged`` that are not to come again.
+    ``beyond``: runs of numbers above ``acknowledged`` that are not to come again; ``heir`` and
+    ``origin``: as in DurableSink.
     """
 
     bounds: QueueBounds
@@ -79,6 +80,8 @@ class DurableRecord(Struct, array_like=True, frozen=True):
     size: int
     rights: Rights
     beyond: tuple[NumberRun, ...] = ()
+    heir: Handed = NOBODY
+    origin: Handed = NOBODY
 
 
 class _QueueRecord(Struct, array_like=True, frozen=True):
@@ -130,6 +133,8 @@ def durable_record(sink: DurableSink, complete: int) -> Put:
         sink.stored_bytes,
         sink.rights,
         tuple(sink.beyond),
+        sink.heir,
+        sink.origin,
     )
     return Put(DURABLE, sink.name, _pack(record))
 
@@ -266,6 +271,11 @@ def times_in(records: Records, key: str) -> TimesByName:
 def durables_in(records: Records) -> Mapping[str, DurableRecord]:
     """The durable sinks, by name."""
     return _decoded(records, DURABLE, DurableRecord)
+
+
+def last_in(value: bytes) -> int:
+    """The last number of a record of a queue."""
+    return _unpack_queue(value).last
 
 
 def queued_in(key: str, value: bytes) -> Numbered:

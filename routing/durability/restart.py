@@ -11,9 +11,15 @@ Temps of the five minutes before.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from matcher.model import EventType
 from routing.delivery.deduplicator import Deduplicator
+from routing.delivery.durable import DurableSink
+from routing.delivery.durables import Durables
 from routing.durability.journal import Journal
 from routing.durability.records import (
+    DurableRecord,
     SourceRecord,
     came_in,
     catalog_in,
@@ -106,11 +112,8 @@ def _recall_durables(
     """
     schemas = context.advertisements.schemas
     for name, record in durables_in(records).items():
-        made = record.bounds, record.filters, record.rights
-        sink = journal.durables.recall(name, *made, schemas)
-        sink.filters_made = record.filters_made
-        numbers = record.last, record.acknowledged, record.beyond
-        sink.recall(*numbers, record.complete, record.size)
+        sink = recalled(journal.durables, name, record, schemas)
+        sink.heir, sink.origin = record.heir, record.origin
         deduplicator.watch()
     marks = least([(one.rule.name, sink.floor) for one in sink.rules] for sink in journal.durables)
     context.detection.recall_marks(marks)
@@ -118,3 +121,14 @@ def _recall_durables(
     deduplicator.recall(came_in(records), (one for _, some in ids for one in some))
     for number, some in ids:
         journal.recall_ids(number, sum(len(texts) for _, texts in some))
+
+
+def recalled(
+    durables: Durables, name: str, record: DurableRecord, schemas: Mapping[str, EventType]
+) -> DurableSink:
+    """A durable sink as its record has it."""
+    sink = durables.recall(name, record.bounds, record.filters, record.rights, schemas)
+    sink.filters_made = record.filters_made
+    numbers = record.last, record.acknowledged, record.beyond
+    sink.recall(*numbers, record.complete, record.size)
+    return sink

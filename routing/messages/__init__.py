@@ -69,6 +69,8 @@ from routing.messages.single_tree import (
     Awaited,
     Catalog,
     CatalogDelta,
+    HandOver,
+    HandOverStep,
     Hold,
     NameContested,
     RuleFacts,
@@ -99,7 +101,7 @@ from routing.messages.values import (
     WhenFull,
 )
 
-Message: TypeAlias = FromClient | FromBroker | FromNeighbour | Routed
+Message: TypeAlias = FromClient | FromBroker | FromNeighbour | Routed | HandOver
 GATHERED: frozenset[type] = frozenset(
     {Publish, Promise, Credit, Heartbeat, Flow, Forward, Shared, Awakening, LinkAck}
 )
@@ -146,6 +148,8 @@ __all__ = [
     "FromClient",
     "FromNeighbour",
     "Goodbye",
+    "HandOver",
+    "HandOverStep",
     "Heartbeat",
     "Hello",
     "Hold",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -167,14 +168,47 @@ class TraceAnswer:
     found: Mapping[str, Any]
 
 
+class HandOverStep(enum.Enum):
+    """Parts of a hand-over, in their order (docs/brokers.md)."""
+
+    RECORDS = "records"  # records of the queue are to be kept
+    BEGIN = "begin"  # what the sink wants is to be gathered from now on
+    COMMIT = "commit"  # the sink is the receiver's from now on
+    ASK = "ask"  # whether it is: the answer to COMMIT was lost
+
+
+class HandOver(Struct, array_like=True, frozen=True):
+    """A step by which the first broker of Asked's path gives a durable sink to ``broker``.
+
+    ``attempt`` tells this try from others. ``queued``: records of the sink's queue as the store has
+    them, keys and values, behind that of the key ``after``, the last one that was sent before; ""
+    begins. ``record``: of the sink itself, to BEGIN and COMMIT. ``numbers``, to COMMIT: sources,
+    and the greatest number of an event that had come for the queue; ``ids``: of events with ids of
+    their own, by source. ``root`` and ``epoch``: the tree in which that is so.
+    """
+
+    request: Request
+    broker: Name
+    sink: Name
+    attempt: Sequence
+    step: HandOverStep
+    after: Text = ""
+    queued: tuple[tuple[Text, bytes], ...] = ()
+    record: bytes = b""
+    numbers: tuple[tuple[Name, Sequence], ...] = ()
+    ids: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
+    root: Name = ""
+    epoch: Sequence = 0
+
+
 Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule | ReadLog
 """Requests of a client that another broker than its own may have to answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of a client of another broker, for the root, or for the broker whose log it is to
-    read. ``path``: the brokers on the way.
+    """A request of a client of another broker, or of that broker (HandOver), for the root, or for
+    the broker that it names. ``path``: the brokers on the way.
 
     ``number`` is the first broker's own, by which it knows the answer. ``rights``: of the client.
     """
@@ -182,7 +216,7 @@ class Asked:
     path: tuple[Name, ...]
     number: Request
     client: Name
-    request: Asking
+    request: Asking | HandOver
     rights: Rights = EVERYTHING
 
 

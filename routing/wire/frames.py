@@ -19,6 +19,7 @@ from routing.messages import (
     Asked,
     Asking,
     Confirmed,
+    HandOver,
     LogPart,
     Message,
     Packet,
@@ -51,7 +52,7 @@ FRAME_MAX = 2**25
 
 
 _ASKED, _ANSWERED = 58, 59
-_ASKING = frozenset(get_args(Asking))
+_ASKING = frozenset((*get_args(Asking), HandOver))
 _unpack_nested = msgspec.msgpack.Decoder(Nested).decode
 
 

@@ -18,8 +18,10 @@ from routing.messages import (
     Credit,
     DealtWith,
     Delivery,
+    Deploy,
     Goodbye,
     Hello,
+    Promise,
     Publish,
     Refused,
     RemoveDurable,
@@ -124,6 +126,27 @@ def with_source(**config: Any) -> Alone:
     assert alone.take(b"k", Confirmed)
     alone.turn((b"k", Goodbye()))
     return alone
+
+
+HOT = "rule hot: define Hot(n: int) from Temp(n > 0) where n = Temp.n"
+
+
+def test_a_rule_whose_sources_had_all_closed_before_a_restart_goes_on_when_others_come() -> None:
+    alone = Alone()
+    alone.turn((b"s", hello("s")), (b"s", Advertise(1, (TEMP,))))
+    alone.turn((b"m", hello()), (b"m", Deploy(1, HOT)))
+    attached = Subscribe(1, 1, "Hot()", durable="billing"), Credit(100)
+    alone.turn((b"k", hello()), *((b"k", one) for one in attached))
+    alone.publish(b"s", 3)
+    alone.turn((b"s", Promise(3_500)), (b"s", Goodbye()))
+    assert values(alone.take(b"k", Delivery)) == [1, 2, 3]
+    alone.turn((b"k", DealtWith(1, 3)), (b"k", Goodbye()))
+    alone.fail()
+    alone.turn((b"s", hello("s")), (b"s", Advertise(1, (TEMP,))))
+    alone.turn((b"k", hello()), *((b"k", one) for one in attached))
+    alone.publish(b"s", 3)
+    alone.turn((b"s", Promise(20_000)))
+    assert values(alone.take(b"k", Delivery)) == [4, 5, 6]
 
 
 def test_a_sink_that_is_removed_and_made_again_in_one_turn_keeps_nothing_of_the_old_one() -> None:

@@ -1,7 +1,7 @@
-"""Agreement of the brokers of a tree: the root's catalog, and the requests of each to it.
+"""Agreement of the brokers of a tree: the root's catalog, and who waits for what.
 
 ``catalog`` is what is known as a value, ``catalog_delta`` what has changed of it; ``rounds`` gather
-what is found out while the tree pauses. ``pending_requests`` are what clients ask of the root,
-``remote_sources`` the sources of other brokers there, ``confirmations`` when what was asked is in
-force everywhere, ``terms`` what brokers must have in common to be neighbours.
+what is found out while the tree pauses. ``remote_sources`` are the sources of other brokers at the
+root, ``confirmations`` when what is wanted is in force everywhere, ``terms`` what brokers must have
+in common to be neighbours.
 """

@@ -10,18 +10,15 @@ A client of b3 subscribes to Temp: b3 tells b2, b2 tells b1; b1 confirms to b2, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from routing.effects import Peer
-from routing.messages import Confirmed
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client that waits for this answer."""
+    """A client that waits for its answer, or a part of this broker that goes on then."""
 
-    peer: Peer
-    answer: Confirmed
+    go_on: Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ Temps before 35 s.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from routing.messages import (
     CheckpointCommitted,
@@ -43,6 +43,8 @@ from routing.network.recovery.resume_points import over
 
 ENDING_S, ENDING_MAX_S = 1.0, 60.0
 """Seconds (Law 2)."""
+BEHIND = 2
+"""Checkpoints that begin here until one has surely begun after now: one may be on its way."""
 
 
 class Checkpoints:
@@ -74,13 +76,22 @@ class Checkpoints:
         self._after_s = ENDING_S
         self.has_work = False
         """At the root: whether a rule can be dropped."""
+        self._behind: list[tuple[Callable[[], object], int]] = []
+        """Functions to be called behind a checkpoint, each with how many it has yet to hear of."""
 
     def begin_anew(self) -> None:
         """There is another plan."""
         self._has_asked = self._has_told_states = False
+        self._behind = [(go_on, BEHIND) for go_on, _ in self._behind]
         self.has_work, self._after_s, self.due_at = False, ENDING_S, None
         if self._router.is_root and self._context.deployments.ending:
             self.due_at = self._context.moment.now + self._after_s
+
+    def once_passed(self, go_on: Callable[[], object]) -> None:
+        """Do something once a checkpoint has been concluded that began after this: then all marks
+        have been told that anybody knows now (Law 1).
+        """
+        self._behind.append((go_on, BEHIND))
 
     def handle_timer(self) -> None:
         """Look at rules that end."""
@@ -106,6 +117,7 @@ class Checkpoints:
             return
         context, detection = self._context, self._detection
         detection.probe()
+        self._behind = [(go_on, left - 1) for go_on, left in self._behind]
         context.tell_all_marks()
         resume_from, promises = detection.resume_points_of(context.wanted_rules), detection.promises
         own = Report(
@@ -172,6 +184,10 @@ class Checkpoints:
         self._has_asked = False
         self._detection.commit(dict(message.resume_from))
         self._pass_on(message)
+        passed = [go_on for go_on, left in self._behind if left <= 0]
+        self._behind = [one for one in self._behind if one[1] > 0]
+        for go_on in passed:
+            go_on()
 
     def look_at_replay_buffer(self) -> None:
         """Ask the root for what the evaluator and the buffer need, while there is a plan."""
@@ -179,6 +195,7 @@ class Checkpoints:
         may_wait = evaluator.missing.absent or detection.tree_table.trees
         if may_wait and (unpublished := detection.take_unpublished()):
             self._root_requests.say(RootRequest(RootTask.RELEASE, unpublished))
-        if not self._has_asked and (detection.replay_buffer.is_full or evaluator.notes.are_many):
+        is_due = detection.replay_buffer.is_full or evaluator.notes.are_many
+        if not self._has_asked and (is_due or self._behind):
             self._has_asked = True
             self._root_requests.say(RootRequest(RootTask.CHECKPOINT))

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from routing.durability.giving import Giving
 from routing.durability.log_reader import LogReader
+from routing.durability.taking import Taking
 from routing.messages import (
     Answered,
     Asked,
@@ -87,17 +89,20 @@ class Parts:
     pulled_progress: PulledProgress
     back_pressure: BackPressure
     pauses: Pauses
+    giving: Giving
+    taking: Taking
 
     @property
     def timed(self) -> Sequence[Timed]:
         """Parts that do something at a time of their own."""
         measurements = () if self.measurements is None else (self.measurements,)
+        durable = self.log_reader, self.giving, self.taking
         return (
             self.checkpoints,
             self.slices,
             self.resending,
             self.inputs,
-            self.log_reader,
+            *durable,
             *measurements,
         )
 
@@ -117,6 +122,10 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     measurements = Measurements(context, agreed, timer, root_requests, trees) if measures else None
     collector = ReportCollector(context)
     checkpoints = Checkpoints(context, agreed, timer, root_requests, collector, measurements)
+    deduplicator = single_traffic.deduplicator
+    giving = Giving(context, agreed, deduplicator, requests.addressed.say)
+    taking = Taking(context, subscription_sync, checkpoints, deduplicator)
+    requests.addressed.hears, requests.addressed.takes = giving.hear, taking.take
     inputs = Inputs(context, timer)
     planner = Planner(
         context, agreed, inputs, registry, catalog_sync, requests, trees, measurements
@@ -181,6 +190,8 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         pulled_progress=PulledProgress(context),
         back_pressure=BackPressure(context, timer, sink_traffic),
         pauses=pauses,
+        giving=giving,
+        taking=taking,
     )
 
 

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from matcher.model import TIME_MIN
+from routing.durability.addressed import Addressed
 from routing.durability.log_reader import LogReader
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
@@ -35,6 +36,7 @@ from routing.messages import (
     Code,
     Confirmed,
     Deploy,
+    HandOver,
     ListRules,
     ReadLog,
     Refused,
@@ -42,13 +44,13 @@ from routing.messages import (
     ShowRule,
     Unadvertise,
 )
-from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
+from routing.serving.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.serving.slices import Slices
 from routing.serving.sources import SourceState
 from routing.serving.status import begin_facts
@@ -85,6 +87,8 @@ class Requests:
         self._log_reader = log_reader
         self._slices = slices
         self._pending = PendingRequests()
+        self.addressed = Addressed(context, log_reader, self._pending)
+        """Requests that name a broker."""
         self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
         """At the root: requests that wait for the tree to pause."""
         self._unread = 0
@@ -161,8 +165,8 @@ class Requests:
         """A request has come, for the root."""
         if not asked.path or asked.path[-1] != neighbour:
             raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
-        if isinstance(asked.request, ReadLog):
-            self._log_reader.hear(neighbour, asked)
+        if isinstance(asked.request, ReadLog | HandOver):
+            self.addressed.hear(neighbour, asked)
             return
         if not self._router.is_root:
             if self._router.father is not None:
@@ -195,6 +199,7 @@ class Requests:
     def _do(self, asked: Asked) -> Confirmed | Refused:
         """Do what a client of another broker asks, as if it were a client of this one."""
         request = asked.request
+        assert not isinstance(request, HandOver), "it names a broker"
         try:
             return self._context.callbacks.answer(self._registry.admit(asked), request)
         except (Refusal, ProtocolError) as refusal:
@@ -278,6 +283,9 @@ class Requests:
         (peer, request, name), answer = pending, answered.answer
         if peer and isinstance(request, Advertise):
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
+        if isinstance(request, HandOver):
+            self.addressed.hears(request, answer)
+            return
         if isinstance(request, ReadLog):
             self._log_reader.tell(peer, replace(answer, request=request.request))
             return
@@ -335,7 +343,9 @@ class Requests:
         """The way to the root is another, or there is none."""
         self._detection.publishers.expect_nothing()
         for peer, request, _ in self._pending.take_lost():
-            if isinstance(request, _REPEATABLE):
+            if isinstance(request, HandOver):
+                self.addressed.hears(request, None)
+            elif isinstance(request, _REPEATABLE):
                 self._pending.wait(peer, request)
             else:
                 reason = "the network changed before the answer came; see in the list of rules"
@@ -362,10 +372,11 @@ class Requests:
         context = self._context
         self._ask_withdrawn()
         for peer, request, _ in self._pending.take_waiting():
+            assert not isinstance(request, HandOver), "it never waits"
             if context.links.find(peer) is not None:
                 context.callbacks.receive(peer, request, context.moment.now)
 
 
-def _note_home(homes: dict[str, set[str]], home: str, request: Asking) -> None:
+def _note_home(homes: dict[str, set[str]], home: str, request: Asking | HandOver) -> None:
     if isinstance(request, Advertise):
         homes.setdefault(home, set()).update(schema.name for schema in request.types)

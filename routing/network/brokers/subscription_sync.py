@@ -8,8 +8,9 @@ is in force once all who were told have confirmed it (agreement.confirmations).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from routing.messages import Confirmed, SubscriptionAck, SubscriptionUpdate
 from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Waiter
@@ -87,7 +88,12 @@ class SubscriptionSync:
         if is_planned and self._router.is_root and not self._router.branches:
             self._context.callbacks.send(link.peer, answer)
         else:
-            self._confirmations.add(Client(link.peer, answer))
+            self._confirmations.add(Client(partial(self._context.answer, link.peer, answer)))
+
+    def once_in_force(self, go_on: Callable[[], object]) -> None:
+        """Do something once all that sinks here want by now is in force everywhere."""
+        self._confirmations.add(Client(go_on))
+        self._timer.tell_soon()
 
     def confirm(self, *, is_planned: bool) -> None:
         """All that is wanted has been told: answer whoever waits for nothing more. ``is_planned``
@@ -96,13 +102,14 @@ class SubscriptionSync:
         self._confirm(self._confirmations.take_done(clients=is_planned))
 
     def _confirm(self, waiters: Iterable[Waiter]) -> None:
-        context, has_begun = self._context, False
+        context, begun = self._context, list[Client]()
         for waiter in waiters:
-            if isinstance(waiter, Client):
-                context.answer(waiter.peer, waiter.answer)
-                has_begun = True
-            else:
+            if isinstance(waiter, Neighbour):
                 context.send(waiter.name, SubscriptionAck(waiter.number))
-        if has_begun:
+            else:
+                begun.append(waiter)
+        if begun:
             # What they get begins here, though nothing may have been told of it yet.
             context.detection.count_on(context.wanted_rules)
+        for one in begun:
+            one.go_on()

@@ -1,9 +1,8 @@
 """When what is wanted is in force everywhere (routing.network.agreement.confirmations)."""
 
-from routing.messages import Confirmed
 from routing.network.agreement.confirmations import Client, Confirmations, Neighbour
 
-CLIENT = Client(b"k", Confirmed(1))
+CLIENT = Client(print)
 
 
 def test_a_client_waits_for_every_neighbour() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from routing.errors import Refusal
 from routing.messages import Advertise, Asked, Code, ListRules
-from routing.network.agreement.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.network.agreement.remote_sources import ELSEWHERE, RemoteSources
+from routing.serving.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
 from routing.serving.sources import Source
 
 

@@ -9,12 +9,12 @@ from collections import deque
 
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import Asking, Code
+from routing.messages import Asking, Code, HandOver
 
 PENDING_REQUESTS_MAX = 10_000
 """Requests of one broker's clients that wait for the root, or for its answer."""
 
-PendingRequest = tuple[Peer, Asking, str]
+PendingRequest = tuple[Peer, Asking | HandOver, str]
 """A client, what it asks, and the client's name where that is of use."""
 
 
@@ -35,7 +35,7 @@ class PendingRequests:
         """There is no way to the root yet."""
         self._waiting.append((peer, request, ""))
 
-    def send(self, peer: Peer, request: Asking, name: str = "") -> int:
+    def send(self, peer: Peer, request: Asking | HandOver, name: str = "") -> int:
         """The request is about to be sent; gives its number."""
         self._last_number += 1
         self._sent[self._last_number] = peer, request, name

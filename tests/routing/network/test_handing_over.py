@@ -1,0 +1,264 @@
+"""A durable sink that goes from a broker that drains to another one, either of them being killed
+at any moment of it: each event comes once.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from brokers import SCHEMAS, Network
+from conversation import batches_of
+
+import rules.engine
+from routing.config import NodeConfig
+from routing.delivery.durable import QueueBounds
+from routing.effects import Effect, Store
+from routing.messages import EVERYTHING, Confirmed, Delivery, WhenFull
+from routing.network.brokers.broker import Broker
+from routing.network.strategy import make
+from routing.overlay.config import OverlayConfig
+from simulator.simulation import Simulation
+from simulator.stores import SimulatedStore
+
+TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
+FIRE = (
+    "rule fire: define Fire(room: string, t: float) from Smoke(room = $r) and "
+    "last Temp(room = $r and value > 45) within 5 min from Smoke where room = $r, t = Temp.value"
+)
+SYNC_S = 0.003
+
+
+class Kept(Network):
+    """Brokers of which some have stores, and may be killed."""
+
+    def __init__(self, count: int, stores: str, **options: Any) -> None:
+        self.stores: dict[str, SimulatedStore] = {}
+        self.writes: Counter[str] = Counter()
+        self.doomed: dict[str, int] = {}
+        """Brokers that are killed when their stores have kept so many Stores more."""
+        self.got: list[tuple[str, bool]] = []
+        """Events that the client of the sink was given, and whether marked."""
+        self.deals: Callable[[int], bool] = lambda number: True
+        """Whether it acknowledges the event of a number."""
+        self._lives: Counter[str] = Counter()
+        self._with_stores = stores.split()
+        super().__init__(count, **options)
+
+    def link(self, one: str, other: str) -> None:
+        super().link(one, other)
+        for name in (one, other):
+            if name in self._with_stores and name not in self.stores:
+                self.stores[name] = SimulatedStore(Simulation(0), name, SYNC_S)
+                self.brokers[name].recall(self.stores[name].read(), self.mesh.now)
+                self._keep_for(name)
+
+    def _keep_for(self, name: str) -> None:
+        """Take a broker's Stores out of its effects, and keep them a moment later."""
+        broker, life = self.brokers[name], self._lives[name]
+        take = broker.take_effects
+
+        def take_effects() -> list[Effect]:
+            left = []
+            for effect in take():
+                if isinstance(effect, Store):
+                    self.mesh.at(self.mesh.now + SYNC_S, lambda one=effect: keep(one))
+                else:
+                    left.append(effect)
+            return left
+
+        def keep(store: Store) -> None:
+            if life != self._lives[name]:
+                return  # it was killed in between
+            self.stores[name]._keep_all([store])
+            self.writes[name] += 1
+            if self.doomed.get(name) == self.writes[name]:
+                del self.doomed[name]
+                self.kill(name)
+            else:
+                broker.stored(store.number, self.mesh.now)
+
+        broker.take_effects = take_effects  # type: ignore[method-assign]
+
+    def kill(self, name: str) -> None:
+        """End a broker, and start it again with what its store has."""
+        now = self.mesh.now
+        self._lives[name] += 1
+        for client, peer in self._peers.items():
+            if (name, peer) in self.mesh.wires and client in self.clients:
+                self.clients[client].lose(now)
+        overlay = OverlayConfig(name, incarnation=round(now * 1e6) + 1, **self.overlay)  # type: ignore[arg-type]
+        config = NodeConfig(name, wall_clock=False)
+        broker = Broker(config, overlay, rules.engine.make("naive"), make(self.strategy), now)
+        broker.recall(self.stores[name].read(), now)
+        self.brokers[name] = self.mesh.parties[name] = broker  # type: ignore[assignment]
+        self._keep_for(name)
+        for owner, peer in list(self.mesh.wires):
+            if owner == name and peer.decode() in self.brokers:
+                broker.add_link(peer, now, 5_000)
+
+    def _note(self, name: str) -> None:
+        session = self.clients.get(name)
+        for result in session.take_results() if session is not None else ():
+            if isinstance(result, Delivery):
+                assert session is not None
+                session.consume(len(result))
+                for place, event in enumerate(_names(result)):
+                    self.got.append((event, result.again))
+                    number = result.number - len(result) + 1 + place
+                    if self.deals(number):
+                        session.acknowledge_one(number)
+            elif not isinstance(result, Confirmed):
+                self.lines.append(f"{name}: {result}")
+
+    def home(self) -> str:
+        (found,) = [
+            name
+            for name, one in self.brokers.items()
+            if "billing" in one.service.durables and not one.service.durables.get("billing").heir[0]  # type: ignore[union-attr]
+        ]
+        return found
+
+
+def _names(delivery: Delivery) -> list[str]:
+    """The events of a delivery, in its order."""
+    found = [
+        f"{event.type}@{event.time}{list(event.data.values())}"
+        for batch in delivery.batches
+        for event in batch.events()
+    ]
+    order = range(len(found)) if delivery.order is None else delivery.order.tolist()
+    return [found[place] for place in order]
+
+
+class Story:
+    """Sources s and t at ``sources``, billing at ``leaves``, which drains after a while."""
+
+    def __init__(self, network: Kept, leaves: str, sources: str) -> None:
+        self.network, self.leaves, self.n = network, leaves, 0
+        for name, schema in (("t", TEMP), ("s", SMOKE)):
+            network.connect(name, sources).advertise([schema])
+        network.connect("m", sources).deploy(FIRE)
+        self.attach(leaves)
+        network.run(1.0)
+        network.take_lines()
+
+    def attach(self, broker: str) -> None:
+        client = self.network.connect("k", broker)
+        for text in ("Temp()", "Fire()"):
+            client.subscribe(text, durable="billing")
+        self.network.run(0.5)
+
+    def publish(self, count: int, lasts_s: float = 0.01) -> None:
+        network = self.network
+        for _ in range(count):
+            self.n += 1
+            at = self.n
+            for name, text in (("t", f'Temp@{at}("a", {50 + at})'), ("s", f'Smoke@{at}("a")')):
+                mark = round((at + 0.5) * 1e6)
+                network.clients[name].publish_all(batches_of(text, SCHEMAS), network.mesh.now, mark)
+            network.run(lasts_s)
+
+    def drain(self) -> None:
+        self.network.brokers[self.leaves].drain(self.network.mesh.now)
+        self.network.mesh.settle()
+
+    def check(self) -> None:
+        got = Counter(name for name, _ in self.network.got)
+        temps = [f"Temp@{n * 1000000}['a', {50.0 + n}]" for n in range(1, self.n + 1)]
+        fires = [f"Fire@{n * 1000000}['a', {50.0 + n}]" for n in range(1, self.n + 1)]
+        assert sorted(got) == sorted([*temps, *fires]), (len(got), 2 * self.n)
+        twice = {name for name, count in got.items() if count > 1}
+        again = {name for name, is_again in self.network.got if is_again}
+        assert twice <= again
+
+
+@pytest.fixture(autouse=True, params=["centralized", "distributed-st", "push-pull-mt", "adaptive"])
+def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Network, "strategy", request.param)
+
+
+@pytest.mark.parametrize("away", [False, True])
+@pytest.mark.parametrize(
+    ("leaves", "to", "sources"), [("b3", "b1", "b1"), ("b1", "b3", "b2"), ("b2", "b1", "b3")]
+)
+def test_a_durable_sink_goes_to_another_broker_while_events_flow(
+    leaves: str, to: str, sources: str, away: bool
+) -> None:
+    network = Kept(3, f"{leaves} {to}")
+    story = Story(network, leaves, sources)
+    story.publish(10)
+    if away:
+        network.lose("k", leaves)
+    story.publish(10)
+    story.drain()
+    story.publish(60)
+    network.run(2.0)
+    assert network.home() == to
+    assert "billing" not in network.brokers[leaves].service.durables
+    if away:
+        network.take_lines()
+    story.attach(to)
+    story.publish(10)
+    network.run(2.0)
+    story.check()
+
+
+@pytest.mark.parametrize("writes", [2, 9, 16, 25, 36])
+@pytest.mark.parametrize("killed", ["b1", "b3"])
+def test_either_broker_is_killed_in_the_middle(killed: str, writes: int) -> None:
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2")
+    story.publish(12)
+    network.lose("k", "b3")
+    story.publish(4)
+    network.doomed[killed] = network.writes[killed] + writes
+    story.drain()
+    story.publish(20, 0.02)
+    network.run(20.0)
+    network.doomed.clear()
+    home = network.home()
+    story.attach(home)
+    story.publish(10, 0.05)
+    network.run(5.0)
+    story.check()
+
+
+def test_what_was_acknowledged_one_by_one_does_not_come_again() -> None:
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2")
+    network.deals = lambda number: number % 3 > 0
+    story.publish(12)
+    network.lose("k", "b3")
+    story.drain()
+    network.run(3.0)
+    assert network.home() == "b1"
+    had, network.got = network.got, []
+    network.deals = lambda number: True
+    story.attach("b1")
+    assert [(name, True) for name, _ in had[2::3]] == network.got
+
+
+def test_two_brokers_that_drain_give_one_another_nothing() -> None:
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2")
+    network.brokers["b1"].drain(network.mesh.now)
+    story.drain()
+    story.publish(5)
+    network.run(5.0)
+    assert network.home() == "b3"
+    assert "drains" in network.brokers["b3"].giving.problem
+    story.check()
+
+
+def test_a_sink_of_a_name_that_another_broker_has_stays() -> None:
+    network = Kept(3, "b1 b2 b3")
+    story = Story(network, "b3", "b2")
+    keeper = network.brokers["b1"]._journal
+    assert keeper is not None
+    keeper.durables.recall("billing", QueueBounds(WhenFull.BLOCK, 10), (), EVERYTHING, {})
+    network.brokers["b2"].drain(network.mesh.now)
+    story.drain()
+    network.run(5.0)
+    assert "billing" in network.brokers["b3"].service.durables
+    assert "has a durable sink 'billing'" in network.brokers["b3"].giving.problem
