@@ -319,7 +319,7 @@ class Giving:
         self._gift = None
         self.journal.durables.give_up(gift.sink)
         self._context.callbacks.follow()
-        fields = {"name": gift.sink.name, "broker": gift.heir}
+        fields = {"name": gift.sink.name, "to": gift.heir}
         self._context.callbacks.log("info", "durable sink handed over", **fields)
 
 

@@ -224,7 +224,7 @@ class Taking:
         sink.note()
         context.callbacks.follow()
         context.sinks.touch(sink)
-        context.callbacks.log("info", "durable sink taken over", name=sink.name, broker=coming.home)
+        context.callbacks.log("info", "durable sink taken over", name=sink.name, giver=coming.home)
 
 
 UNBOUNDED = 2**62
