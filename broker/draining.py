@@ -3,7 +3,7 @@
 Law 1: a broker that drains stops by itself, with status 0, once nothing of it is needed any more.
 Until then it says what it waits for, in its log when that changes, and in its status: a subscriber
 that has not taken what is queued for it, a source or a durable subscription that is on its way to
-another broker, events that a rule may still need.
+another broker, events that a rule may still need, its store.
 
 Law 2: a broker that is alone in its network, or works alone, has nobody to hand anything over to:
 it waits for its subscribers' queues, and no more. b2 of b1 and b2 keeps the Temps of five minutes
@@ -86,6 +86,8 @@ def _obstacles(broker: Broker) -> Iterator[str]:
         "subscribers that have not taken what is theirs",
         [sink.name or "one without a name" for sink in waiting],
     )
+    if broker.awaits_store:
+        yield "its store, which has yet to keep what has changed"
     if not is_alone:
         yield from _obstacles_in_network(broker)
 

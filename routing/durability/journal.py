@@ -205,6 +205,11 @@ class Journal:
         """Do this once all that has changed by the end of this input is kept."""
         self._actions.append(action)
 
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether the store, which takes what it is given, has yet to keep some of it."""
+        return bool(self._unkept) and self.problem is None
+
     # --- what is asked for ---
 
     def flush(self) -> None:

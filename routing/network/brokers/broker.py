@@ -374,6 +374,11 @@ class Broker:
             if name in dict(self.agreed.catalog.homes):
                 self._root_requests.say(RootRequest(RootTask.LEAVE, (name,)))
 
+    @property
+    def awaits_store(self) -> bool:
+        """Whether its store has yet to keep what has changed, and clients may wait for that."""
+        return self._journal is not None and self._journal.is_awaiting
+
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to clients and neighbours."""
         self.node.close(reason, now)
