@@ -34,9 +34,10 @@ from broker.parallel import AtOnce, engine_of, workers
 from matcher.model import TIME_MAX, EventBatch
 from rules import load
 from rules.engine import Detector
-from rules.engine.hybrid import Crew, HybridEngine
 from rules.engine.hybrid.atomics import lock, unlock
 from rules.engine.hybrid.compiled import kernel
+from rules.engine.hybrid.engine import HybridEngine
+from rules.engine.hybrid.pipeline import Crew
 from rules.engine.part import types_of
 from rules.pattern import RuleSet
 

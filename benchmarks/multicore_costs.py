@@ -35,9 +35,10 @@ from benchmarks.report import Row, table
 from broker.calibration import least_squares
 from broker.parallel import workers
 from rules import load
-from rules.engine.hybrid import Crew, HybridEngine
 from rules.engine.hybrid.atomics import add
 from rules.engine.hybrid.compiled import kernel
+from rules.engine.hybrid.engine import HybridEngine
+from rules.engine.hybrid.pipeline import Crew
 from simulator.multicore.costs import ChainCosts, CostTable, Counts, StepCosts
 from simulator.multicore.machine import detect
 

@@ -36,7 +36,8 @@ def engine_of(
     """
     verify(name, device, threads)
     if name == "hybrid":
-        from rules.engine.hybrid import Crew, HybridEngine
+        from rules.engine.hybrid.engine import HybridEngine
+        from rules.engine.hybrid.pipeline import Crew
 
         return HybridEngine(Crew(threads, at_once=workers(threads)), composites_max=composites_max)
     if threads == 1:
@@ -105,13 +106,17 @@ def beside_hybrid(rules: RuleSet, threads: int, costs: Costs | None = None) -> D
 
     It is for recorded events, which come many at a time: a slice of few is not worth the threads.
     """
+    from rules.engine.hybrid.chains import reason_against
+
+    if all(reason_against(rule, ()) for rule in rules.rules):
+        return None
     from rules.engine.chooser import Chooser
-    from rules.engine.hybrid import Crew, HybridEngine, Trials
+    from rules.engine.hybrid.engine import HybridEngine
+    from rules.engine.hybrid.pipeline import Crew
+    from rules.engine.hybrid.trials import Trials
     from rules.engine.parts import PartedEngine
 
     trials = Trials(costs, threads)
-    if not any(map(trials.takes, rules.rules)):
-        return None
     at_once: AtOnce = workers(threads) if threads > 1 else map
     heavy = HybridEngine(Crew(threads, at_once=at_once), trials)
     plain = [CdpEngine(chooser=Chooser(costs, trials)) for _ in range(threads)]

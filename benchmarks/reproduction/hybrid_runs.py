@@ -17,7 +17,8 @@ from benchmarks.multicore_chains import chain_of
 from benchmarks.multicore_costs import STREAMS
 from broker.parallel import engine_of, workers
 from rules import load
-from rules.engine.hybrid import Crew, HybridEngine
+from rules.engine.hybrid.engine import HybridEngine
+from rules.engine.hybrid.pipeline import Crew
 from simulator.multicore.chains import AgentPairs, Chain, agents_of
 from simulator.multicore.costs import CostTable, read
 from simulator.multicore.machine import Arrival, Detection, detect

@@ -61,7 +61,7 @@ def make(
 
         return AipPublished(composites_max=composites_max)
     if name == "hybrid":
-        from rules.engine.hybrid import HybridEngine
+        from rules.engine.hybrid.engine import HybridEngine
 
         return HybridEngine(composites_max=composites_max)
     from rules.engine.cdp import CdpEngine

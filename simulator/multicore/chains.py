@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.model import TIME_MAX, TIME_MIN, Int64s
-from rules.engine.hybrid import Crew
-from rules.engine.hybrid.pipeline import limits
+from rules.engine.hybrid.pipeline import Crew, limits
 
 Bools = npt.NDArray[np.bool_]
 Fits = Callable[[int, Int64s, int, Int64s], Bools]

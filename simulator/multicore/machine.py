@@ -26,10 +26,9 @@ import numpy.typing as npt
 import simpy
 
 from matcher.model import Int64s
-from rules.engine.hybrid import Crew
 from rules.engine.hybrid.costs import AgentWork
 from rules.engine.hybrid.layout import CHUNK
-from rules.engine.hybrid.pipeline import inputs_by_work
+from rules.engine.hybrid.pipeline import Crew, inputs_by_work
 from simulator.multicore.chains import AgentPairs, Chain, agents_of
 from simulator.multicore.costs import ChainCosts, Counts, StepCosts, work_ns
 from simulator.multicore.stores import Store

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rules.engine.hybrid import Crew
+from rules.engine.hybrid.pipeline import Crew
 from simulator.multicore.chains import Chain, agents_of
 from simulator.multicore.costs import ChainCosts, StepCosts
 from simulator.multicore.machine import Arrival, Detection, detect

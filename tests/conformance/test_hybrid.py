@@ -17,7 +17,8 @@ from engines import make
 from iteration_cases import iteration_case
 from sequence_cases import sequence_case
 
-from rules.engine.hybrid import Crew, HybridEngine
+from rules.engine.hybrid.engine import HybridEngine
+from rules.engine.hybrid.pipeline import Crew
 
 COUNT = int(os.environ.get("REXMQ_CASES", "96"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))

@@ -10,7 +10,8 @@ from benchmarks.hybrid import detected
 from benchmarks.multicore_chains import chain_of
 from benchmarks.multicore_costs import STREAMS
 from matcher.model import MICROSECONDS
-from rules.engine.hybrid import Crew, HybridEngine
+from rules.engine.hybrid.engine import HybridEngine
+from rules.engine.hybrid.pipeline import Crew
 from simulator.multicore.chains import Chain, agents_of, spread
 from simulator.multicore.costs import ChainCosts, StepCosts, read
 from simulator.multicore.machine import Detection, Multicore, detect

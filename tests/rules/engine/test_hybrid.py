@@ -14,11 +14,11 @@ from event_batches import batch_of_events
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType
 from rules.engine import make
-from rules.engine.hybrid import Crew, HybridEngine
 from rules.engine.hybrid.chains import Window
 from rules.engine.hybrid.costs import AgentWork, expected, loads_of, shares_of, units_of
+from rules.engine.hybrid.engine import HybridEngine
 from rules.engine.hybrid.memory import ChunkMemory
-from rules.engine.hybrid.pipeline import limits, reaches
+from rules.engine.hybrid.pipeline import Crew, limits, reaches
 from rules.engine.hybrid.roles import inputs_of, verify_roles
 from rules.errors import RuleErrors
 

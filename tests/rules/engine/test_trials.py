@@ -18,8 +18,9 @@ from rules.engine.cdp import CdpEngine
 from rules.engine.chooser import Look
 from rules.engine.costs import Costs, Rates, hybrid_cost
 from rules.engine.engine import Detections, Detector
-from rules.engine.hybrid import Crew, HybridEngine, Trials
-from rules.engine.hybrid.trials import TRIAL_LOOKS
+from rules.engine.hybrid.engine import HybridEngine
+from rules.engine.hybrid.pipeline import Crew
+from rules.engine.hybrid.trials import TRIAL_LOOKS, Trials
 from rules.engine.naive import NaiveEngine
 from rules.engine.parts import PartedEngine
 from rules.pattern import Rule, RuleSet
