@@ -10,7 +10,7 @@ it waits for its subscribers' queues, and no more. b2 of b1 and b2 keeps the Tem
 that fire may need, and leaves five minutes after its last source; b1 then leaves at once.
 
 Law 3: a durable subscription goes to another broker of the network that has a store, with what
-waits for it (routing.durability.giving); its clients follow. Where no other broker takes any this
+waits for it (routing.durability.giver); its clients follow. Where no other broker takes any this
 one stays until they are removed: what is found for billing after b2 has gone would be lost to it.
 
 Law 4: a network that falls into parts without it is warned of, not kept.
@@ -99,7 +99,7 @@ def _obstacles_in_network(broker: Broker) -> Iterator[str]:
         "sources that have a moment to come to other brokers",
         [name.removesuffix(GONE) for name in coming],
     )
-    problem = broker.giving.problem
+    problem = broker.giver.problem
     what = f"that no other broker takes until they are removed ({problem})" if problem else TO_GO
     yield from _named(f"durable subscriptions {what}", list(broker.service.durables.names))
     if kept := len(detection.replay_buffer):

@@ -134,9 +134,9 @@ class Broker:
         self._pauses = parts.pauses
         self._heard, self._prepared = heard_by(parts), prepared_by(parts)
         self._log_reader = parts.log_reader
-        self.giving = parts.giving
+        self.giver = parts.giver
         """Hands its durable sinks over to other brokers."""
-        self._taking = parts.taking
+        self._taker = parts.taker
         self._journal: Journal | None = None
 
     def _detection_of(self, engine: Detector, tables: Tables) -> DividedDetection:
@@ -198,9 +198,9 @@ class Broker:
             context, self.agreed, deduplicator, lambda effect: self.outlet.emit(effect)
         )
         self.service.durables = journal.durables
-        self.giving.journal = self._taking.journal = journal
+        self.giver.journal = self._taker.journal = journal
         take_over(stored, context, self._catalog_sync, deduplicator, journal)
-        self.giving.recall()
+        self.giver.recall()
         self._journal = self._detection.keeper = journal
         self._log_reader.log = stored.reader
         self._detection.log = noted(stored.log, self.overlay.traces, self.outlet.log)
@@ -365,8 +365,8 @@ class Broker:
         for one in close_overdue(self._detection.publishers.all, now):
             self._detection.withdraw(one, ())
         self.node.drain(now)
-        self._taking.is_closed = True
-        self.giving.begin()
+        self._taker.is_closed = True
+        self.giver.begin()
         name, publishers = self.overlay.name, self._detection.publishers
         needed = self._detection.replay_buffer, publishers.all, self.service.durables
         if not any(any(one) for one in needed):
@@ -451,7 +451,7 @@ class Broker:
     def _change_root(self) -> None:
         """The tree is another, or this broker's place in it."""
         self._requests.lose_root()
-        self._taking.change_tree()
+        self._taker.change_tree()
         self._pauses.stop()
         self._catalog_sync.change_role()
         if not self._router.is_root:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from routing.durability.giving import Giving
+from routing.durability.giver import Giver
 from routing.durability.log_reader import LogReader
-from routing.durability.taking import Taking
+from routing.durability.taker import Taker
 from routing.messages import (
     Answered,
     Asked,
@@ -89,14 +89,14 @@ class Parts:
     pulled_progress: PulledProgress
     back_pressure: BackPressure
     pauses: Pauses
-    giving: Giving
-    taking: Taking
+    giver: Giver
+    taker: Taker
 
     @property
     def timed(self) -> Sequence[Timed]:
         """Parts that do something at a time of their own."""
         measurements = () if self.measurements is None else (self.measurements,)
-        durable = self.log_reader, self.giving, self.taking
+        durable = self.log_reader, self.giver, self.taker
         return (
             self.checkpoints,
             self.slices,
@@ -123,9 +123,9 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     collector = ReportCollector(context)
     checkpoints = Checkpoints(context, agreed, timer, root_requests, collector, measurements)
     deduplicator = single_traffic.deduplicator
-    giving = Giving(context, agreed, deduplicator, requests.addressed.say)
-    taking = Taking(context, subscription_sync, checkpoints, deduplicator)
-    requests.addressed.hears, requests.addressed.takes = giving.hear, taking.take
+    giver = Giver(context, agreed, deduplicator, requests.addressed.say)
+    taker = Taker(context, subscription_sync, checkpoints, deduplicator)
+    requests.addressed.hears, requests.addressed.takes = giver.hear, taker.take
     inputs = Inputs(context, timer)
     planner = Planner(
         context, agreed, inputs, registry, catalog_sync, requests, trees, measurements
@@ -190,8 +190,8 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         pulled_progress=PulledProgress(context),
         back_pressure=BackPressure(context, timer, sink_traffic),
         pauses=pauses,
-        giving=giving,
-        taking=taking,
+        giver=giver,
+        taker=taker,
     )
 
 

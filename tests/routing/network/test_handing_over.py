@@ -247,7 +247,7 @@ def test_two_brokers_that_drain_give_one_another_nothing() -> None:
     story.publish(5)
     network.run(5.0)
     assert network.home() == "b3"
-    assert "drains" in network.brokers["b3"].giving.problem
+    assert "drains" in network.brokers["b3"].giver.problem
     story.check()
 
 
@@ -261,4 +261,4 @@ def test_a_sink_of_a_name_that_another_broker_has_stays() -> None:
     story.drain()
     network.run(5.0)
     assert "billing" in network.brokers["b3"].service.durables
-    assert "has a durable sink 'billing'" in network.brokers["b3"].giving.problem
+    assert "has a durable sink 'billing'" in network.brokers["b3"].giver.problem

@@ -1,4 +1,4 @@
-"""Taking durable sinks over from brokers that drain (giving, which has the steps).
+"""The taker of durable sinks from brokers that drain (giver, which has the steps).
 
 Law 1: nothing of a sink is this broker's before COMMIT: records of its queue are in the store, what
 it wants is gathered, and a broker that is killed then has no durable sink of that name. With COMMIT
@@ -22,7 +22,7 @@ from functools import partial
 import msgspec
 
 from matcher.model import TIME_MAX, TIME_MIN
-from routing.delivery.arriving import Arriving
+from routing.delivery.arriving_sink import ArrivingSink
 from routing.delivery.deduplicator import Deduplicator
 from routing.durability.journal import Journal
 from routing.durability.records import (
@@ -58,12 +58,12 @@ class _Coming:
     records: dict[str, tuple[int, int]] = field(default_factory=dict)
     after: str = ""
     ids: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    sink: Arriving | None = None
+    sink: ArrivingSink | None = None
     epoch: tuple[str, int] | None = None
     """The tree in which what it wants is in force; None before."""
 
 
-class Taking:
+class Taker:
     """The durable sinks that are on their way to this broker."""
 
     def __init__(
@@ -166,7 +166,7 @@ class Taking:
         are known of what it will not bring.
         """
         context, record = self._context, _record_of(step)
-        coming.sink = sink = Arriving(step.sink)
+        coming.sink = sink = ArrivingSink(step.sink)
         assert self.journal is not None
         self.journal.durables.coming.add(step.sink)
         for number, text in record.filters:
@@ -185,7 +185,7 @@ class Taking:
         self._subscription_sync.once_in_force(look_at_marks)
         self.due_at = context.moment.now + STEP_S
 
-    def _begins_at(self, sink: Arriving) -> int:
+    def _begins_at(self, sink: ArrivingSink) -> int:
         """The time from which on all composite events that it wants come."""
         detection = self._context.detection
         marks = [

@@ -26,7 +26,7 @@ UNBOUNDED_QUEUE = 2**31 - 1
 """Events: no bound."""
 
 
-class Arriving(Sink):
+class ArrivingSink(Sink):
     """One of them, by the name of the durable sink."""
 
     def __init__(self, name: str) -> None:

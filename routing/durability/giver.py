@@ -1,4 +1,4 @@
-"""Giving durable sinks to other brokers, as one that drains does.
+"""The giver of durable sinks to other brokers, as one that drains does.
 
 Law 1: a sink goes in steps, each of which the other broker confirms (messages.HandOver): the
 records of its queue, as the store has them; BEGIN, from which on the other one gathers what the
@@ -15,7 +15,7 @@ it, with all Fires that came meanwhile.
 Law 3: nothing is lost between the two. What was published before the subscription of the other was
 in force has come here, for its confirmation has passed the same way behind it; composite events are
 queued here up to a time from which on all of them come to the other one. What both have had the
-other leaves out: published events by their numbers or ids, composite ones by that time (taking).
+other leaves out: published events by their numbers or ids, composite ones by that time (taker).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from routing.delivery.deduplicator import Deduplicator
 from routing.delivery.durable import NOBODY, DurableSink
 from routing.durability.journal import Journal
 from routing.durability.records import durable_record, queue_key
-from routing.durability.taking import BEGUN, STEP_S
+from routing.durability.taker import BEGUN, STEP_S
 from routing.errors import Refusal
 from routing.messages import Code, Confirmed, HandOver, HandOverStep, LogPart, Refused
 from routing.network.brokers.agreed import Agreed
@@ -78,7 +78,7 @@ class _Gift:
     """As they were when the sink was given up (Law 2)."""
 
 
-class Giving:
+class Giver:
     """The durable sink that is on its way from this broker to another one. ``send`` sends a step;
     Refusal where it cannot.
     """
