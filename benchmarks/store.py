@@ -23,7 +23,7 @@ from benchmarks.report import Row
 from broker import Publisher, RuleManager
 from broker.process import BrokerProcess
 from broker.store import Append, Put, Store, Sync
-from broker.store.recording import entry_of, message_of
+from broker.store.entries import entry_of, message_of
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing.durability.records import times_record
 from routing.messages import Publish

@@ -21,8 +21,8 @@ from typing import Any
 
 from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
-from broker.keeping import StoreChoices
 from broker.keys import BY_NAME, KEYS, Key
+from broker.node_store import StoreChoices
 from broker.store import Sync
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.matching import ON_PROCESSOR, Matching

@@ -20,10 +20,10 @@ from typing import TypeAlias
 
 from broker.clock import Clock
 from broker.descriptors import LOOK_S, Lookout
-from broker.draining import Draining
-from broker.keeping import Keeping
+from broker.drain import Draining
 from broker.log import log
-from broker.tracing import Tracer, both, noting
+from broker.node_store import Keeping
+from broker.traces import Tracer, both, noting
 from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
@@ -174,7 +174,7 @@ class Host:
                 self._look_at_store(self._keeping)
 
     def _look_at_store(self, keeping: Keeping) -> None:
-        """Tell the node what is kept (broker.keeping)."""
+        """Tell the node what is kept (broker.node_store)."""
         problem, kept = keeping.take_problem(), keeping.take_kept()
         if problem is not None:
             self._broker.store_failed(problem, self._clock.now())

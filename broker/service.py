@@ -1,6 +1,6 @@
 """A broker as a process: configuration, log, signals, and a host that runs until told to stop.
 
-SIGTERM and SIGINT stop it gracefully, SIGUSR1 once nobody needs it any more (broker.draining).
+SIGTERM and SIGINT stop it gracefully, SIGUSR1 once nobody needs it any more (broker.drain).
 SIGHUP reads the configuration again. A configuration that is refused then leaves the old one in
 force, with an error in the log; so does a change of what a running broker cannot change, with a
 warning.
@@ -21,19 +21,19 @@ from broker.clock import Clock
 from broker.configuration import Configuration
 from broker.errors import ConfigurationError, StoreError
 from broker.host import Host
-from broker.keeping import Keeping, StoreChoices
 from broker.library_pages import give_back
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.monitoring.entry import load_token
 from broker.monitoring.monitor import Monitor
 from broker.monitoring.settings import User
+from broker.node_store import Keeping, StoreChoices
 from broker.parallel import engine_of
 from broker.security.access import load_access
 from broker.security.gate import Gate
 from broker.security.keys import load_pair
 from broker.signals import Signals, Stopped
-from broker.tracing import Tracer
+from broker.traces import Tracer
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher import awaited

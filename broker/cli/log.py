@@ -16,7 +16,7 @@ from broker.cli.options import CONNECT_TIMEOUT_S, ConnectTimeout, takes_broker
 
 if TYPE_CHECKING:
     from broker.client.address import Address
-    from broker.store.checking import Report
+    from broker.store.damage import Report
     from broker.store.ordered import Log, Ordered, Wanted
     from broker.store.values import Entry
     from matcher.formats.files import EventOutput
@@ -96,9 +96,9 @@ def check(
     With --repair a damaged store is made anew of what is sound; the damaged file stays beside it.
     """
     from broker.cli.outcome import REFUSED
-    from broker.store import checking
+    from broker.store import damage
 
-    report = checking.repair(data) if repair else checking.check(data)
+    report = damage.repair(data) if repair else damage.check(data)
     for problem in report.problems:
         print(problem, file=sys.stderr)
     _print_found(report)
@@ -243,11 +243,11 @@ def trim(
 
     Entries that a rule of the broker needs stay, whatever their time.
     """
-    from broker.store import trimming
+    from broker.store.trim import trim
 
     time = _time("--before", before)
     assert time is not None, "--before is required"
-    trimmed = trimming.trim(data, time)
+    trimmed = trim(data, time)
     print(f"{trimmed.entries} entries trimmed")
     if trimmed.needed is not None:
         print(

@@ -39,7 +39,7 @@ def add(
     """
     from broker import RuleManager
     from broker.cli.outcome import UsageError, datetime_given
-    from broker.cli.reading import text_of
+    from broker.cli.texts import text_of
     from matcher.formats.inputs import name_of
 
     if replace and since is not None:

@@ -19,8 +19,8 @@ from typing import Any
 
 from broker.client.manager import RuleManager
 from broker.errors import RefusedError
+from broker.store.entries import message_of
 from broker.store.ordered import Wanted
-from broker.store.recording import message_of
 from matcher.model import TIME_MIN, EventType
 from routing.messages import Code, LogEntry, LogPart
 from rules.pattern import TIMER

@@ -39,8 +39,8 @@ from broker.spark.errors import in_a_sentence
 from broker.spark.options import StreamOptions
 from broker.spark.reading import check_known, rows_of, schema_of
 from broker.spark.target import of_first
+from broker.store.entries import message_of
 from broker.store.ordered import Step, Wanted
-from broker.store.recording import message_of
 from matcher.model import TIME_MAX, TIME_MIN, EventType
 from routing.messages import Code
 

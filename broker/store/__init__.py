@@ -4,7 +4,7 @@ Two things are in it. **The log**: entries, each with the frames of some events 
 the order in which the broker took them in; their positions are 1, 2, 3 ... without a gap. **The
 state**: small values by kind and key, such as ``("source", "sensor-7")``. The store knows files
 and bytes, and nothing of brokers: what entries and values mean is its user's business
-(:mod:`broker.store.recording` has events as entries, and back).
+(:mod:`broker.store.entries` has events as entries, and back).
 
 ::
 
@@ -47,7 +47,7 @@ raises StoreDamaged.
 ====================  ============================================================
 """
 
-from broker.store.reading import Reader
+from broker.store.reader import Reader
 from broker.store.store import Store
 from broker.store.values import Append, Change, Entry, Sync
 from routing.storage import Clear, Delete, Put

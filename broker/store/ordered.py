@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from broker.errors import StoreError
-from broker.store.recording import message_of
+from broker.store.entries import message_of
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from matcher.traces import TraceContexts
 from rules.operators.batches import are_alike, concatenated
@@ -84,7 +84,7 @@ class Outline(Protocol):
 
     @property
     def frames(self) -> bytes:
-        """Its events (broker.store.recording)."""
+        """Its events (broker.store.entries)."""
         ...
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from broker.errors import StoreDamaged, StoreError
 from broker.store import folder, schema
-from broker.store.reading import Reader, damage_told
+from broker.store.reader import Reader, damage_told
 from broker.store.retention import End, Retention, end_of
 from broker.store.values import (
     Append,

@@ -4,6 +4,6 @@
 matches many of them together, ``subscriber_index`` chooses between asking and matching. A
 ``delivery_batch`` is what goes to one sink, ``holdback`` keeps the order of composite events
 (tesla.md E4), and ``merged_detections`` puts together those that several brokers found. ``durable``
-sinks stay when their clients go, those of ``arriving_sink`` gather what comes for one of these on its way to
-this broker, and ``deduplicator`` leaves out what comes again where a network changes.
+sinks stay when their clients go, those of ``arriving_sink`` gather what comes for one of these on
+its way to this broker, and ``deduplicator`` leaves out what comes again where a network changes.
 """

@@ -12,7 +12,7 @@ from forked import started
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.process import BrokerProcess
-from broker.tracing import Tracer
+from broker.traces import Tracer
 from matcher.errors import BadEvent
 from matcher.model import Event, EventType
 from routing import wire

@@ -12,7 +12,7 @@ from stored import entry, said
 
 from broker.errors import StoreDamaged, StoreError, StoreHeld
 from broker.store import Append, Put, Store, schema
-from broker.store.checking import check, repair
+from broker.store.damage import check, repair
 
 ENTRIES = [entry(n, size=random.Random(n).choice([10, 900, 9_000, 60_000])) for n in range(1, 400)]
 VALUES = {f"source-{n}": b"<%d>" % n * 30 for n in range(300)}

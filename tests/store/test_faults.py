@@ -17,7 +17,7 @@ from stored import entry, said
 
 from broker.errors import StoreError
 from broker.store import Append, Put, Store, Sync
-from broker.store.checking import check
+from broker.store.damage import check
 
 WRITER = """
 import os, pathlib, random, sys

@@ -8,7 +8,7 @@ import command
 import pytest
 
 from broker.store import Append, Put, Store, schema
-from broker.store.recording import entry_of, message_of
+from broker.store.entries import entry_of, message_of
 from matcher.formats.printing import json_lines
 from matcher.model import EventType
 from matcher.rows import batch_of

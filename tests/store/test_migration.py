@@ -19,7 +19,7 @@ from broker import Publisher, RuleManager, Subscriber
 from broker.errors import StoreDamaged
 from broker.network import Member
 from broker.store import Store
-from broker.store.checking import check, repair
+from broker.store.damage import check, repair
 from broker.store.schema import VERSION
 from matcher import EventType
 

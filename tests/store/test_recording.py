@@ -4,7 +4,7 @@ import pytest
 
 from broker.errors import StoreDamaged
 from broker.store import Append, Store
-from broker.store.recording import entry_of, message_of, pack
+from broker.store.entries import entry_of, message_of, pack
 from matcher.model import EventBatch, EventType
 from matcher.rows import batch_of
 from routing.messages import Heartbeat, Publish

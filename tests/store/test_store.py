@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from stored import entry, said
 
 from broker.errors import BeyondRetention, StoreDamaged, StoreError, StoreHeld, StoreVersion
-from broker.store import Append, Clear, Delete, Put, Reader, Store, Sync, reading, schema
-from broker.store.extracting import Extracts
+from broker.store import Append, Clear, Delete, Put, Reader, Store, Sync, reader, schema
+from broker.store.extracts import Extracts
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.errors import Refusal
 from routing.messages import ReadLog
@@ -304,7 +304,7 @@ def test_a_log_is_whole_from_behind_the_latest_event_that_was_let_go(tmp_path):
 
 
 def test_stretches_say_where_events_from_a_time_on_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "STRETCH_ENTRIES", 4)
+    monkeypatch.setattr(reader, "STRETCH_ENTRIES", 4)
     with Store.open(tmp_path, retain_bytes=0) as store:
         stored(store, *(Append(entry(n, time=100 - n)) for n in range(1, 11)))
         ahead = store.stretches(94)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker.store import schema
 from broker.store.folder import existing
-from broker.store.reading import Reader, damage_told
+from broker.store.reader import Reader, damage_told
 from broker.store.retention import trim_step
 from broker.store.values import Sync
 

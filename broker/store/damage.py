@@ -22,7 +22,7 @@ from typing import Any
 
 from broker.errors import StoreDamaged, StoreError
 from broker.store import folder, schema
-from broker.store.reading import READ, Reader, damage_told, entry_of
+from broker.store.reader import READ, Reader, damage_told, entry_of
 from broker.store.retention import note
 from broker.store.values import Entry, entry_checksum, value_checksum
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from broker.errors import StoreError
 from broker.store import Append, Change, Store, Sync
-from broker.store.extracting import Extracts
-from broker.store.recording import entry_of, message_of
+from broker.store.entries import entry_of, message_of
+from broker.store.extracts import Extracts
 from routing import effects, storage
 from routing.durability.records import KINDS
 from routing.messages import Publish

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from broker.errors import BeyondRetention, StoreDamaged
-from broker.store.recording import message_of, pack
+from broker.store.entries import message_of, pack
 from broker.store.values import Entry
 from routing.errors import Refusal
 from routing.messages import Code, LogEntry, Publish, ReadLog
