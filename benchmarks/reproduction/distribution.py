@@ -59,9 +59,8 @@ the seeds that this is the mean of.
 
 Strategies are compared seed by seed, since all get the same networks, events, rules and
 subscriptions of a seed; of several ratios the figures told are the middles of their intervals.
-`adaptive` is not the thesis's, and no sentence of the thesis is judged by it. Its rows were
-measured when it chose a way for each type of composite events, and pushed rules over single links
-([what it does now, and what that costs](../decisions/0015-adaptive-ways.md)).
+`adaptive` is not the thesis's, and no sentence of the thesis is judged by it
+([what it does, and what that costs](../decisions/0015-adaptive-ways.md)).
 
 **What is not as in the thesis.**
 
@@ -94,9 +93,9 @@ the first begins. Whoever interrupts it loses the runs that are under way. `--ru
 them at most, and what is written says how many seeds there are of each strategy.
 
 The rows of this page are in [benchmarks/results/study.jsonl](../../benchmarks/results/study.jsonl);
-`--size whole --rows` with that file goes on with them. They were measured with the protocols of 25
-November 2026; what brokers send has changed since, so all would be run anew. The study is run again
-once, when the protocols between brokers have come to rest.
+`--size whole --rows` with that file goes on with them. They were measured on 28 November 2026, when
+the protocols between brokers had come to rest; those of the page of the thesis's size with the
+protocols of 25 November, and what brokers send has changed since.
 
 What that takes is two to three times this much CPU time: measured with protocols that were
 [compiled to C](../decisions/0018-not-compiled.md) then, for a run of 60 seconds of the default
