@@ -95,8 +95,17 @@ class Numbered(DeliveryBatch, frozen=True, eq=False, gc=False):
             self._part(rest, middle + 1, self.last, self.size - part),
         )
 
+    def alone(self, number: int) -> Sequence[int]:
+        """The numbers of the events that a subscription alone wants."""
+        is_alone = [{*numbers} == {number} for numbers in self.subscriptions]
+        mask = np.repeat(np.array(is_alone, np.bool_), [len(one) for one in self.batches])
+        found: Sequence[int] = (self.low + np.flatnonzero(mask[self.places])).tolist()
+        return found
+
     def without(self, number: int) -> DeliveryBatch | None:
-        """The delivery batch without this subscription; None where nothing is left."""
+        """The delivery batch without this subscription, which wants none of its events alone: the
+        others keep their numbers.
+        """
         left = super().without(number)
         if left is None or left is self:
             return left
@@ -366,13 +375,22 @@ class DurableSink(Sink):
     def _left(self, record: Numbered) -> Iterator[DeliveryBatch]:
         """The events of a record that are still to be delivered."""
         told = {number for numbers in record.subscriptions for number in numbers}
-        ended = told.difference(self.interests.numbers)
-        for piece in record.pieces(self._done):
-            left: DeliveryBatch | None = structs.replace(piece, again=record.last <= self._known_to)
-            for number in ended:
-                left = None if left is None else left.without(number)
-            if left is not None:
-                yield left
+        pieces = [*record.pieces(self._done)]
+        for number in told.difference(self.interests.numbers):
+            pieces = [left for one in pieces for left in self._without(one, number)]
+        for one in pieces:
+            yield structs.replace(one, again=record.last <= self._known_to)
+
+    def _without(self, one: Numbered, number: int) -> Iterator[Numbered]:
+        """The events of a delivery batch but for those that an ended subscription alone wanted:
+        these are done with, and no other event gets their numbers.
+        """
+        for done in one.alone(number):
+            self._done.add(done, done)
+        for piece in one.pieces(self._done):
+            left = piece.without(number)
+            assert isinstance(left, Numbered)
+            yield left
 
     def forget(self, number: int) -> None:
         """A subscription has ended: nothing more comes for it; what is not in memory is left out
@@ -380,9 +398,9 @@ class DurableSink(Sink):
         """
         queue, self._queue = self._queue, deque()
         for one in queue:
+            assert isinstance(one, Numbered)
             self._count(one, -1)
-            left = one.without(number)
-            if left is not None:
+            for left in self._without(one, number):
                 self._queue.append(left)
                 self._count(left, 1)
         self._held.forget(number)

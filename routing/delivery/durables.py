@@ -155,6 +155,8 @@ class Durables:
         _check_owner(sink, rights)
         if sink.attached:
             raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
+        if sink.heir != NOBODY:
+            raise Refusal(Code.IN_USE, f"{name!r} is on its way to broker {sink.heir[0]!r}")
         self.give_up(sink)
         return sink
 
@@ -174,9 +176,14 @@ class Durables:
     ) -> DurableSink:
         """Have a durable sink that was kept, with its filters by number, and its user's rights."""
         assert self._keeper is not None, "it was kept"
-        sink = self._sinks[name] = DurableSink(name, bounds, self._keeper)
-        for number, text in filters:
-            self._all.add(sink, number, text, schemas, again=True, rights=rights)
+        sink = DurableSink(name, bounds, self._keeper)
+        try:
+            for number, text in filters:
+                self._all.add(sink, number, text, schemas, again=True, rights=rights)
+        except Refusal:
+            self._all.remove(sink.peer)
+            raise
+        self._sinks[name] = sink
         return sink
 
     @property

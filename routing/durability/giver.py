@@ -39,7 +39,7 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 
 RETRY_S = 1.0
-"""The same where no broker takes any."""
+"""Seconds after which it is looked again where no broker takes any."""
 IDS_AT_ONCE = 10_000
 """Ids of one step."""
 
@@ -66,6 +66,8 @@ class _Gift:
     """Whether the other broker takes it."""
     after: str = ""
     """The key of the last record that was sent."""
+    wanted: object = None
+    """What the other broker was asked to gather."""
     begun: int = 0
     """The answer to BEGIN."""
     epoch: tuple[str, int] | None = None
@@ -124,6 +126,7 @@ class Giver:
     def handle_timer(self) -> None:
         """Do what can be done."""
         self.due_at = None
+        self._forget_removed()
         if self._gift is None:
             self._gift = self._choose()
         if self._gift is not None and not self._awaits:
@@ -131,6 +134,16 @@ class Giver:
         if self._gift is not None or self._has_more:
             pause_s = RETRY_S if self._gift is None else STEP_S
             self.due_at = self._context.moment.now + pause_s
+
+    def _forget_removed(self) -> None:
+        """Let go of a sink that was removed on its way: the other broker has none of it before
+        COMMIT, and afterwards it cannot be removed here.
+        """
+        gift, journal = self._gift, self.journal
+        if gift is None or journal is None:
+            return
+        if journal.durables.get(gift.sink.name) is not gift.sink:
+            self._gift, self._awaits = None, False
 
     @property
     def _has_more(self) -> bool:
@@ -162,9 +175,13 @@ class Giver:
     # --- steps ---
 
     def _go_on(self, gift: _Gift) -> None:
+        if gift.stage is _Stage.WAIT and self._is_another(gift):
+            self._fail(gift, Code.SILENT, "the network, or what the sink wants, has changed")
+            return
         if gift.stage is _Stage.QUEUE:
             self._send_records(gift)
         if gift.stage is _Stage.BEGIN:
+            gift.wanted = _wanted(gift.sink)
             self._say(gift, HandOverStep.BEGIN, record=self._record(gift.sink))
         elif gift.stage is _Stage.WAIT and self._may_commit(gift):
             self._give_up(gift)
@@ -193,11 +210,15 @@ class Giver:
         elif gift.stage is _Stage.QUEUE:
             gift.stage = _Stage.BEGIN
 
+    def _is_another(self, gift: _Gift) -> bool:
+        """Whether the other broker gathers in another tree, or not what is wanted now."""
+        return gift.epoch != self._context.router.epoch or gift.wanted != _wanted(gift.sink)
+
     def _may_commit(self, gift: _Gift) -> bool:
         """Whether all that the other broker does not gather is queued here (Law 3)."""
         assert self.journal is not None
         sink, detection = gift.sink, self._context.detection
-        if gift.epoch != self._context.router.epoch or detection.is_held or not sink.is_told:
+        if detection.is_held or not sink.is_told:
             return False
         least = min(map(detection.complete_to, sink.rules), default=TIME_MAX)
         return least == TIME_MAX or self.journal.complete_to(sink) >= gift.begun
@@ -274,6 +295,7 @@ class Giver:
 
     def hear(self, step: HandOver, answer: Confirmed | LogPart | Refused | None) -> None:
         """The other broker has answered a step, or will not: the tree is another."""
+        self._forget_removed()
         gift = self._gift
         if gift is None or gift.attempt != step.attempt or gift.sink.name != step.sink:
             return
@@ -299,10 +321,10 @@ class Giver:
             if code is not Code.SILENT and gift.stage in (_Stage.QUEUE, _Stage.BEGIN):
                 self._refused[gift.heir] = reason
             self._gift = None
-        elif code is not Code.UNKNOWN:
-            gift.stage = _Stage.ASK
         elif self._is_beyond(gift):
             self._end(gift)
+        elif code is not Code.UNKNOWN:
+            gift.stage = _Stage.ASK
         else:
             sink.heir, self._gift = NOBODY, None
             sink.note()
@@ -321,6 +343,11 @@ class Giver:
         self._context.callbacks.follow()
         fields = {"name": gift.sink.name, "to": gift.heir}
         self._context.callbacks.log("info", "durable sink handed over", **fields)
+
+
+def _wanted(sink: DurableSink) -> object:
+    """What a sink wants, and may have."""
+    return tuple(sink.filters), sink.rights
 
 
 def _in_parts(ids: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, tuple[str, ...]]]:

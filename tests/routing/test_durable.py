@@ -551,3 +551,24 @@ def test_what_was_dropped_behind_an_open_event_leaves_no_gap() -> None:
     assert list(billing.beyond) == [(2, 98)], "99 waits"
     billing.acknowledge(b"one", 1, 1)
     assert billing.acknowledged == 98
+
+
+def test_events_keep_their_numbers_when_a_subscription_ends() -> None:
+    """Else what was not acknowledged would be taken for done with after a restart."""
+    billing = sink()
+    billing.interests.add(interest(2, "Temp()", {"Temp": TEMP}))
+    attach(billing, b"one")
+    both = [delivery_batch(n).batches[0] for n in range(1, 6)]
+    numbers = ((1,), (2,), (1, 2), (2,), (1,))
+    billing.offer(DeliveryBatch.of(tuple(both), numbers))
+    billing.interests.remove(2)
+    billing.forget(2)
+    assert (billing.queued, billing.acknowledged) == (3, 0)
+    given = []
+    while (delivery := billing.take(100)) is not None:
+        given += zip(values(delivery), event_numbers(delivery).tolist(), strict=True)
+    assert given == [(1, 1), (3, 3), (5, 5)]
+    assert billing.acknowledge(b"one", 3, 3) == 1
+    assert billing.acknowledged == 0
+    assert billing.acknowledge(b"one", 1, 1) == 1
+    assert billing.acknowledged == 4

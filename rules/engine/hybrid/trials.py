@@ -33,7 +33,7 @@ UNSURE = 3.0
 """The model may be off by so much between the two ways, where a rule was never tried."""
 TRIAL_SHARE, TRIAL_LOOKS = 0.25, 2
 """A trial may cost so much of what the rule has cost since it was last moved; it ends at the second
-look that finds it dearer, for what takes much longer once may have been interrupted.
+look that finds it dearer, for one long look may have been an interruption.
 """
 RISING = 1.1
 """The factor outside rises by no more than this from look to look, for the same reason."""
@@ -49,10 +49,10 @@ GAIN = 0.8
 
 @dataclass(slots=True)
 class Known:
-    """A rule as far as it is known: the factors of both ways, 0 before they were measured; what it
-    has cost since it was moved, in ticks; the last event that had come when it was last ``seen``;
-    the keys before it was moved.
-    ``dearer`` counts the looks in a row that have found it dearer inside.
+    """A rule as far as it is known: the factors of its ``own`` way and of ``hybrid``, 0 before they
+    were measured; how many looks in a row have found it ``dearer`` inside; the ticks that it has
+    ``paid`` since it was moved; the last event that had come when it was last ``seen``; the
+    ``keys`` before it was moved.
     """
 
     rule: Rule

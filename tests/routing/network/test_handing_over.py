@@ -4,6 +4,7 @@ at any moment of it: each event comes once.
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import rules.engine
 from routing.config import NodeConfig
 from routing.delivery.durable import QueueBounds
 from routing.effects import Effect, Store
+from routing.errors import Refusal
 from routing.messages import EVERYTHING, Confirmed, Delivery, WhenFull
 from routing.network.brokers.broker import Broker
 from routing.network.strategy import make
@@ -262,3 +264,38 @@ def test_a_sink_of_a_name_that_another_broker_has_stays() -> None:
     network.run(5.0)
     assert "billing" in network.brokers["b3"].service.durables
     assert "has a durable sink 'billing'" in network.brokers["b3"].giver.problem
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4])
+def test_a_sink_that_is_removed_on_its_way_is_nobodys(after_s: float) -> None:
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2")
+    story.publish(5)
+    network.lose("k", "b3")
+    story.drain()
+    network.run(after_s)
+    durables = [network.brokers[name].service.durables for name in ("b1", "b3")]
+    left = None
+    for one in durables:
+        with suppress(Refusal):
+            one.remove("billing")
+            left = one
+    network.run(3.0)
+    assert sum("billing" in one for one in durables) == (left is None)
+
+
+def test_a_hand_over_begins_again_when_the_tree_changes_while_it_waits() -> None:
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2")
+    story.publish(5)
+    giver = network.brokers["b3"].giver
+    story.drain()
+    for _ in range(400):
+        network.run(0.005)
+        if giver._gift is not None and giver._gift.stage.value == "wait":
+            giver._gift.epoch = ("", 0)  # as after another plan
+            break
+    else:
+        pytest.fail("it never waits")
+    network.run(5.0)
+    assert network.home() == "b1"
