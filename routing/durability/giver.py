@@ -67,7 +67,7 @@ class _Gift:
     after: str = ""
     """The key of the last record that was sent."""
     wanted: object = None
-    """What the other broker was asked to gather."""
+    """The filters and rights by which the other broker was asked to gather."""
     begun: int = 0
     """The answer to BEGIN."""
     epoch: tuple[str, int] | None = None
@@ -346,7 +346,7 @@ class Giver:
 
 
 def _wanted(sink: DurableSink) -> object:
-    """What a sink wants, and may have."""
+    """The filters of a sink, and the rights that it has them by."""
     return tuple(sink.filters), sink.rights
 
 
