@@ -94,8 +94,9 @@ def deployed(
     """An engine on so many threads, with rules; ``auto`` on the processor may evaluate those of
     them that are chains by hybrid parallelism, with all threads for each.
     """
-    engine = beside_hybrid(rules, threads, costs) if name == "auto" else None
-    if engine is None or settled(device) != "cpu":
+    may_be_hybrid = name == "auto" and device != "gpu" and settled(device) == "cpu"
+    engine = beside_hybrid(rules, threads, costs) if may_be_hybrid else None
+    if engine is None:
         engine = engine_of(name, threads, costs, device, tell)
     engine.deploy(rules)
     return engine

@@ -9,7 +9,7 @@ acknowledged up to the number is the call's events and all before. A call that p
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -37,14 +37,17 @@ class AsyncWaiting(Acknowledging, Protocol):
         """Wait until all up to a number is acknowledged."""
 
 
-class Receipt(Struct, frozen=True):
-    """The receipt of what ``Publisher.publish``, or ``publish_batch``, has published."""
+Source = TypeVar("Source", bound=Acknowledging)
 
-    publisher: Waiting
+
+class _Receipt(Struct, Generic[Source], frozen=True):
+    """A receipt, but for how to wait."""
+
+    publisher: Source
     number: int
 
     def __repr__(self) -> str:
-        return f"Receipt({self.number})"
+        return f"{type(self).__name__}({self.number})"
 
     @property
     def is_acknowledged(self) -> bool:
@@ -52,6 +55,10 @@ class Receipt(Struct, frozen=True):
         has been heard so far. ValueError with ``acks="none"``.
         """
         return self.publisher.has_acknowledged(self.number)
+
+
+class Receipt(_Receipt[Waiting], frozen=True):
+    """The receipt of what ``Publisher.publish``, or ``publish_batch``, has published."""
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until all up to its number is acknowledged.
@@ -68,19 +75,8 @@ class Receipt(Struct, frozen=True):
                 raise
 
 
-class AsyncReceipt(Struct, frozen=True):
+class AsyncReceipt(_Receipt[AsyncWaiting], frozen=True):
     """The same of an ``AsyncPublisher``; to await it is to wait."""
-
-    publisher: AsyncWaiting
-    number: int
-
-    def __repr__(self) -> str:
-        return f"AsyncReceipt({self.number})"
-
-    @property
-    def is_acknowledged(self) -> bool:
-        """See ``Receipt.is_acknowledged``."""
-        return self.publisher.has_acknowledged(self.number)
 
     async def wait(self, timeout_s: float | None = None) -> None:
         """See ``Receipt.wait``."""
