@@ -46,7 +46,7 @@ from routing.wire.extent import EXTENT_MAX, extent, extent_of, halved
 
 NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
-JOINED_BYTES_MAX = 2**16
+JOINED_BYTES_MAX = 2**18
 """Bytes of batches that leave as one; longer messages save nothing any more (Law 3)."""
 
 
