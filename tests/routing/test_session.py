@@ -141,7 +141,7 @@ def test_only_what_is_alike_and_short_leaves_as_one() -> None:
     drain(session)
     numbers = EventIds(StringColumn.constant("", 1), np.arange(1))
     named = EventIds(StringColumn.constant("", 2), np.arange(2), StringColumn.from_strings("ab"))
-    long = StringColumn.constant("x" * 40_000, 1)
+    long = StringColumn.constant("x" * 200_000, 1)
     session.publish(batch(1, 2), 0.0)
     session.publish(batch(1, 2).with_ids(named), 0.0)
     session.publish(batch(1, 2).with_ids(named), 0.0)
