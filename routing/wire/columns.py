@@ -16,7 +16,6 @@ anything else is a WireError.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import chain, repeat
 from typing import Any, TypeAlias
@@ -24,6 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from matcher.extremes import are_finite, greatest, least
 from matcher.model import (
     ATTRIBUTES_MAX,
     Bools,
@@ -305,7 +305,7 @@ def _mismatch(header: BatchHeader, layout: Layout) -> WireError:
 def _take_order(body: BodyReader, count: int) -> Int64s:
     order = body.take(_INT64, count)
     seen = np.zeros(count, np.bool_)
-    if count and int(order.min()) >= 0 and int(order.max()) < count:
+    if count and least(order) >= 0 and greatest(order) < count:
         seen[order] = True
     if not seen.all():
         raise WireError(f"an order that is no permutation of {count} places")
@@ -319,8 +319,7 @@ def _take_numbers(body: BodyReader, count: int, digest: bool) -> tuple[Int64s, U
 
 def _take_floats(body: BodyReader, count: int) -> Floats:
     values = body.take(_FLOAT64, count)
-    # A single one, which is common, is looked at for less than any function of arrays costs.
-    if not (math.isfinite(values[0]) if count == 1 else np.isfinite(values).all()):
+    if not are_finite(values):
         raise WireError("a float that is not finite (tesla.md E1)")
     return values
 
@@ -345,7 +344,7 @@ def _take_strings(body: BodyReader, count: int, values: Strings) -> StringColumn
     if not 1 < len(values) <= count or len(set(values)) != len(values):
         raise WireError(f"a dictionary of {len(values)} strings for {count} rows, or a repeat")
     codes: Int32s = body.take(_INT32, count)
-    if int(codes.view(np.uint32).max()) >= len(values):
+    if greatest(codes.view(np.uint32)) >= len(values):
         raise WireError(f"a code outside its dictionary of {len(values)} strings")
     return StringColumn(codes, values)
 
@@ -354,6 +353,6 @@ def _take_bools(body: BodyReader, count: int, present: bool) -> Bools:
     if not present:
         return np.zeros(count, np.bool_)
     values = body.take(_BYTE, count)
-    if int(values.max()) > 1:
+    if greatest(values) > 1:
         raise WireError("a truth value that is neither 0 nor 1")
     return values.view(_BOOL)
