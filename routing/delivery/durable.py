@@ -568,14 +568,16 @@ class DurableSink(Sink):
             self.stored_bytes -= size
             yield first
 
-    def complete_to(self, complete_to: Callable[[Any], int], reached: Callable[[Any], int]) -> int:
+    def complete_to(
+        self, complete_to: Callable[[Sequence[Any]], int], reached: Callable[[Any], int]
+    ) -> int:
         """Up to which time all composite events are queued (Law 3): as far as its rules have come,
         and where their sources have all closed, as far as these had ``reached`` before, or as was
         found, since other sources may come.
         """
         if self.held:
             return max(self.floor, self.mark)
-        found = min(map(complete_to, self.rules), default=TIME_MIN)
+        found = complete_to(self.rules) if self.rules else TIME_MIN
         if found == TIME_MAX:
             found = max(self._found_to, *map(reached, self.rules))
         return max(self.floor, found)

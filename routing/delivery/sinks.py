@@ -104,10 +104,9 @@ class Sink:
             return None
         return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
 
-    def follow(self, complete_to: Callable[[Deployed], int]) -> None:
+    def follow(self, complete_to: Callable[[Sequence[Deployed]], int]) -> None:
         """Composite events are due as far as all of its rules have come."""
-        if self.rules:
-            self.mark = min([complete_to(deployed) for deployed in self.rules])
+        self.mark = complete_to(self.rules)
 
     @property
     def is_over(self) -> bool:
@@ -479,12 +478,14 @@ class Sinks:
         """Queue published events for those who want them."""
         for sink, delivery_batch in self._wanted(batches, order, late):
             sink.offer(delivery_batch)
-            self.touch(sink)
+            self._touched[sink.peer] = sink
 
     def offer_detected(
-        self, detections: Detections, complete_to: Callable[[Deployed], int]
+        self, detections: Detections, complete_to: Callable[[Sequence[Deployed]], int]
     ) -> None:
-        """Queue composite events, and what the rules' new marks release."""
+        """Queue composite events, and what the rules' new marks release. ``complete_to``: up to
+        where the composite events of all these rules are complete.
+        """
         for sink in self._composite.values():
             if sink.held:  # else nothing asks for its mark
                 sink.follow(complete_to)
@@ -504,8 +505,9 @@ class Sinks:
 
     def _wanted(
         self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
-    ) -> Iterator[tuple[Sink, DeliveryBatch]]:
+    ) -> list[tuple[Sink, DeliveryBatch]]:
         """The sinks that want any of the events, and what each gets."""
+        wanted = []
         if len(batches) == 1:  # common
             index = self._indices.get(batches[0].type.name)
             # By subscriptions and rows (None: all): sinks that want the same share it.
@@ -520,8 +522,8 @@ class Sinks:
                         batches, (patterns,), order, late
                     )
                 if delivery_batch is not None:
-                    yield sink, delivery_batch
-            return
+                    wanted.append((sink, delivery_batch))
+            return wanted
         found: dict[Sink, list[Sequence[Pattern]]] = {}
         for place, batch in enumerate(batches):
             index = self._indices.get(batch.type.name)
@@ -530,7 +532,8 @@ class Sinks:
         for sink, chosen in found.items():
             delivery_batch = delivery_batch_of(batches, chosen, order, late)
             if delivery_batch is not None:
-                yield sink, delivery_batch
+                wanted.append((sink, delivery_batch))
+        return wanted
 
     def places(self, batches: Iterable[EventBatch]) -> Int64s:
         """The places of the events' rules (E4), one row an event."""

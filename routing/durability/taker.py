@@ -191,7 +191,7 @@ class Taker:
         marks = [
             detection.reached(one.rule.name) if mark == TIME_MAX else mark
             for one in sink.rules
-            for mark in (detection.complete_to(one),)
+            for mark in (detection.complete_to((one,)),)
         ]
         return max(marks, default=TIME_MIN)
 

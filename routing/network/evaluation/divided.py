@@ -239,11 +239,21 @@ class DividedDetection(Evaluator):
         found = [evaluator.take_conflict() for evaluator in self._fed]
         return next((one for one in found if one is not None), None)
 
-    def complete_to(self, deployed: Deployed) -> int:
-        """Up to where a rule's composite events have come, and are complete (Law 2)."""
+    def complete_to(self, rules: Sequence[Deployed]) -> int:
+        """Up to where the composite events of all these rules have come, and are complete (Law 2).
+
+        CLOSED for no rule.
+        """
         if self._by_arrival:
             return CLOSED  # nothing waits
-        return self._part_of(deployed.rule.name).complete_to(deployed.rule.name)
+        tree = self.tree_table.trees.get(self._name)
+        if tree is None:
+            return self.part.complete_to(rules)
+        own: list[Deployed] = []
+        routed: list[Deployed] = []
+        for one in rules:
+            (own if self._part_of(one.rule.name) is tree.part else routed).append(one)
+        return min(tree.part.complete_to(own), self.part.complete_to(routed))
 
     def reached(self, rule: str) -> int:
         """Up to where this broker has a rule's composite events."""
