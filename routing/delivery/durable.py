@@ -403,7 +403,7 @@ class DurableSink(Sink):
             for left in self._without(one, number):
                 self._queue.append(left)
                 self._count(left, 1)
-        self._held.forget(number)
+        self.held.forget(number)
 
     def offer_found(self, delivery_batch: DeliveryBatch) -> None:
         """Queue composite events that are due and were not queued before a restart."""
@@ -493,7 +493,7 @@ class DurableSink(Sink):
             self._drop(most)
         if self.excess > 0 and not (self._queue or self._beyond or self._new):
             dropped = self.excess
-            self._held.drop(dropped)
+            self.held.drop(dropped)
             self._note_dropped(dropped)
 
     @property
@@ -575,7 +575,7 @@ class DurableSink(Sink):
         and where their sources have all closed, as far as these had ``reached`` before, or as was
         found, since other sources may come.
         """
-        if self.held:
+        if self.held.events:
             return max(self.floor, self.mark)
         found = complete_to(self.rules) if self.rules else TIME_MIN
         if found == TIME_MAX:

@@ -36,7 +36,7 @@ from matcher.model import (
     StringColumn,
 )
 from routing.errors import WireError
-from routing.wire.headers import BatchHeader, CausesHeader, texts_of
+from routing.wire.headers import BatchHeader, CausesHeader
 from routing.wire.schemas import Layout, Strings, known_schema
 from routing.wire.singles import only
 
@@ -156,11 +156,6 @@ class Encoded(Lazy):
         _set(self, "numbers", numbers)
         _set(self, "at", numbers[0])
         _set(self, "rule", header.sources[0])
-
-    @property
-    def texts(self) -> tuple[Strings, ...]:
-        """The texts beside its body."""
-        return texts_of(self.header)
 
     @property
     def is_composite(self) -> bool:
