@@ -82,13 +82,11 @@ class Cuttable(Protocol):
 _Cuttable = TypeVar("_Cuttable", bound=Cuttable)
 
 
-def halved(whole: _Cuttable, fits: Callable[[_Cuttable], bool]) -> Iterator[_Cuttable]:
+def halved(whole: _Cuttable, fits: Callable[[_Cuttable], bool]) -> Sequence[_Cuttable]:
     """The whole, or the halves of what does not fit, again and again, in their order."""
     if whole.events <= 1 or fits(whole):
-        yield whole
-        return
-    for half in whole.cut(whole.events // 2):
-        yield from halved(half, fits)
+        return (whole,)
+    return [part for half in whole.cut(whole.events // 2) for part in halved(half, fits)]
 
 
 def _ids(ids: EventIds) -> int:

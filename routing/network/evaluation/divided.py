@@ -333,8 +333,7 @@ class DividedDetection(Evaluator):
     def recall_marks(self, marks: Mapping[str, int]) -> None:
         """Have these rules' composite events up to there, as before a restart."""
         self._routed = frozenset(marks)
-        for name, mark in marks.items():
-            self._router.reach(name, mark)
+        self._router.reach(marks.items())
 
     def count_on(self, names: Iterable[str]) -> None:
         """Count on these rules' composite events, from where they have come to."""
@@ -533,8 +532,7 @@ class DividedDetection(Evaluator):
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
         )
         self._published_types = frozenset({TIMER.name}).union(*division.published.values())
-        for name in self._routed.intersection(reached):
-            self._router.reach(name, reached[name])
+        self._router.reach((name, reached[name]) for name in self._routed.intersection(reached))
         self._router.aside = self._single - self._routed
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
