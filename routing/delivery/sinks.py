@@ -100,10 +100,6 @@ class Sink:
             return None
         return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
 
-    def follow(self, complete_to: Callable[[Sequence[Deployed]], int]) -> None:
-        """Composite events are due as far as all of its rules have come."""
-        self.mark = complete_to(self.rules)
-
     @property
     def is_over(self) -> bool:
         """Whether its bounds are exceeded, so that what it chose is to be done."""
@@ -485,11 +481,11 @@ class Sinks:
         """
         for sink in self._composite.values():
             if sink.held.events:  # else nothing asks for its mark
-                sink.follow(complete_to)
+                sink.mark = complete_to(sink.rules)
         is_joined = isinstance(detections, MergedDetections)
         for sink, delivery_batch in self._wanted(detections.batches, detections.order):
             if not sink.held.events:
-                sink.follow(complete_to)
+                sink.mark = complete_to(sink.rules)
             if sink.must_hold(delivery_batch, is_joined=is_joined):
                 sink.hold(delivery_batch, self.places(delivery_batch.batches))
             else:
