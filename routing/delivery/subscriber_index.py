@@ -82,12 +82,11 @@ class SubscriberIndex(Generic[_Sink]):
             self._selection = self._select(batch.type.name)
         if self._selection is not None:
             return self._selection.match(batch)
-        found = []
+        wanted = []
         for sink in self._sinks:
-            patterns = sink.interests.patterns(batch)
-            if patterns:
-                found.append((sink, patterns))
-        return found
+            if patterns := sink.interests.patterns(batch):
+                wanted.append((sink, patterns))
+        return wanted
 
     def _select(self, type_name: str) -> Selection[_Sink]:
         selection: Selection[_Sink] = Selection(self._matching)
