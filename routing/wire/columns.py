@@ -221,22 +221,20 @@ def decode_batches(
             layout = layout_of(header.schema)
             if len(body) == layout.single.body.size:
                 return (_single(header, layout, body, 0),), None
-    _check_cells(headers)
+    events = 0
+    for header in headers:
+        events += header.count
+    if events > _FEW_EVENTS:
+        _check_cells(headers)
     reader = BodyReader(body)
     batches = tuple(map(_decode_batch, headers, repeat(reader)))
-    order = _take_order(reader, sum(map(len, batches))) if ordered else None
+    order = _take_order(reader, events) if ordered else None
     reader.finish()
     return batches, order
 
 
-def _is_single(header: BatchHeader) -> bool:
-    return header.count == 1 and not header.digest and header.causes is None
-
-
 def _check_cells(headers: Sequence[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
-    if sum([header.count for header in headers]) <= _FEW_EVENTS:
-        return
     cells = sum(
         [header.count * (4 + len(layout_of(header.schema).type.attributes)) for header in headers]
     )
@@ -247,10 +245,11 @@ def _check_cells(headers: Sequence[BatchHeader]) -> None:
 def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     """The batch; WireError for anything that is not one (Law 3)."""
     layout, count, causes = layout_of(header.schema), header.count, header.causes
-    if _is_single(header):
-        return body.take_single(header, layout)
-    if composites.is_encoded(header):
-        return body.take_encoded(header, layout)
+    if count == 1:
+        if causes is None and not header.digest:
+            return body.take_single(header, layout)
+        if causes is not None and causes.count <= composites.CAUSES_MAX:
+            return body.take_encoded(header, layout)
     if len(header.strings) != len(layout.strings):
         raise _mismatch(header, layout)
     columns: list[Column | None] = [None] * len(layout.type.attributes)
