@@ -181,9 +181,7 @@ def test_the_oracle_agrees(tmp_path, capfdbinary, storm_lines) -> None:
     assert storm_lines == found_recorded(logs, tmp_path, "naive", capfdbinary)
 
 
-@pytest.mark.parametrize(
-    "name", ["centralized", "push-pull-mt", "adaptive"] if not WHOLE else strategy.names()
-)
+@pytest.mark.parametrize("name", strategy.names() if WHOLE else ["push-pull-mt", "adaptive"])
 def test_five_brokers_find_what_one_finds_line_by_line(tmp_path, storm_lines, name: str) -> None:
     """A ring with a chord, sources and sink at different brokers."""
     logs, lines = flights.logs(date(2013, 2, 8), date(2013, 2, 9)), io.BytesIO()

@@ -31,6 +31,8 @@ RULE = (
     "and last Temp(n = $n) within 2 s from Smoke where n = Smoke.n"
 )
 EVENTS = 400
+WAIT_S = 60
+"""How long a step of seconds may take where other programs have the processor."""
 WHERE = some_of(product(("centralized", "push-pull-mt"), ("b1", "b2", "b3")), 0, 4, 5)
 
 
@@ -102,14 +104,14 @@ def test_nothing_is_lost_or_twice_when_a_broker_drains(leaves: str, strategy: st
             end = start + EVENTS * 10_000 + 10_000_000
             temps.promise(end)
             smokes.promise(end)
-            found = [sink.receive(timeout_s=30).data["n"] for _ in range(EVENTS)]
+            found = [sink.receive(timeout_s=WAIT_S).data["n"] for _ in range(EVENTS)]
             assert found == list(range(EVENTS))
-            assert child.wait(40) == 0
+            assert child.wait(WAIT_S) == 0
             temps.publish("Temp", at=end + 10, n=-1)
             smokes.publish("Smoke", at=end + 20, n=-1)
             temps.promise(end + 100)
             smokes.promise(end + 100)
-            assert sink.receive(timeout_s=30).data["n"] == -1
+            assert sink.receive(timeout_s=WAIT_S).data["n"] == -1
             assert temps.rejected == 0
             assert brokers.processes[leaves].child.returncode == 0
 
@@ -125,8 +127,8 @@ def test_a_broker_alone_leaves_when_its_subscribers_have_what_is_theirs() -> Non
         temps.wait()
         assert manager.status()["draining"] is None
         assert manager.drain() == {"draining": []}
-        assert sink.receive(timeout_s=5).data["n"] == 1
-        assert broker.child.wait(10) == 0
+        assert sink.receive(timeout_s=WAIT_S).data["n"] == 1
+        assert broker.child.wait(WAIT_S) == 0
 
 
 def test_two_that_drain_are_not_stormed() -> None:
@@ -161,7 +163,7 @@ def test_the_command_says_what_the_broker_waits_for_until_it_has_left() -> None:
         lines = done.stdout.splitlines()
         assert any("sources that have a moment to come to other brokers: t" in one for one in lines)
         assert lines[-1] == "the broker has left"
-        assert second.child.wait(10) == 0
+        assert second.child.wait(WAIT_S) == 0
         source.publish("Temp", n=2)
         source.wait(10)
         assert source.rejected == 0
@@ -209,11 +211,11 @@ def test_a_durable_subscription_keeps_its_broker_until_it_is_removed(tmp_path: P
         while lives not in (manager.status()["draining"] or ()):
             time.sleep(0.1)
         with Subscriber(second.endpoint, "Temp()", name="billing", durable=True) as back:
-            assert back.receive(timeout_s=20).data["n"] == 1
+            assert back.receive(timeout_s=WAIT_S).data["n"] == 1
         time.sleep(0.5)
         assert second.child.poll() is None
         manager.remove_durable("billing")
-        assert second.child.wait(20) == 0
+        assert second.child.wait(WAIT_S) == 0
 
 
 def published(endpoint: str, events: int) -> threading.Thread:
@@ -317,7 +319,7 @@ def test_a_durable_subscription_goes_to_another_broker_and_its_clients_follow(ke
         assert {*had["one"], *had["other"]} == set(range(EVENTS))
         for numbers in had.values():  # the other may have what one was given and had not dealt with
             assert len(set(numbers)) == len(numbers)
-        assert kept.brokers["b3"].child.wait(20) == 0
+        assert kept.brokers["b3"].child.wait(WAIT_S) == 0
         assert kept.home() == "b2"
 
 
@@ -329,7 +331,7 @@ def test_either_broker_is_killed_while_a_durable_subscription_goes(
     ends = {name: broker.endpoint for name, broker in kept.brokers.items()}
     with Subscriber(ends["b3"], "Temp()", name="billing", durable=True, acks="explicit") as away:
         thread = published(ends["b1"], EVENTS)
-        had = [away.receive(timeout_s=20).data["n"] for _ in range(40)]
+        had = [away.receive(timeout_s=WAIT_S).data["n"] for _ in range(40)]
         away.acknowledge()
     kept.brokers["b3"].child.send_signal(signal.SIGUSR1)
     time.sleep(after_s)
@@ -337,8 +339,8 @@ def test_either_broker_is_killed_while_a_durable_subscription_goes(
     thread.join()
     home = kept.home()
     with Subscriber(kept.brokers[home].endpoint, "Temp()", name="billing", durable=True) as back:
-        found = [back.receive(timeout_s=30).data["n"]]
+        found = [back.receive(timeout_s=WAIT_S).data["n"]]
         while found[-1] != EVENTS - 1:
-            found.append(back.receive(timeout_s=30).data["n"])
+            found.append(back.receive(timeout_s=WAIT_S).data["n"])
     assert found == list(range(found[0], EVENTS))
     assert found[0] <= len(had)  # an acknowledgement may not have been kept
