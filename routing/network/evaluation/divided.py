@@ -241,11 +241,21 @@ class DividedDetection(Evaluator):
         found = [evaluator.take_conflict() for evaluator in self._fed]
         return next((one for one in found if one is not None), None)
 
-    def complete_to(self, deployed: Deployed) -> int:
-        """Up to where a rule's composite events have come, and are complete (Law 2)."""
+    def complete_to(self, rules: Sequence[Deployed]) -> int:
+        """Up to where the composite events of all these rules have come, and are complete (Law 2).
+
+        CLOSED for no rule.
+        """
         if self._by_arrival:
             return CLOSED  # nothing waits
-        return self._part_of(deployed.rule.name).complete_to(deployed.rule.name)
+        tree = self.tree_table.trees.get(self._name)
+        if tree is None:
+            return self.part.complete_to(rules)
+        own: list[Deployed] = []
+        routed: list[Deployed] = []
+        for one in rules:
+            (own if self._part_of(one.rule.name) is tree.part else routed).append(one)
+        return min(tree.part.complete_to(own), self.part.complete_to(routed))
 
     def reached(self, rule: str) -> int:
         """Up to where this broker has a rule's composite events."""
@@ -325,8 +335,7 @@ class DividedDetection(Evaluator):
     def recall_marks(self, marks: Mapping[str, int]) -> None:
         """Have these rules' composite events up to there, as before a restart."""
         self._routed = frozenset(marks)
-        for name, mark in marks.items():
-            self._router.reach(name, mark)
+        self._router.reach(marks.items())
 
     def count_on(self, names: Iterable[str]) -> None:
         """Count on these rules' composite events, from where they have come to."""
@@ -528,8 +537,7 @@ class DividedDetection(Evaluator):
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
         )
         self._published_types = frozenset({TIMER.name}).union(*division.published.values())
-        for name in self._routed.intersection(reached):
-            self._router.reach(name, reached[name])
+        self._router.reach((name, reached[name]) for name in self._routed.intersection(reached))
         self._router.aside = self._single - self._routed
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
