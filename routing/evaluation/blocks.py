@@ -8,13 +8,14 @@ a quarter of the memory then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
 
-from matcher.model import TIME_MAX, EventBatch
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from matcher.single import packed
 from routing.order import greatest_time
 
@@ -76,6 +77,87 @@ class Block:
             self.events += len(one)
             name, time = one.type.name, greatest_time(one)
             self.latest[name] = max(time, self.latest.get(name, time))
+
+
+class KeptEvents:
+    """Events in the order in which they came: at most ``events_max``, the oldest give way beyond
+    that. ``least``: blocks have no more.
+    """
+
+    def __init__(self, events_max: int, least: int) -> None:
+        self.events_max = events_max
+        self.given_up = 0
+        """Events that gave way."""
+        self.let_go: dict[str, int] = {}
+        """By type, the time behind the last event that was let go of."""
+        self.place = 0
+        """How many events have come so far."""
+        self._blocks: deque[Block] = deque()
+        self._kept = 0
+        self._room = min(BLOCK_EVENTS, least)
+
+    def __len__(self) -> int:
+        """How many events are kept."""
+        return self._kept
+
+    def __iter__(self) -> Iterator[tuple[EventBatch, ...]]:
+        """Iterate over the events kept, message by message."""
+        return chain.from_iterable(block.messages for block in self._blocks)
+
+    def fitting(self, schemas: Mapping[str, EventType]) -> Iterator[tuple[EventBatch, ...]]:
+        """The events kept, message by message, but for those of a type that has another schema by
+        now: nobody could take them in.
+        """
+        for batches in self:
+            yield tuple(one for one in batches if schemas.get(one.type.name, one.type) == one.type)
+
+    @property
+    def first(self) -> int:
+        """How many events had come before the first that is kept."""
+        return self._blocks[0].place if self._blocks else self.place
+
+    def add(self, batches: Sequence[EventBatch], *, is_sent: bool = True) -> None:
+        """Events have come, and have been sent along all trees, or wait to be."""
+        events = sum(map(len, batches))
+        self._block_for(events).add(tuple(batches), events, is_sent=is_sent)
+        self.place += events
+        self._kept += events
+        while self._kept > self.events_max and len(self._blocks) > 1:
+            given_up = self._blocks.popleft().events
+            self._kept -= given_up
+            self.given_up += given_up
+
+    def _block_for(self, events: int) -> Block:
+        """The last block, if it has room for so many; else a new one, and that is packed."""
+        last = self._blocks[-1] if self._blocks else None
+        room = min(self._room, self.events_max // 2)
+        if last is None or last.end - last.place + events > room:
+            if last is not None:
+                last.pack()
+            last = Block(self.place, self.place)
+            self._blocks.append(last)
+        return last
+
+    def let_go_of(self, place: int, horizons: Mapping[str, int]) -> int:
+        """Let go of what came before a place, and is earlier than its type's horizon; gives how
+        many events that came before the place are kept.
+        """
+        held = 0
+        for block in self._blocks:
+            if block.end > place:
+                break
+            for name, time in block.let_go(horizons).items():
+                self.let_go[name] = max(time + 1, self.let_go.get(name, TIME_MIN))
+            held += block.events
+        self._blocks = deque(block for block in self._blocks if block.messages)
+        self._kept = sum(block.events for block in self._blocks)
+        return held
+
+    def drop(self, is_far: Callable[[str, int], bool]) -> None:
+        """Drop events that nobody may be sent again: by type, from which time on."""
+        for block in self._blocks:
+            block.drop(is_far)
+        self._kept = sum(block.events for block in self._blocks)
 
 
 def _but(

@@ -26,7 +26,7 @@ from rules.errors import RuleErrors
 from rules.language import load, load_ahead
 from rules.pattern import TIMER, Rule, RuleSet
 from rules.syntax import ast
-from rules.syntax.parser import parse
+from rules.syntax.parser import parse, reading
 
 NO_RULES = RuleSet((), {})
 
@@ -158,6 +158,7 @@ class RuleChanges:
     def read_ahead(self, message: Deploy) -> Iterator[None]:
         """Read and check a text that waits to be deployed; yields behind each rule."""
         try:
+            yield from reading(message.text, file=message.file)  # else what it defines would be
             yield from load_ahead(message.text, file=message.file, known=self._known_for(message))
         except RuleErrors:
             return

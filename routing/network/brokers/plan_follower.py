@@ -54,9 +54,9 @@ class PlanFollower:
     def prepare(self, plan: Plan) -> Iterator[None]:
         """Install the rules that are to be evaluated here by a plan; yields behind some of them."""
         if not self._agreed.by_arrival:
-            division = self._agreed.divided(plan)
-            yield from self._context.detection.install_ahead(division, anew=plan.anew)
-            yield from self._trees.prepare(plan)
+            agreed = self._agreed
+            trees = [agreed.divided_for(tree, plan) for tree in plan.trees]
+            yield from self._context.detection.install_ahead(plan, agreed.divided(plan), trees)
 
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""

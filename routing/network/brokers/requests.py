@@ -173,8 +173,8 @@ class Requests:
                 self._context.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
-            queued = _Queued(asked, self._registry.goodbyes(asked))
-            self._queue.add((asked.path[0], asked.client), asked.request, (neighbour, queued))
+            entry = neighbour, _Queued(asked, self._registry.goodbyes(asked))
+            self._queue.add((asked.path[0], asked.client), asked.request, entry)
         else:
             self._answered.append((neighbour, self._answer(asked)))
             self._timer.tell_soon()

@@ -51,7 +51,7 @@ from routing.evaluation.replay import HasRoom
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan, RuleState
-from routing.network.evaluation.processing_tree import Generation, ProcessingTree, generation_of
+from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
@@ -112,8 +112,8 @@ class DividedDetection(Evaluator):
         self.publishers = Publishers()
         self.is_paused = True
         """Whether local sources wait for the rules to be divided (Law 1)."""
-        self._ahead: dict[tuple[str, Generation], TreeEvaluator] = {}
-        """Evaluators of trees that are about to begin, in which rules were installed ahead."""
+        self._ahead: dict[str, TreeEvaluator] = {}
+        """By root, evaluators of trees that are about to begin."""
         self._held: list[Sequence[EventBatch]] = []
         """Batches that do."""
         self.is_sending_again = False
@@ -519,13 +519,10 @@ class DividedDetection(Evaluator):
         standing: dict[str, ProcessingTree] = {}
         for planned, divided in zip(plan.trees, divisions, strict=True):
             tree = before.get(planned.root)
-            generation = generation_of(planned, plan)
-            if tree is None or tree.generation != generation:
-                evaluator = self._station_of(tree, self._ahead.get((planned.root, generation)))
-                matching = self._router.matching
+            if tree is None or tree.generation != generation_of(planned, plan):
+                evaluator, matching = self._station_of(planned.root), self._router.matching
                 tree = ProcessingTree(self._name, plan, planned, divided, evaluator, matching)
             standing[planned.root] = tree
-        self._ahead = {}
         self.tree_table.replace(standing)
         self._begun = frozenset(
             root for root, tree in self.trees.items() if before.get(root) is not tree
@@ -542,8 +539,9 @@ class DividedDetection(Evaluator):
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
 
-    def _station_of(self, old: ProcessingTree | None, ahead: TreeEvaluator | None) -> TreeEvaluator:
+    def _station_of(self, root: str) -> TreeEvaluator:
         """An evaluator for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
+        old, ahead = self.trees.get(root), self._ahead.pop(root, None)
         if self._by_arrival and old is not None:
             return old.evaluator
         evaluator = ahead or self._new_station()
@@ -557,17 +555,18 @@ class DividedDetection(Evaluator):
         marks = {one.rule.name: self.reached(one.rule.name) for one in rules}
         return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
 
-    def install_ahead(self, division: Division, *, anew: bool) -> Iterator[None]:
-        """Install new rules of a division, or all where they begin anew, before it is followed."""
-        return self.evaluator.install_ahead(division, anew=anew)
-
-    def install_trees_ahead(self, plan: Plan, divisions: Sequence[Division]) -> Iterator[None]:
-        """The same of the trees for sinks that begin with a plan, before ``follow_trees``."""
+    def install_ahead(
+        self, plan: Plan, division: Division, divisions: Sequence[Division]
+    ) -> Iterator[None]:
+        """Install new rules of a plan's divisions, as ``follow_trees`` has them, or all rules where
+        they begin anew, before it is followed.
+        """
+        yield from self.evaluator.install_ahead(division, anew=plan.anew)
         self._ahead = {}
         for planned, divided in zip(plan.trees, divisions, strict=True):
-            tree, generation = self.trees.get(planned.root), generation_of(planned, plan)
-            if tree is None or tree.generation != generation:
-                evaluator = self._ahead[planned.root, generation] = self._new_station()
+            tree = self.trees.get(planned.root)
+            if tree is None or tree.generation != generation_of(planned, plan):
+                evaluator = self._ahead[planned.root] = self._new_station()
                 yield from evaluator.install_ahead(divided, anew=False)
 
     def follow(self, division: Division) -> None:

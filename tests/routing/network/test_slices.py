@@ -287,6 +287,20 @@ def test_trees_for_sinks_install_rule_by_rule_too(
     assert sum(line.startswith("s: Fire") for line in network.take_lines()) == MANY
 
 
+def test_a_text_that_replaces_rules_is_read_rule_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was read in one step, for the types that it defines."""
+    prepared = slow_slices(monkeypatch, PAUSE_S)
+    network = smoking(monkeypatch, "centralized")
+    client = network.connect("m", "b2")
+    client.deploy(TEXT)
+    network.run(10)
+    prepared.clear()
+    client.deploy(TEXT.replace("5 s", "6 s"), replace=True)
+    network.run(10)
+    assert prepared.count("ahead") >= 2 * MANY, "each was read, and checked"
+    assert all(line.startswith("m: confirmed") for line in network.take_lines())
+
+
 def test_a_text_that_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_slices(monkeypatch, PAUSE_S)
     network = smoking(monkeypatch, "centralized")
