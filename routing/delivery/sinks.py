@@ -479,7 +479,7 @@ class Sinks:
         """Queue published events for those who want them."""
         for sink, delivery_batch in self._wanted(batches, order, late):
             sink.offer(delivery_batch)
-            self.touch(sink)
+            self._touched[sink.peer] = sink
 
     def offer_detected(
         self, detections: Detections, complete_to: Callable[[Deployed], int]
