@@ -10,6 +10,11 @@ Law 2: a peer that cannot be reached any more is lost once everything that has c
 it said before it hung up, its Goodbye above all, would else be ignored as a stranger's.
 
 Law 3: the host decides nothing. What a message means is the node's business (routing/node.py).
+
+Law 4: acknowledgements to sources go last, behind packets to neighbours, and before anything else
+that is said to the same source. Temp 7 comes to b1: its delivery leaves at once, then its Forward
+to b2 and Acknowledged up to 7 together, so that ZeroMQ's thread, which wants the core that b1 works
+on, is woken for both at once.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send, Store
-from routing.messages import Message, Rights
+from routing.messages import Acknowledged, Message, Rights
 from routing.network.brokers.broker import Broker
 
 Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
@@ -68,6 +73,8 @@ class Host:
         broker.node.rights_of = transport.rights_of
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
+        self._acknowledgements: dict[bytes, Send] = {}
+        """The last one to each source, until all else is sent (Law 4)."""
         self._sent: Message | None = None
         """The last message, which others may get, too, and its ``_frames``."""
         self._frames: Sequence[bytes] = ()
@@ -196,14 +203,18 @@ class Host:
     def _carry_out_rest(self) -> None:
         for effect in self._broker.take_effects():
             self._act(effect)
+        while self._acknowledgements:
+            self._send(self._acknowledgements.popitem()[1])
         self._sent = None  # else it would be kept for as long as nothing follows
 
     def _carry_out(self, effect: Effect) -> None:
         if type(effect) is Send:
-            if effect.message is not self._sent:
-                self._frames, self._sent = wire.encode(effect.message), effect.message
-            if not self._transport.send(effect.peer, self._frames):
-                self._unreachable[effect.peer] = None
+            if type(effect.message) is Acknowledged:
+                self._acknowledgements[effect.peer] = effect
+                return
+            if effect.peer in self._acknowledgements:
+                self._send(self._acknowledgements.pop(effect.peer))
+            self._send(effect)
         elif type(effect) is Close:
             self._transport.close_peer(effect.peer)
         elif type(effect) is Store:
@@ -212,3 +223,9 @@ class Host:
         else:
             assert type(effect) is Log
             log(effect.level, effect.text, effect.fields, "routing")
+
+    def _send(self, effect: Send) -> None:
+        if effect.message is not self._sent:
+            self._frames, self._sent = wire.encode(effect.message), effect.message
+        if not self._transport.send(effect.peer, self._frames):
+            self._unreachable[effect.peer] = None

@@ -50,7 +50,7 @@ from routing.messages import (
     Unsubscribe,
     WhenFull,
 )
-from routing.order import first_time, in_sequence
+from routing.order import in_sequence
 from routing.permission import check_right
 from routing.serving.ahead import Ahead, horizon_of
 from routing.serving.beyond import Beyond
@@ -323,7 +323,7 @@ class Service:
     def _take_over(self, source: Source, intake: Intake, horizon: int) -> None:
         source.last_sequence = intake.last_sequence
         if intake.taken:
-            source.note(first_time(intake.taken[0]), intake.front)
+            source.note(intake.taken[0], intake.front)
             self._take(source, intake, horizon)
         if intake.duplicates or intake.rejected:
             source.duplicates += intake.duplicates

@@ -16,12 +16,13 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from matcher.model import TIME_MIN
+from matcher.model import TIME_MIN, EventBatch
 from routing.config import NodeConfig
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import Code
 from routing.names import whole_of
+from routing.order import first_time
 from routing.serving.buckets import CREDIT_MAX, TokenBucket
 from routing.silence import excused
 
@@ -133,11 +134,12 @@ class Source:
         self.promised_at = now
         return True
 
-    def note(self, first: int, front: int) -> None:
-        """Note the event times of what was accepted."""
+    def note(self, batch: EventBatch, front: int) -> None:
+        """Note the event times of what was accepted: its first batch, and the greatest time."""
         if self.first is None or self.front is None:
-            self.first = first
-        self.front = front if self.front is None else max(self.front, front)
+            self.first, self.front = first_time(batch), front
+        elif front > self.front:
+            self.front = front
 
 
 class Sources:

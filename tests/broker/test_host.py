@@ -2,17 +2,20 @@
 
 import threading
 import time
+from collections.abc import Sequence
 
 from lone import lone
 
 from broker.client.publisher import Publisher
 from broker.clock import Clock
+from broker.frames import Frame
 from broker.host import Host
 from broker.transport import Transport
 from matcher.model import EventType
+from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Effect, Send
-from routing.messages import Acknowledged
+from routing.messages import Acknowledged, Code, Goodbye, Heartbeat, Message
 
 TEMP = EventType.of("Temp", value="float")
 HEARTBEAT_S = 0.05
@@ -100,3 +103,39 @@ def test_messages_that_are_there_at_once_are_settled_once() -> None:
     host.close("the test ends")
     assert events == [50, 50]
     assert acknowledged < 20, "of a hundred messages"
+
+
+class WritingTransport(Transport):
+    """A transport that writes down what it is to send."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[tuple[bytes, Message]] = []
+
+    def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
+        """Note the message."""
+        self.sent.append((peer, wire.decode(frames)))
+        return True
+
+
+def test_acknowledgements_go_last_but_before_what_follows_to_the_same_source() -> None:
+    """Law 4: s1 hears up to where it is acknowledged before Goodbye, s2 when all else has gone."""
+    transport = WritingTransport()
+    node = lone()
+    host = Host(node, transport, Clock())
+    goodbye = Goodbye("leaves", Code.LEAVING)
+    for peer, message in (
+        (b"s1", Acknowledged(6)),
+        (b"s1", Acknowledged(7)),
+        (b"s2", Acknowledged(1)),
+        (b"s1", goodbye),
+        (b"sink", Heartbeat()),
+    ):
+        node.outlet.emit(Send(peer, message))
+    host.close("the test ends")
+    assert transport.sent == [
+        (b"s1", Acknowledged(7)),
+        (b"s1", goodbye),
+        (b"sink", Heartbeat()),
+        (b"s2", Acknowledged(1)),
+    ]

@@ -427,16 +427,12 @@ class DividedDetection(Evaluator):
         if self.is_paused:
             self._held.append(batches)
             return
-        self._send_along(batches)
+        if self.part.evaluator.push_own(batches) and self._router.branches:  # behind what waits
+            self._router.route_down(batches, in_sequence(batches), None)
         if self.tree_table.trees:
             self.tree_table.touch_users([batch.type.name for batch in batches])
             for tree in self.tree_table.news:
                 tree.push(batches)
-
-    def _send_along(self, batches: Sequence[EventBatch]) -> None:
-        """Send events of local sources along the single tree, behind those that wait."""
-        if self.evaluator.push_own(batches) and self._router.branches:
-            self._router.route_down(batches, in_sequence(batches), None)
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
