@@ -177,6 +177,9 @@ class SinkKeeper(Protocol):
     def note(self, sink: DurableSink) -> None:
         """A sink has something to be kept."""
 
+    def begin(self, sink: DurableSink) -> None:
+        """A sink is made: nothing is to be kept of another one of its name."""
+
     def forget(self, sink: DurableSink) -> None:
         """A sink is no more."""
 

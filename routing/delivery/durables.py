@@ -90,6 +90,7 @@ class Durables:
         if sink is None:
             self._check_home(message.durable)
             sink = DurableSink(message.durable, self._bounds(message), keeper)
+            keeper.begin(sink)
         elif not sink.bounds.agree(message):
             raise Refusal(Code.IN_USE, f"the queue of {sink.name!r} is already {sink.bounds}")
         else:

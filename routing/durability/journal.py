@@ -180,6 +180,12 @@ class Journal:
         self._changed[sink.name] = sink
         self._deduplicator.watch()
 
+    def begin(self, sink: DurableSink) -> None:
+        """A durable sink is made. One that was on its way here when the broker was killed has left
+        records of its queue.
+        """
+        self._gone.append(Clear(queue_kind(sink.name)))
+
     def forget(self, sink: DurableSink) -> None:
         """A durable sink is no more."""
         self._changed.pop(sink.name, None)

@@ -54,6 +54,9 @@ class Kept:
         for first in sink.take_done():
             del self.records[first]
 
+    def begin(self, sink: DurableSink) -> None:
+        self.records.clear()
+
     def forget(self, sink: DurableSink) -> None:
         self.records.clear()
 

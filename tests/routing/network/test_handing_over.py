@@ -136,8 +136,9 @@ def _names(delivery: Delivery) -> list[str]:
 class Story:
     """Sources s and t at ``sources``, billing at ``leaves``, which drains after a while."""
 
-    def __init__(self, network: Kept, leaves: str, sources: str) -> None:
-        self.network, self.leaves, self.n = network, leaves, 0
+    def __init__(self, network: Kept, leaves: str, sources: str, **options: Any) -> None:
+        """``options``: of the subscriptions."""
+        self.network, self.leaves, self.n, self.options = network, leaves, 0, options
         for name, schema in (("t", TEMP), ("s", SMOKE)):
             network.connect(name, sources).advertise([schema])
         network.connect("m", sources).deploy(FIRE)
@@ -145,10 +146,10 @@ class Story:
         network.run(1.0)
         network.take_lines()
 
-    def attach(self, broker: str) -> None:
+    def attach(self, broker: str, **options: Any) -> None:
         client = self.network.connect("k", broker)
         for text in ("Temp()", "Fire()"):
-            client.subscribe(text, durable="billing")
+            client.subscribe(text, durable="billing", **{**self.options, **options})
         self.network.run(0.5)
 
     def publish(self, count: int, lasts_s: float = 0.01) -> None:
@@ -160,6 +161,15 @@ class Story:
                 mark = round((at + 0.5) * 1e6)
                 network.clients[name].publish_all(batches_of(text, SCHEMAS), network.mesh.now, mark)
             network.run(lasts_s)
+
+    def await_stage(self, stage: str) -> None:
+        """Let time pass until the giver is so far."""
+        giver = self.network.brokers[self.leaves].giver
+        for _ in range(400):
+            if giver._gift is not None and giver._gift.stage.value == stage:
+                return
+            self.network.run(0.005)
+        pytest.fail(f"it never comes to {stage}")
 
     def drain(self) -> None:
         self.network.brokers[self.leaves].drain(self.network.mesh.now)
@@ -290,12 +300,77 @@ def test_a_hand_over_begins_again_when_the_tree_changes_while_it_waits() -> None
     story.publish(5)
     giver = network.brokers["b3"].giver
     story.drain()
-    for _ in range(400):
-        network.run(0.005)
-        if giver._gift is not None and giver._gift.stage.value == "wait":
-            giver._gift.epoch = ("", 0)  # as after another plan
-            break
-    else:
-        pytest.fail("it never waits")
+    story.await_stage("wait")
+    assert giver._gift is not None
+    giver._gift.epoch = ("", 0)  # as after another plan
     network.run(5.0)
     assert network.home() == "b1"
+
+
+@pytest.mark.parametrize("waits_for", ["checkpoint", "mark"])
+def test_what_is_gathered_for_a_sink_that_does_not_come_has_a_bound(
+    waits_for: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No checkpoint tells the taker that it has all, or the giver waits for a rule's mark."""
+    network = Kept(3, "b1 b3", queue_events_max=60)
+    story = Story(network, "b3", "b2", limit=60)
+    story.publish(5)
+    giver, taker = network.brokers["b3"].giver, network.brokers["b1"]._taker
+    with monkeypatch.context() as patch:
+        if waits_for == "mark":
+            patch.setattr(giver, "_may_commit", lambda gift: False)
+        else:
+            patch.setattr(taker._checkpoints, "once_passed", lambda go_on: None)
+        story.drain()
+        story.await_stage("begin" if waits_for == "checkpoint" else "wait")
+        network.run(0.1)
+        (arriving,) = taker._coming.values()
+        story.publish(40)
+        network.run(0.2)
+        assert arriving is not taker._coming.get("billing")
+    network.run(5.0)
+    assert network.home() == "b1"
+    story.attach("b1")
+    story.publish(5)
+    network.run(2.0)
+    story.check()
+
+
+def test_a_name_is_free_at_the_taker_once_the_sink_is_removed_at_the_giver() -> None:
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2")
+    story.publish(5)
+    network.lose("k", "b3")
+    story.drain()
+    story.await_stage("begin")
+    network.run(0.05)
+    assert "billing" in network.brokers["b1"].service.durables.coming
+    network.brokers["b3"].service.durables.remove("billing")
+    network.run(1.0)
+    network.got.clear()
+    story.attach("b1")
+    story.publish(3)
+    network.run(2.0)
+    assert len(network.got) == 6
+
+
+def test_a_sink_that_is_made_where_another_was_coming_has_nothing_of_it() -> None:
+    """The taker is killed when it has records of the queue, and then the sink is removed."""
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2")
+    network.deals = lambda number: False
+    story.publish(20)
+    network.lose("k", "b3")
+    story.drain()
+    story.await_stage("begin")
+    network.kill("b1")
+    network.brokers["b3"].service.durables.remove("billing")
+    network.run(3.0)
+    store = network.stores["b1"]
+    assert store.read().following("queue/billing", "")
+    story.attach("b1")
+    assert not store.read().following("queue/billing", "")
+    network.got.clear()
+    story.publish(3)
+    network.run(1.0)
+    assert len(network.got) == 6
