@@ -245,19 +245,21 @@ class Giver:
 
     def _had(self) -> tuple[Mapping[str, int], Sequence[tuple[str, Sequence[str]]]]:
         """Published events that have come for sinks here: the greatest number of each source, and
-        ids. Of events of own sources, which have all gone by now, those that may be sent again.
+        ids. Of own sources' events, which have all gone by now, any may be sent again, as long as
+        their numbers are remembered, or they are kept.
         """
         known, ids = self._deduplicator.known
         numbers = dict(known)
+        for source in self._context.sources:
+            numbers[source.name] = max(source.last_sequence, numbers.get(source.name, 0))
         for batch in chain.from_iterable(self._context.detection.replay_buffer):
             of = batch.ids
+            if of.text is None:
+                continue
+            texts = of.text.tolist()
             for code, name in enumerate(of.source.values):
                 own = np.flatnonzero(of.source.codes == code)
-                if of.text is not None:
-                    texts = of.text.tolist()
-                    ids = [*ids, (name, [texts[place] for place in own.tolist()])]
-                elif len(own):
-                    numbers[name] = max(int(of.sequence[own].max()), numbers.get(name, 0))
+                ids = [*ids, (name, [texts[place] for place in own.tolist()])]
         return numbers, ids
 
     def _send_rest(self, gift: _Gift) -> None:

@@ -16,7 +16,7 @@ from routing.config import NodeConfig
 from routing.delivery.durable import QueueBounds
 from routing.effects import Effect, Store
 from routing.errors import Refusal
-from routing.messages import EVERYTHING, Confirmed, Delivery, WhenFull
+from routing.messages import EVERYTHING, Confirmed, Delivery, HandOver, WhenFull
 from routing.network.brokers.broker import Broker
 from routing.network.strategy import make
 from routing.overlay.config import OverlayConfig
@@ -374,3 +374,24 @@ def test_a_sink_that_is_made_where_another_was_coming_has_nothing_of_it() -> Non
     story.publish(3)
     network.run(1.0)
     assert len(network.got) == 6
+
+
+def test_the_taker_hears_of_own_events_that_the_giver_keeps_no_more() -> None:
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b3")
+    story.publish(5)
+    for source in "ts":
+        network.clients[source].promise(round(10_000 * 1e6))
+    kept = network.brokers["b3"].context.detection.replay_buffer
+    for _ in range(4):
+        kept.look_soon()
+        network.run(1.0)
+    assert not any(kept)
+    giver, said = network.brokers["b3"].giver, list[HandOver]()
+    send = giver._send
+    giver._send = lambda step: (said.append(step), send(step))[1]
+    story.drain()
+    network.run(5.0)
+    assert {"t": 5, "s": 5}.items() <= dict(said[-1].numbers).items()
+    story.attach("b1")
+    story.check()
