@@ -227,6 +227,9 @@ class DurableSink(Sink):
         """The time behind the composite events that were queued once all sources had closed."""
         self.heir: Handed = NOBODY
         """The broker that takes the sink over, and the attempt; nothing of it leaves any more."""
+        self.keeps_all = False
+        """Whether nothing is dropped for now: the heir is sent what is queued as it was when the
+        sink was given up, and would not hear of it."""
         self.origin: Handed = NOBODY
         """The broker that it was taken over from, and the attempt."""
         self.bytes = 0
@@ -477,7 +480,7 @@ class DurableSink(Sink):
     @property
     def is_over(self) -> bool:
         """Whether its bounds are exceeded, so that what it chose is to be done."""
-        return self.excess > 0 or self._has_too_many_bytes
+        return (self.excess > 0 or self._has_too_many_bytes) and not self.keeps_all
 
     @property
     def full_from(self) -> int | None:
@@ -503,7 +506,7 @@ class DurableSink(Sink):
     def has_old(self) -> bool:
         """Whether its next event has waited for too long."""
         age_s = self.bounds.age_s
-        if age_s is None or not self._has_next():
+        if age_s is None or self.keeps_all or not self._has_next():
             return False
         first = self._queue[0]
         assert isinstance(first, Numbered)

@@ -395,3 +395,25 @@ def test_the_taker_hears_of_own_events_that_the_giver_keeps_no_more() -> None:
     assert {"t": 5, "s": 5}.items() <= dict(said[-1].numbers).items()
     story.attach("b1")
     story.check()
+
+
+def test_what_is_dropped_while_a_sink_goes_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2", limit=4, when_full=WhenFull.DROP_OLDEST)
+    network.lose("k", "b3")
+    story.publish(5)
+    given = network.brokers["b3"].service.durables.get("billing")
+    assert given is not None
+    story.drain()
+    story.await_stage("begin")
+    story.publish(2)
+    story.await_stage("wait")
+    monkeypatch.setitem(globals(), "SYNC_S", 0.1)
+    story.await_stage("rest")
+    dropped = given.dropped
+    story.publish(15, 0.002)
+    network.run(3.0)
+    story.attach("b1")
+    taken = network.brokers["b1"].service.durables.get("billing")
+    assert taken is not None
+    assert dropped + taken.dropped + len(network.got) == 2 * story.n
