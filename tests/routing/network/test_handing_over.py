@@ -12,6 +12,7 @@ from brokers import SCHEMAS, Network
 from conversation import batches_of
 
 import rules.engine
+from broker.drain import Draining
 from routing.config import NodeConfig
 from routing.delivery.durable import QueueBounds
 from routing.effects import Effect, Store
@@ -417,3 +418,24 @@ def test_what_is_dropped_while_a_sink_goes_is_counted(monkeypatch: pytest.Monkey
     taken = network.brokers["b1"].service.durables.get("billing")
     assert taken is not None
     assert dropped + taken.dropped + len(network.got) == 2 * story.n
+
+
+def test_a_broker_that_drains_waits_for_those_whom_its_store_names() -> None:
+    """It was started again, has heard of nobody yet, and is to be linked to by others."""
+    network = Kept(2, "b1 b2")
+    story = Story(network, "b2", "b1")
+    story.publish(5)
+    network.lose("k", "b2")
+    network.kill("b2")
+    broker = network.brokers["b2"]
+    broker.overlay._connections._told.clear()
+    story.drain()
+    draining = Draining(broker)
+    assert not draining.is_over(network.mesh.now)
+    others = "until they are removed or another broker answers (b1)"
+    assert f"durable subscriptions, {others}: billing" in (broker.node.draining or ())
+    for _ in range(50):
+        network.run(0.2)
+        draining.is_over(network.mesh.now)
+    assert network.home() == "b1"
+    assert "billing" not in broker.service.durables
