@@ -33,7 +33,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -173,6 +173,10 @@ class SinkKeeper(Protocol):
     @property
     def elsewhere(self) -> Mapping[str, str]:
         """The durable sinks of other brokers: their brokers, by name."""
+
+    @property
+    def brokers(self) -> Collection[str]:
+        """The other brokers within reach."""
 
     def note(self, sink: DurableSink) -> None:
         """A sink has something to be kept."""

@@ -137,12 +137,14 @@ class Giver:
 
     def _forget_removed(self) -> None:
         """Let go of a sink that was removed on its way: the other broker has none of it before
-        COMMIT, and afterwards it cannot be removed here.
+        COMMIT, and afterwards it cannot be removed here; and of one that is to stay, since the
+        other broker does not come back.
         """
         gift, journal = self._gift, self.journal
         if gift is None or journal is None:
             return
-        if journal.durables.get(gift.sink.name) is not gift.sink:
+        is_kept = gift.stage in (_Stage.REST, _Stage.ASK) and gift.sink.heir == NOBODY
+        if is_kept or journal.durables.get(gift.sink.name) is not gift.sink:
             self._gift, self._awaits = None, False
 
     @property

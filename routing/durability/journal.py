@@ -23,7 +23,7 @@ of other brokers have come for them: what is sent again after a restart is known
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
@@ -174,6 +174,11 @@ class Journal:
     def elsewhere(self) -> Mapping[str, str]:
         """The durable sinks of other brokers: their brokers, by name."""
         return self._context.overlay.durables
+
+    @property
+    def brokers(self) -> Collection[str]:
+        """The other brokers within reach."""
+        return self._context.overlay.part.nodes - {self._context.name}
 
     def note(self, sink: DurableSink) -> None:
         """A durable sink has something to be kept."""

@@ -54,6 +54,8 @@ class Kept:
         for first in sink.take_done():
             del self.records[first]
 
+    brokers = ()
+
     def begin(self, sink: DurableSink) -> None:
         self.records.clear()
 

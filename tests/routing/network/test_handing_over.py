@@ -16,8 +16,8 @@ from broker.drain import Draining
 from routing.config import NodeConfig
 from routing.delivery.durable import QueueBounds
 from routing.effects import Effect, Store
-from routing.errors import Refusal
-from routing.messages import EVERYTHING, Confirmed, Delivery, HandOver, WhenFull
+from routing.errors import ProtocolError, Refusal
+from routing.messages import EVERYTHING, Confirmed, Delivery, HandOver, Subscribe, WhenFull
 from routing.network.brokers.broker import Broker
 from routing.network.strategy import make
 from routing.overlay.config import OverlayConfig
@@ -439,3 +439,34 @@ def test_a_broker_that_drains_waits_for_those_whom_its_store_names() -> None:
         draining.is_over(network.mesh.now)
     assert network.home() == "b1"
     assert "billing" not in broker.service.durables
+
+
+def test_a_sink_whose_taker_never_comes_back_is_kept_by_hand() -> None:
+    """b1 is gone for good when b3 has sent COMMIT; b3 is started again, and cannot ask."""
+    network = Kept(3, "b1 b3")
+    story = Story(network, "b3", "b2")
+    story.publish(8)
+    network.lose("k", "b3")
+    story.publish(2)
+    story.drain()
+    story.await_stage("rest")
+    durables = network.brokers["b3"].service.durables
+    with pytest.raises(Refusal, match="is on its way to broker 'b1', which is asked"):
+        durables.keep("billing")
+    for wire in network.both_ways("b1", "b2"):
+        wire.cut = True
+    network.kill("b3")
+    network.run(20.0)
+    durables = network.brokers["b3"].service.durables
+    with pytest.raises(ProtocolError, match="is on its way to another broker"):
+        durables.subscribe(b"k", Subscribe(1, 1, "Temp()", durable="billing"), SCHEMAS)
+    assert [one["heir"] for one in durables.facts] == ["b1"]
+    story.publish(3)
+    durables.keep("billing")
+    with pytest.raises(Refusal, match="is not on its way"):
+        durables.keep("billing")
+    network.run(1.0)
+    story.attach("b3")
+    story.publish(3)
+    network.run(2.0)
+    story.check()
