@@ -221,7 +221,7 @@ class Durables:
                 "user": one.rights.user,
                 "heir": one.heir[0],
                 "clients": len(one.attached),
-                "queued": one.queued + one.held,
+                "queued": one.queued + one.held.events,
                 "bytes": one.bytes,
                 "queue": str(one.bounds),
                 "given": one.given,

@@ -35,7 +35,6 @@ from routing.messages import (
     RootRequest,
     RootTask,
     ShowTrace,
-    WhenFull,
 )
 from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import RemoteSources
@@ -327,7 +326,7 @@ class Broker:
         has_news = self.overlay.has_moved or self.overlay.changes
         if has_news or (due is not None and due <= now):
             self._follow_overlay(now)
-        tell_at = self._tell_at
+        tell_at = None if self._slices.is_preparing else self._timer.tell_at
         if tell_at is not None and tell_at <= now:
             self._moment.now = now
             self._tell()
@@ -342,15 +341,11 @@ class Broker:
         """
         return (self._slices,) if self._slices.is_preparing else self._timed
 
-    @property
-    def _tell_at(self) -> float | None:
-        """When something is told next; not while something is prepared."""
-        return None if self._slices.is_preparing else self._timer.tell_at
-
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
+        tell_at = None if self._slices.is_preparing else self._timer.tell_at
         due = self.node.next_timer()
-        for at in (self._tell_at, self.overlay.next_timer()):
+        for at in (tell_at, self.overlay.next_timer()):
             if at is not None and (due is None or at < due):
                 due = at
         for part in self._due_parts:
@@ -411,10 +406,11 @@ class Broker:
             if not overlay.has_moved or self._router.goes_by(overlay.single_tree):
                 return  # all waits
             self._slices.finish()
-        trees.look_at_links()
+        is_anew = False
         if overlay.has_moved:
             self.service.settle_gathered()
-        is_anew = overlay.has_moved and overlay.take_moved() and self._follow_tree()
+            is_anew = overlay.take_moved() and self._follow_tree()
+            trees.look_at_links()
         changes = overlay.take_changes() if overlay.changes else ()
         for place, change in enumerate(changes):
             if self._slices.is_preparing:
@@ -522,9 +518,8 @@ class Broker:
         """A sink that blocks holds up the sources of other brokers, too, but these hear of it
         later, and are many: what they fill its queue with has a bound of its own.
         """
-        self.back_pressure.note_sink(sink)
-        most = self._config.queue_events_max
-        is_excessive = sink.when_full is WhenFull.BLOCK and sink.excess > most
+        is_full, most = self.back_pressure.note_sink(sink), self._config.queue_events_max
+        is_excessive = is_full and sink.excess > most
         if is_excessive and self.overlay.neighbours and not isinstance(sink, DurableSink):
             reason = f"{most} events of sources at other brokers wait beyond the queue"
             self.service.expel(sink.peer, Code.QUEUE_FULL, reason)

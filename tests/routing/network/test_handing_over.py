@@ -19,7 +19,7 @@ from routing.effects import Effect, Store
 from routing.errors import ProtocolError, Refusal
 from routing.messages import EVERYTHING, Confirmed, Delivery, HandOver, Subscribe, WhenFull
 from routing.network.brokers.broker import Broker
-from routing.network.strategy import make
+from routing.network.strategy import make, names
 from routing.overlay.config import OverlayConfig
 from simulator.simulation import Simulation
 from simulator.stores import SimulatedStore
@@ -186,7 +186,7 @@ class Story:
         assert twice <= again
 
 
-@pytest.fixture(autouse=True, params=["centralized", "distributed-st", "push-pull-mt", "adaptive"])
+@pytest.fixture(autouse=True, params=names())
 def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Network, "strategy", request.param)
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
-from brokers import SCHEMAS, Network
-from conversation import batches_of
+from brokers import SCHEMAS, Network, Schemas
+from conversation import batches_of, schema_of
 from slow_slices import slow_slices
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
-from routing.evaluation import replay
+from routing.evaluation import replay, tree_evaluator
 from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
 from routing.network.brokers import resending
 from routing.partition.rule_states import ResumedRule
+from routing.serving import deployment
+from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
+from rules.engine.intervals import Intervals
 
 FIRE = """
 rule fire: define Fire(room: string, value: float)
@@ -258,6 +261,32 @@ def test_a_text_of_many_rules_is_deployed_rule_by_rule(
     assert prepared.count("prepared") >= 2 * MANY, "each was told to two"
 
 
+@pytest.mark.parametrize("strategy", ["distributed-mt", "push-pull-mt"])
+def test_trees_for_sinks_install_rule_by_rule_too(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that began with a plan installed all of its rules in one step."""
+    slow_slices(monkeypatch, PAUSE_S)
+    network = smoking(monkeypatch, strategy)
+    for number in range(MANY):
+        network.clients["s"].subscribe(f"Fire{number}()")
+    installed = list[int]()
+
+    def install(engine: Intervals, some: Sequence[Deployed], schemas: Schemas) -> None:
+        installed.append(len(some))
+        deployment.install(engine, some, schemas)
+
+    monkeypatch.setattr(tree_evaluator, "install", install)
+    network.connect("m", "b2").deploy(TEXT)
+    network.run(10)
+    assert sum(installed) == MANY
+    assert max(installed) == 1
+    network.publish("Temp", 'Temp@70("a", 70)', 71)
+    network.publish("Smoke", 'Smoke@70.5("a")', 71)
+    network.run(1)
+    assert sum(line.startswith("s: Fire") for line in network.take_lines()) == MANY
+
+
 def test_a_text_that_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_slices(monkeypatch, PAUSE_S)
     network = smoking(monkeypatch, "centralized")
@@ -273,11 +302,36 @@ def test_a_text_that_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch)
 def test_two_texts_are_deployed_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_slices(monkeypatch, PAUSE_S)
     network = smoking(monkeypatch, "centralized")
-    network.connect("m", "b2").deploy(TEXT)
-    network.connect("n", "b2").deploy(FIRE)
-    network.connect("o", "b2").remove("fire3")
+    client = network.connect("m", "b2")
+    client.deploy(TEXT)
+    client.deploy(FIRE.replace("fire", "fire3"), replace=True)
+    client.remove("fire3")
     network.run(10)
-    assert [line.split()[0] for line in network.take_lines()] == ["m:", "n:", "o:"]
+    first, second, third = network.take_lines()
+    assert first.count("since") == MANY
+    assert second.startswith("m: confirmed fire3 since")
+    assert third.startswith("m: confirmed")
+
+
+@pytest.mark.parametrize("home", ["b1", "b2"])
+def test_who_deploys_without_a_pause_holds_up_nobody(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others' requests waited until the last of its texts had been read."""
+    slow_slices(monkeypatch, PAUSE_S)
+    network = smoking(monkeypatch, "centralized")
+    client = network.connect("m", home)
+    count = 200
+    for number in range(count):
+        client.deploy(FIRE.replace("fire", f"fire{number}").replace("Fire", f"Fire{number}"))
+    network.run(1)
+    network.connect("n", "b3").advertise([schema_of("Gas(room: string)")])
+    network.connect("o", home).deploy(FIRE)
+    names = list[str]()
+    while "o:" not in names:
+        network.run(1)
+        names += [line.split()[0] for line in network.take_lines() if "confirmed" in line]
+    assert names.index("n:") < names.index("o:") < count / 2
 
 
 def test_a_tree_that_is_another_waits_for_no_slice(monkeypatch: pytest.MonkeyPatch) -> None:
