@@ -110,7 +110,7 @@ class Taker:
         if name not in self.journal.elsewhere:
             return f"broker {coming.home!r} has no durable sink {name!r}"
         sink, most = coming.sink, self._context.config.queue_events_max
-        if sink is not None and sink.queued + sink.held > most:
+        if sink is not None and sink.events > most:
             return f"{most} events have come before durable sink {name!r} has (queue_events_max)"
         return None
 

@@ -5,6 +5,7 @@ at any moment of it: each event comes once.
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 import pytest
@@ -140,6 +141,9 @@ class Story:
     def __init__(self, network: Kept, leaves: str, sources: str, **options: Any) -> None:
         """``options``: of the subscriptions."""
         self.network, self.leaves, self.n, self.options = network, leaves, 0, options
+        self.is_silent = False
+        """Whether s publishes nothing, and promises nothing."""
+        self._unsaid: list[tuple[str, int]] = []
         for name, schema in (("t", TEMP), ("s", SMOKE)):
             network.connect(name, sources).advertise([schema])
         network.connect("m", sources).deploy(FIRE)
@@ -160,8 +164,21 @@ class Story:
             at = self.n
             for name, text in (("t", f'Temp@{at}("a", {50 + at})'), ("s", f'Smoke@{at}("a")')):
                 mark = round((at + 0.5) * 1e6)
-                network.clients[name].publish_all(batches_of(text, SCHEMAS), network.mesh.now, mark)
+                if name == "s" and self.is_silent:
+                    self._unsaid.append((text, mark))
+                else:
+                    self._say(name, text, mark)
             network.run(lasts_s)
+
+    def _say(self, name: str, text: str, mark: int) -> None:
+        now = self.network.mesh.now
+        self.network.clients[name].publish_all(batches_of(text, SCHEMAS), now, mark)
+
+    def speak(self) -> None:
+        """End the silence of s, and publish what it has not."""
+        self.is_silent, unsaid, self._unsaid = False, self._unsaid, []
+        for text, mark in unsaid:
+            self._say("s", text, mark)
 
     def await_stage(self, stage: str) -> None:
         """Let time pass until the giver is so far."""
@@ -181,6 +198,10 @@ class Story:
         temps = [f"Temp@{n * 1000000}['a', {50.0 + n}]" for n in range(1, self.n + 1)]
         fires = [f"Fire@{n * 1000000}['a', {50.0 + n}]" for n in range(1, self.n + 1)]
         assert sorted(got) == sorted([*temps, *fires]), (len(got), 2 * self.n)
+        self.check_repeats()
+
+    def check_repeats(self) -> None:
+        got = Counter(name for name, _ in self.network.got)
         twice = {name for name, count in got.items() if count > 1}
         again = {name for name, is_again in self.network.got if is_again}
         assert twice <= again
@@ -470,3 +491,33 @@ def test_a_sink_whose_taker_never_comes_back_is_kept_by_hand() -> None:
     story.publish(3)
     network.run(2.0)
     story.check()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_hand_overs_at_random(seed: int) -> None:
+    """Either broker may be killed at any write; s may be silent; queues may be short, and drop."""
+    random = Random(seed)
+    when_full = random.choice([WhenFull.BLOCK, WhenFull.BLOCK, WhenFull.DROP_OLDEST])
+    most = random.choice([60, 1_000_000])
+    network = Kept(3, "b1 b3", queue_events_max=most)
+    story = Story(network, "b3", "b2", when_full=when_full, limit=random.choice([20, 60]))
+    story.publish(random.randint(2, 12))
+    if random.random() < 0.7:
+        network.lose("k", "b3")
+    if killed := random.choice(["", "b1", "b3"]):
+        network.doomed[killed] = network.writes[killed] + random.randint(1, 40)
+    story.is_silent = random.random() < 0.5
+    story.drain()
+    story.publish(random.randint(10, 40), random.choice([0.005, 0.02]))
+    network.run(random.choice([0.1, 2.0]))
+    story.speak()
+    network.run(20.0)
+    network.doomed.clear()
+    story.attach(network.home())
+    story.publish(5, 0.05)
+    network.run(5.0)
+    if when_full is WhenFull.BLOCK:
+        story.check()
+    else:
+        story.check_repeats()
+        assert network.got[-1][0].startswith(f"Fire@{story.n}000000")
