@@ -6,8 +6,9 @@ that has not taken what is queued for it, a source or a durable subscription tha
 another broker, events that a rule may still need, its store.
 
 Law 2: a broker that is alone in its network, or works alone, has nobody to hand anything over to:
-it waits for its subscribers' queues, and no more. b2 of b1 and b2 keeps the Temps of five minutes
-that fire may need, and leaves five minutes after its last source; b1 then leaves at once.
+it waits for its subscribers' queues, and no more (but see Law 3). b2 of b1 and b2 keeps the Temps
+of five minutes that fire may need, and leaves five minutes after its last source; b1 then leaves at
+once.
 
 Law 3: a durable subscription goes to another broker of the network that has a store, with what
 waits for it (routing.durability.giver); its clients follow. Where no other broker takes any this
@@ -78,18 +79,29 @@ def _part_of(broker: Broker) -> nx.Graph:
 
 def _obstacles(broker: Broker) -> Iterator[str]:
     """Reasons to wait, in words; none once it may leave."""
-    is_alone = len(_part_of(broker)) <= 1
-    waiting = [
-        one for one in broker.node.waiting_sinks if is_alone or not isinstance(one, DurableSink)
-    ]
+    is_alone, durables = len(_part_of(broker)) <= 1, list(broker.service.durables.names)
+    awaited = _awaited(broker) if is_alone and durables else ()
+    stay = is_alone and not awaited
+    waiting = [one for one in broker.node.waiting_sinks if stay or not isinstance(one, DurableSink)]
     yield from _named(
         "subscribers that have not taken what is theirs",
         [sink.name or "one without a name" for sink in waiting],
     )
     if broker.awaits_store:
         yield "its store, which has yet to keep what has changed"
+    if awaited:
+        others = ", ".join(awaited)
+        what = f"durable subscriptions, until they are removed or another broker answers ({others})"
+        yield from _named(what, durables)
     if not is_alone:
         yield from _obstacles_in_network(broker)
+
+
+def _awaited(broker: Broker) -> Sequence[str]:
+    """The other brokers that one within whose reach there is none knows of, or is to link to."""
+    agreed, overlay = broker.agreed, broker.overlay
+    known = {*dict(agreed.catalog.homes), *agreed.out_of_reach} - {overlay.name}
+    return [*sorted(known), *overlay.endpoints]
 
 
 def _obstacles_in_network(broker: Broker) -> Iterator[str]:

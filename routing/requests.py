@@ -15,6 +15,7 @@ from routing.messages import (
     Advertise,
     Deploy,
     Drain,
+    KeepDurable,
     ListRules,
     ReadLog,
     Remove,
@@ -43,6 +44,7 @@ ClientRequest: TypeAlias = (
     | ShowRule
     | StatusRequest
     | RemoveDurable
+    | KeepDurable
     | ReadLog
     | Drain
     | ShowTrace

@@ -19,6 +19,7 @@ from routing.messages import (
     Advertise,
     Deploy,
     Drain,
+    KeepDurable,
     ListRules,
     ReadLog,
     Remove,
@@ -164,6 +165,13 @@ class Session(Conversation):
         """Remove a durable sink that no client is attached to. SessionError as ``remove``."""
         _check_length("the name of a durable sink", name, NAME_MAX)
         return self._ask(RemoveDurable(self._requests.number(), name))
+
+    def keep_durable(self, name: str) -> int:
+        """Go on with a durable sink that was on its way to a broker which does not come back.
+        SessionError as ``remove``.
+        """
+        _check_length("the name of a durable sink", name, NAME_MAX)
+        return self._ask(KeepDurable(self._requests.number(), name))
 
     def unsubscribe(self, number: int) -> int:
         """End a subscription."""

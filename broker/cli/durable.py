@@ -1,4 +1,4 @@
-"""List, show and remove durable subscriptions, those of a broker and what others have."""
+"""List, show, remove and keep durable subscriptions, those of a broker and what others have."""
 
 from __future__ import annotations
 
@@ -69,6 +69,21 @@ def remove(
     print(f"{removed['queued']} events were waiting")
 
 
+@takes_broker
+def keep(
+    name: Name,
+    *,
+    broker: Address,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Go on with a durable subscription that went to a broker which does not come back."""
+    from broker import RuleManager
+
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        kept = manager.keep_durable(name)
+    print(f"{kept['queued']} events wait")
+
+
 def _durables(broker: Address, connect_timeout_s: float) -> Sequence[Mapping[str, Any]]:
     from broker import RuleManager
 
@@ -80,6 +95,7 @@ EXAMPLES = {
     "list": EXAMPLE,
     "show": "rexmq durable show billing",
     "remove": "rexmq durable remove billing",
+    "keep": "rexmq durable keep billing",
 }
 
-commands = {"list": list_durables, "show": show, "remove": remove}
+commands = {"list": list_durables, "show": show, "remove": remove, "keep": keep}

@@ -108,6 +108,12 @@ class RuleManager(Scoped):
         """Remove a durable subscription that no client uses, with what waits for it."""
         return self._ask(lambda: self._session.remove_durable(name))
 
+    def keep_durable(self, name: str) -> Mapping[str, Any]:
+        """Go on with a durable subscription at this broker, which was handing it over to one that
+        does not come back.
+        """
+        return self._ask(lambda: self._session.keep_durable(name))
+
     def status(self) -> Mapping[str, Any]:
         """The broker's status: plain data (protocol.md section 7)."""
         return self._ask(self._session.status)
@@ -220,6 +226,10 @@ class AsyncRuleManager(AsyncScoped):
     async def remove_durable(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.remove_durable``."""
         return await self._ask(lambda: self._session.remove_durable(name))
+
+    async def keep_durable(self, name: str) -> Mapping[str, Any]:
+        """See ``RuleManager.keep_durable``."""
+        return await self._ask(lambda: self._session.keep_durable(name))
 
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""

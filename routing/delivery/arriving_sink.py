@@ -32,6 +32,11 @@ class ArrivingSink(Sink):
     def __init__(self, name: str) -> None:
         super().__init__(ARRIVING_PREFIX + name.encode(), name, WhenFull.BLOCK, UNBOUNDED_QUEUE)
 
+    @property
+    def events(self) -> int:
+        """How many it has gathered."""
+        return self.queued + self.held.events
+
     def pass_on(self, sink: DurableSink, known: Deduplicator, sinks: Sinks) -> None:
         """Give a durable sink what it has not had: by ``known`` of published events, by its floor
         of composite ones.

@@ -33,7 +33,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -174,8 +174,15 @@ class SinkKeeper(Protocol):
     def elsewhere(self) -> Mapping[str, str]:
         """The durable sinks of other brokers: their brokers, by name."""
 
+    @property
+    def brokers(self) -> Collection[str]:
+        """The other brokers within reach."""
+
     def note(self, sink: DurableSink) -> None:
         """A sink has something to be kept."""
+
+    def begin(self, sink: DurableSink) -> None:
+        """A sink is made: nothing is to be kept of another one of its name."""
 
     def forget(self, sink: DurableSink) -> None:
         """A sink is no more."""
@@ -224,6 +231,9 @@ class DurableSink(Sink):
         """The time behind the composite events that were queued once all sources had closed."""
         self.heir: Handed = NOBODY
         """The broker that takes the sink over, and the attempt; nothing of it leaves any more."""
+        self.keeps_all = False
+        """Whether nothing is dropped for now: the heir is sent what is queued as it was when the
+        sink was given up, and would not hear of it."""
         self.origin: Handed = NOBODY
         """The broker that it was taken over from, and the attempt."""
         self.bytes = 0
@@ -474,7 +484,7 @@ class DurableSink(Sink):
     @property
     def is_over(self) -> bool:
         """Whether its bounds are exceeded, so that what it chose is to be done."""
-        return self.excess > 0 or self._has_too_many_bytes
+        return (self.excess > 0 or self._has_too_many_bytes) and not self.keeps_all
 
     @property
     def full_from(self) -> int | None:
@@ -500,7 +510,7 @@ class DurableSink(Sink):
     def has_old(self) -> bool:
         """Whether its next event has waited for too long."""
         age_s = self.bounds.age_s
-        if age_s is None or not self._has_next():
+        if age_s is None or self.keeps_all or not self._has_next():
             return False
         first = self._queue[0]
         assert isinstance(first, Numbered)

@@ -90,6 +90,7 @@ class Durables:
         if sink is None:
             self._check_home(message.durable)
             sink = DurableSink(message.durable, self._bounds(message), keeper)
+            keeper.begin(sink)
         elif not sink.bounds.agree(message):
             raise Refusal(Code.IN_USE, f"the queue of {sink.name!r} is already {sink.bounds}")
         else:
@@ -160,6 +161,25 @@ class Durables:
         self.give_up(sink)
         return sink
 
+    def keep(self, name: str, rights: Rights = EVERYTHING) -> DurableSink:
+        """Go on with a durable sink that was on its way to a broker which does not come back, and
+        may have it; Refusal for one that is not, or while that broker is within reach to be asked.
+        """
+        sink, keeper = self._sinks.get(name), self._keeper
+        if sink is None or keeper is None:
+            self._check_home(name)
+            raise Refusal(Code.UNKNOWN, f"no durable sink is named {name!r}")
+        _check_owner(sink, rights)
+        heir = sink.heir[0]
+        if sink.heir == NOBODY:
+            raise Refusal(Code.IN_USE, f"{name!r} is not on its way to another broker")
+        if heir in keeper.brokers:
+            raise Refusal(Code.IN_USE, f"{name!r} is on its way to broker {heir!r}, which is asked")
+        sink.heir = NOBODY
+        sink.note()
+        self._all.touch(sink)
+        return sink
+
     def give_up(self, sink: DurableSink) -> None:
         """Forget a sink that is no more, or another broker's from now on."""
         del self._sinks[sink.name]
@@ -199,6 +219,7 @@ class Durables:
                 "name": one.name,
                 "filters": [text for _, text in one.filters],
                 "user": one.rights.user,
+                "heir": one.heir[0],
                 "clients": len(one.attached),
                 "queued": one.queued + one.held.events,
                 "bytes": one.bytes,

@@ -7,10 +7,10 @@ sink is the other one's. Clients go on until there is little left. billing has a
 b2: b3 keeps them first, then it subscribes to Fire, then it gets the last hundred.
 
 Law 2: before COMMIT is sent it is kept here that it will be: from there on nothing of the sink
-leaves here, and no client is let in, while it goes on queueing. If the other broker has it, it is
-forgotten here; if that says that it has not, and so never will by this attempt, it is here as
-before. b2 is killed after COMMIT: started again, it asks b3, and forgets billing, or goes on with
-it, with all Fires that came meanwhile.
+leaves here, no client is let in, and until COMMIT nothing is dropped, while it goes on queueing. If
+the other broker has it, it is forgotten here; if that says that it has not, and so never will by
+this attempt, it is here as before. b2 is killed after COMMIT: started again, it asks b3, and
+forgets billing, or goes on with it, with all Fires that came meanwhile.
 
 Law 3: nothing is lost between the two. What was published before the subscription of the other was
 in force has come here, for its confirmation has passed the same way behind it; composite events are
@@ -137,12 +137,14 @@ class Giver:
 
     def _forget_removed(self) -> None:
         """Let go of a sink that was removed on its way: the other broker has none of it before
-        COMMIT, and afterwards it cannot be removed here.
+        COMMIT, and afterwards it cannot be removed here; and of one that is to stay, since the
+        other broker does not come back.
         """
         gift, journal = self._gift, self.journal
         if gift is None or journal is None:
             return
-        if journal.durables.get(gift.sink.name) is not gift.sink:
+        is_kept = gift.stage in (_Stage.REST, _Stage.ASK) and gift.sink.heir == NOBODY
+        if is_kept or journal.durables.get(gift.sink.name) is not gift.sink:
             self._gift, self._awaits = None, False
 
     @property
@@ -229,7 +231,7 @@ class Giver:
         for peer in list(sink.attached):
             reason = f"the durable sink {sink.name!r} goes to broker {gift.heir}"
             callbacks.expel(peer, Code.LEAVING, reason)
-        sink.heir = gift.heir, gift.attempt
+        sink.heir, sink.keeps_all = (gift.heir, gift.attempt), True
         sink.note()
         gift.last, gift.record = sink.last, self._record(sink)
         numbers, ids = self._had()
@@ -245,19 +247,21 @@ class Giver:
 
     def _had(self) -> tuple[Mapping[str, int], Sequence[tuple[str, Sequence[str]]]]:
         """Published events that have come for sinks here: the greatest number of each source, and
-        ids. Of events of own sources, which have all gone by now, those that may be sent again.
+        ids. Of own sources' events, which have all gone by now, any may be sent again, as long as
+        their numbers are remembered, or they are kept.
         """
         known, ids = self._deduplicator.known
         numbers = dict(known)
+        for source in self._context.sources:
+            numbers[source.name] = max(source.last_sequence, numbers.get(source.name, 0))
         for batch in chain.from_iterable(self._context.detection.replay_buffer):
             of = batch.ids
+            if of.text is None:
+                continue
+            texts = of.text.tolist()
             for code, name in enumerate(of.source.values):
                 own = np.flatnonzero(of.source.codes == code)
-                if of.text is not None:
-                    texts = of.text.tolist()
-                    ids = [*ids, (name, [texts[place] for place in own.tolist()])]
-                elif len(own):
-                    numbers[name] = max(int(of.sequence[own].max()), numbers.get(name, 0))
+                ids = [*ids, (name, [texts[place] for place in own.tolist()])]
         return numbers, ids
 
     def _send_rest(self, gift: _Gift) -> None:
@@ -270,6 +274,7 @@ class Giver:
             self._say(gift, HandOverStep.RECORDS, ids=((source, texts),))
             return
         self._say(gift, HandOverStep.COMMIT, record=gift.record, numbers=gift.numbers)
+        self._let_drop(gift.sink)
 
     def _say(
         self,
@@ -317,6 +322,7 @@ class Giver:
     def _fail(self, gift: _Gift, code: Code, reason: str) -> None:
         """A step was refused, or is lost."""
         sink = gift.sink
+        self._let_drop(sink)
         if sink.heir == NOBODY:
             if code is not Code.SILENT and gift.stage in (_Stage.QUEUE, _Stage.BEGIN):
                 self._refused[gift.heir] = reason
@@ -328,7 +334,11 @@ class Giver:
         else:
             sink.heir, self._gift = NOBODY, None
             sink.note()
-            self._context.sinks.touch(sink)
+
+    def _let_drop(self, sink: DurableSink) -> None:
+        """Drop again what exceeds the bounds of a sink: its heir has all of it, or nothing."""
+        sink.keeps_all = False
+        self._context.sinks.touch(sink)
 
     def _is_beyond(self, gift: _Gift) -> bool:
         """Whether who has had the sink has given it to another broker by now."""

@@ -23,7 +23,7 @@ of other brokers have come for them: what is sent again after a restart is known
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
@@ -175,10 +175,21 @@ class Journal:
         """The durable sinks of other brokers: their brokers, by name."""
         return self._context.overlay.durables
 
+    @property
+    def brokers(self) -> Collection[str]:
+        """The other brokers within reach."""
+        return self._context.overlay.part.nodes - {self._context.name}
+
     def note(self, sink: DurableSink) -> None:
         """A durable sink has something to be kept."""
         self._changed[sink.name] = sink
         self._deduplicator.watch()
+
+    def begin(self, sink: DurableSink) -> None:
+        """A durable sink is made. One that was on its way here when the broker was killed has left
+        records of its queue.
+        """
+        self._gone.append(Clear(queue_kind(sink.name)))
 
     def forget(self, sink: DurableSink) -> None:
         """A durable sink is no more."""

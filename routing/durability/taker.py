@@ -11,6 +11,11 @@ who hears that it is not known here, begins again. What has come to the giver in
 wanted here, has come here, too, before the COMMIT that is sent in that tree: each event has passed
 the broker at which the ways to the two part, and the COMMIT has passed it later. So what the giver
 had can be known here as what this broker has had, for all its sinks.
+
+Law 3: what is gathered has a bound, that of the longest queue (``queue_events_max``), beyond which
+it is dropped; and so is a sink that its broker does not give any more. Either way the giver hears
+it with its next step at the latest, and begins again. b5 is out of reach, so no checkpoint tells
+b3 that it has all of billing: a million Temps later it refuses billing, which stays at b2.
 """
 
 from __future__ import annotations
@@ -59,6 +64,8 @@ class _Coming:
     after: str = ""
     ids: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     sink: ArrivingSink | None = None
+    refuse: Callable[[Refusal], None] = lambda refusal: None
+    """Refuses BEGIN, while that is not answered."""
     epoch: tuple[str, int] | None = None
     """The tree in which what it wants is in force; None before."""
 
@@ -82,14 +89,30 @@ class Taker:
         self.is_closed = False
         """Whether it takes none: it drains itself."""
         self.due_at: float | None = None
-        """When a checkpoint is asked for, if one is waited for; None while nothing is coming."""
+        """When it is looked again at what is coming; None while nothing is."""
         self._coming: dict[str, _Coming] = {}
 
     def handle_timer(self) -> None:
-        """Have a checkpoint taken where nothing else has anybody look whether one is due."""
+        """Drop what has no end (Law 3), and have a checkpoint taken where nothing else has anybody
+        look whether one is due.
+        """
+        for name, coming in list(self._coming.items()):
+            if (problem := self._problem_of(name, coming)) is not None:
+                self._drop(name)
+                coming.refuse(Refusal(Code.LIMIT, problem))
         self.due_at = self._context.moment.now + STEP_S if self._coming else None
         if self._context.detection.is_at_work:
             self._checkpoints.look_at_replay_buffer()
+
+    def _problem_of(self, name: str, coming: _Coming) -> str | None:
+        """Why a sink does not come any more; None where it does."""
+        assert self.journal is not None
+        if name not in self.journal.elsewhere:
+            return f"broker {coming.home!r} has no durable sink {name!r}"
+        sink, most = coming.sink, self._context.config.queue_events_max
+        if sink is not None and sink.events > most:
+            return f"{most} events have come before durable sink {name!r} has (queue_events_max)"
+        return None
 
     def change_tree(self) -> None:
         """The tree is another (Law 2)."""
@@ -102,7 +125,7 @@ class Taker:
             self._take(home, step, answer)
         except Refusal as refusal:
             self._drop(step.sink)
-            answer(Refused(step.request, refusal.code, str(refusal)))
+            answer(_refused(step, refusal))
 
     def _take(self, home: str, step: HandOver, answer: AnswerStep) -> None:
         own = self._context.name
@@ -138,6 +161,7 @@ class Taker:
             self._drop(name)
             coming = self._coming[name] = _Coming(home, step.attempt)
             self.journal.change(Clear(queue_kind(name)))
+            self.due_at = self._context.moment.now + STEP_S
             return coming
         raise Refusal(Code.UNKNOWN, f"durable sink {name!r} is not on its way here")
 
@@ -148,7 +172,8 @@ class Taker:
             return
         assert self.journal is not None
         self.journal.durables.coming.discard(name)
-        self.journal.change(Clear(queue_kind(name)))
+        if name not in self.journal.durables:  # else one was made here meanwhile
+            self.journal.change(Clear(queue_kind(name)))
         if coming.sink is not None:
             self._context.sinks.remove(coming.sink.peer)
             self._context.callbacks.follow()
@@ -166,6 +191,7 @@ class Taker:
         are known of what it will not bring.
         """
         context, record = self._context, _record_of(step)
+        coming.refuse = lambda refusal: answer(_refused(step, refusal))
         coming.sink = sink = ArrivingSink(step.sink)
         assert self.journal is not None
         self.journal.durables.coming.add(step.sink)
@@ -177,13 +203,13 @@ class Taker:
         def answer_when_begun() -> None:
             if self._coming.get(step.sink) is coming:
                 coming.epoch = context.router.epoch
+                coming.refuse = lambda refusal: None
                 answer(Confirmed(step.request, {BEGUN: self._begins_at(sink)}))
 
         def look_at_marks() -> None:
             self._checkpoints.once_passed(answer_when_begun)
 
         self._subscription_sync.once_in_force(look_at_marks)
-        self.due_at = context.moment.now + STEP_S
 
     def _begins_at(self, sink: ArrivingSink) -> int:
         """The time from which on all composite events that it wants come."""
@@ -229,6 +255,10 @@ class Taker:
 
 UNBOUNDED = 2**62
 """Names or ids: no bound."""
+
+
+def _refused(step: HandOver, refusal: Refusal) -> Refused:
+    return Refused(step.request, refusal.code, str(refusal))
 
 
 def _record_of(step: HandOver) -> DurableRecord:

@@ -279,6 +279,16 @@ class RemoveDurable:
     name: Name
 
 
+@dataclass(frozen=True, slots=True)
+class KeepDurable:
+    """Go on with the durable sink of that name, though it may be at the broker that it was handed
+    over to: that does not come back.
+    """
+
+    request: Request
+    name: Name
+
+
 class Acknowledged(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """The broker has dealt with every event of the client up to ``sequence``."""
 
@@ -369,6 +379,7 @@ FromClient: TypeAlias = (
     | ShowRule
     | StatusRequest
     | RemoveDurable
+    | KeepDurable
     | ReadLog
     | LogReceived
     | DealtWith

@@ -17,7 +17,7 @@ in a later incarnation (routing.overlay.channel, Law 1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from routing.effects import Peer
 from routing.errors import ProtocolError
@@ -38,6 +38,7 @@ class Connections:
         self.by_link: Mapping[Peer, Channel] = self._channels
         """The channel that each link carries."""
         self._told: set[Peer] = set()
+        self.told: Collection[Peer] = self._told
         """The links that this broker was told of (Law 2)."""
         self._named: dict[str, Channel] = {}
         """By neighbour, whether it is up or not."""

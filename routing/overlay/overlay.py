@@ -89,6 +89,11 @@ class Overlay:
     # --- what is known ---
 
     @property
+    def endpoints(self) -> Sequence[str]:
+        """The links that this broker was told to make, whether anybody answers or not."""
+        return sorted(map(link_text, self._connections.told))
+
+    @property
     def name(self) -> str:
         """The broker's name."""
         return self._config.name

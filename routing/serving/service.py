@@ -34,6 +34,7 @@ from routing.messages import (
     Credit,
     DealtWith,
     Deploy,
+    KeepDurable,
     ListRules,
     LogReceived,
     Promise,
@@ -162,6 +163,7 @@ class Service:
             Unsubscribe: self._receive_unsubscribe,
             Credit: self._receive_credit,
             RemoveDurable: self._receive_remove_durable,
+            KeepDurable: self._receive_keep_durable,
             DealtWith: self._receive_dealt_with,
             LogReceived: self._receive_log_received,
             **dict.fromkeys(get_args(Asking), beyond.ask),
@@ -442,6 +444,11 @@ class Service:
         self.follow()
         self._send(link.peer, Confirmed(message.request, {"queued": removed.queued}))
         self._log("info", "durable sink removed", name=message.name, client=link.name)
+
+    def _receive_keep_durable(self, link: Link, message: KeepDurable) -> None:
+        kept = self.durables.keep(message.name, link.rights)
+        self._send(link.peer, Confirmed(message.request, {"queued": kept.queued}))
+        self._log("warning", "durable sink kept", name=message.name, client=link.name)
 
     def _check_subscriptions(self, link: Link) -> None:
         """Refusal where its user may have no more subscriptions than it has."""

@@ -655,6 +655,9 @@ def test_a_durable_subscription_has_the_bounds_that_it_was_given(tmp_path):
             "pub", "Reading", "area=a", "value=1.5", "--acks", "committed", endpoint=broker.endpoint
         )
         assert done.returncode == 0
+        kept = rexmq("durable", "keep", "k", endpoint=broker.endpoint)
+        assert kept.returncode != 0
+        assert "'k' is not on its way to another broker" in kept.stderr
         listed = rexmq("durable", "list", endpoint=broker.endpoint).stdout.splitlines()
         assert listed[1].split()[:4] == ["k", "b1", "0", "1"]
 

@@ -344,3 +344,22 @@ def test_either_broker_is_killed_while_a_durable_subscription_goes(
             found.append(back.receive(timeout_s=WAIT_S).data["n"])
     assert found == list(range(found[0], EVENTS))
     assert found[0] <= len(had)  # an acknowledgement may not have been kept
+
+
+def test_a_broker_that_has_not_heard_of_others_yet_keeps_its_durable_subscriptions(
+    tmp_path: Path,
+) -> None:
+    """It is started again, and drains before those whom it is to link to have answered."""
+    common = ("--engine", "naive", "--strategy", "centralized")
+    store = ("--data", str(tmp_path / "b2"))
+    dead = "tcp://127.0.0.1:9"
+    with BrokerProcess("--name", "b2", *common, *store, "--link", dead) as second:
+        with Subscriber(second.endpoint, "Temp()", name="billing", durable=True):
+            pass
+        second.child.send_signal(signal.SIGUSR1)
+        held = f"durable subscriptions, until they are removed or another broker answers ({dead})"
+        with RuleManager(second.endpoint) as manager:
+            while f"{held}: billing" not in (manager.status()["draining"] or ()):
+                time.sleep(0.1)
+            manager.remove_durable("billing")
+            assert second.child.wait(10) == 0

@@ -54,6 +54,11 @@ class Kept:
         for first in sink.take_done():
             del self.records[first]
 
+    brokers = ()
+
+    def begin(self, sink: DurableSink) -> None:
+        self.records.clear()
+
     def forget(self, sink: DurableSink) -> None:
         self.records.clear()
 
