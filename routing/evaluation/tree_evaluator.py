@@ -161,7 +161,7 @@ class TreeEvaluator:
 
     def output_watermark(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
-        return self.progress.output_watermark(rule)
+        return self.progress.output_watermarks((rule,))[rule]
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
@@ -171,9 +171,10 @@ class TreeEvaluator:
         """When a child has last spoken of a type that it forwards; 0 for never."""
         return self._watermarks.inputs.heard_at(child, name)
 
-    def has_ended(self, rule: str) -> bool:
-        """Whether nobody publishes anything any more that a rule evaluated here uses."""
-        return rule in self._watermarks.ends.rules
+    @property
+    def ended(self) -> frozenset[str]:
+        """The rules evaluated here that use nothing of which anybody publishes any more."""
+        return self._watermarks.ends.rules
 
     def look_again(self) -> None:
         """Look again at what waits: it may wait no longer, by another limit."""

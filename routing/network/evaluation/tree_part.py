@@ -46,14 +46,14 @@ class TreePart:
     def has_ended(self, name: str) -> bool:
         """Whether nobody publishes anything any more for a rule."""
         if self.evaluates(name):
-            return self.evaluator.has_ended(name)
+            return name in self.evaluator.ended
         return name in self.router.ended
 
     def complete_to(self, name: str) -> int:
         """Up to where a rule's composite events are complete."""
         if not self.evaluates(name):
             return CLOSED if name in self.router.ended else self.router.marks.get(name, TIME_MIN)
-        return CLOSED if self.evaluator.has_ended(name) else self.mark_of(name)
+        return CLOSED if name in self.evaluator.ended else self.mark_of(name)
 
     def resume_points(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
@@ -115,6 +115,6 @@ class TreePart:
         return owed
 
     def _tell(self, detected: Detections, rules: Collection[str]) -> None:
-        marks = {name: self.evaluator.output_watermark(name) for name in rules}
-        ended = {name for name in rules if self.evaluator.has_ended(name)}
+        marks = self.evaluator.progress.output_watermarks(rules)
+        ended = self.evaluator.ended.intersection(rules)
         self.router.route_found(from_resume_points_on(detected, self.resume_from), marks, ended)
