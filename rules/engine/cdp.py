@@ -78,6 +78,8 @@ class CdpEngine:
         self._yield_max = growth.UNBOUNDED if composites_max is None else composites_max
         self._overruns: list[Overrun] = []
         self._catalogue = Catalogue()
+        self.mark = self._catalogue.mark
+        """Gives one rule's mark; KeyError when no rule has that name."""
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
         self._linker = self._new_linker()
@@ -99,10 +101,6 @@ class CdpEngine:
     def marks(self) -> Mapping[str, int]:
         """Each deployed rule's mark, by name: all instants before it have been evaluated."""
         return self._catalogue.marks
-
-    def mark(self, name: str) -> int:
-        """One rule's mark; KeyError when no rule has that name."""
-        return self._catalogue.mark(name)
 
     @property
     def parts(self) -> Sequence[Collection[str]]:
@@ -529,7 +527,7 @@ class CdpEngine:
         """
         catalogue = self._catalogue
         self._pending.let_arrive(
-            catalogue.floor, None if catalogue.is_level else self._mark_of, until
+            catalogue.floor, None if catalogue.is_level else catalogue.mark_of_type, until
         )
         self._deferred.give(self._arrays, self._linker.rules.array, catalogue.groups, until)
         self._arrays.counters[layout.TAKING] = is_last
@@ -575,7 +573,8 @@ class CdpEngine:
 
     def finish(self) -> Detections:
         """The third step: what was detected."""
-        self._deferred.keep(self._arrays)
+        if self._arrays.counters[layout.DEFERRED]:
+            self._deferred.keep(self._arrays)
         if not self._catalogue.is_level:
             self._pending.arrived()
         found = self._outlets.taken()
@@ -601,7 +600,3 @@ class CdpEngine:
                 self._deferred.keep(self._arrays)
                 self._pending.arrived()
                 self._retention.set_horizons(self._arrays, stop)
-
-    def _mark_of(self, number: int) -> int:
-        """The mark of a type by its number."""
-        return self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)
