@@ -34,7 +34,6 @@ from rules.engine import growth, loading, snapshots
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
 from rules.engine.clock import portions
-from rules.engine.conflict import Conflict
 from rules.engine.deferred import Deferred
 from rules.engine.engine import NOTHING, Detections, beginning
 from rules.engine.footprints import footprints
@@ -86,6 +85,8 @@ class CdpEngine:
         self._arrays = growth.new_arrays(self._yield_max)
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._pending = Pending(self._arrays, self._linker.tables, self._writer)
+        self.take_conflict = self._pending.repeats.take_conflict
+        """Gives the first conflict since the last call, if there was one."""
         self._retention = Retention(self._linker, self._pending, self._strings, self._writer.texts)
         self._linker.show(self._arrays)
         self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
@@ -121,10 +122,6 @@ class CdpEngine:
     def conflicts(self) -> int:
         """How many of these were other events than those that bear their ids (E1)."""
         return self._pending.conflicts
-
-    def take_conflict(self) -> Conflict | None:
-        """The first conflict since the last call, if there was one."""
-        return self._pending.repeats.take_conflict()
 
     def take_overruns(self) -> Sequence[Overrun]:
         """The rules that have ended since the last call, each with its last instant."""
