@@ -117,4 +117,6 @@ class TreePart:
     def _tell(self, detected: Detections, rules: Collection[str]) -> None:
         marks = self.evaluator.progress.output_watermarks(rules)
         ended = self.evaluator.ended.intersection(rules)
-        self.router.route_found(from_resume_points_on(detected, self.resume_from), marks, ended)
+        if self.resume_from:
+            detected = from_resume_points_on(detected, self.resume_from)
+        self.router.route_found(detected, marks, ended)
