@@ -115,6 +115,8 @@ class EventType:
     """The attributes' names, in order."""
     presences: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """For each declared attribute the place of its presence, -1 where it is never null."""
+    has_optional: bool = field(init=False, repr=False, compare=False)
+    """Whether an attribute may be null."""
 
     def __post_init__(self) -> None:
         names = tuple(attribute.name for attribute in self.attributes)
@@ -122,7 +124,9 @@ class EventType:
             if names.count(name) > 1:
                 raise SchemaError(f"event {self.name}: attribute {name} is declared twice")
         object.__setattr__(self, "names", names)
-        object.__setattr__(self, "presences", _presences(self.attributes))
+        presences = _presences(self.attributes)
+        object.__setattr__(self, "presences", presences)
+        object.__setattr__(self, "has_optional", len(presences) < len(self.attributes))
 
     def __hash__(self) -> int:
         # Schemas are keys of much that is remembered; equal ones have equal names.
@@ -139,11 +143,6 @@ class EventType:
     def declared(self) -> tuple[Attribute, ...]:
         """The attributes without presences, as they were declared."""
         return self.attributes[: len(self.presences)]
-
-    @property
-    def has_optional(self) -> bool:
-        """Whether an attribute may be null."""
-        return len(self.presences) < len(self.attributes)
 
     def kind_text(self, place: int) -> str:
         """The kind of a declared attribute as it is written: ``float``, or ``float?``."""

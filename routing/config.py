@@ -125,11 +125,6 @@ class NodeConfig:
         """``lead_max_s`` in microseconds."""
         return round(self.lead_max_s * MICROSECONDS)
 
-    @property
-    def ahead_max_us(self) -> int:
-        """``ahead_max_s`` in microseconds."""
-        return round(self.ahead_max_s * MICROSECONDS)
-
 
 OPERATORS = 4
 """So many links of clients that do not publish are kept beside ``clients_max``: whoever looks after

@@ -177,7 +177,9 @@ class Outgoing:
         if is_long:
             for batch in batches:
                 for place in range(len(batch)):
-                    _check_length(batch.take(slice(place, place + 1)))
+                    event = batch.take(slice(place, place + 1))
+                    if extent(event) > EXTENT_MAX:
+                        raise _too_long(event)
         if events > self.room:
             raise self._full(events)
         order = in_sequence(batches)
@@ -200,7 +202,8 @@ class Outgoing:
         config, row = self._config, event.row
         if self.room < 1:
             raise self._full(1)
-        _check_length(event)
+        if extent(event) > EXTENT_MAX:
+            raise _too_long(event)
         time, sequence = row.time, row.sequence
         if time == NO_TIME:
             time = max(round(now * MICROSECONDS), self._stamp + 1)
@@ -219,7 +222,8 @@ class Outgoing:
         self.last_sequence = sequence
         if time > self._stamp:
             self._stamp = time
-        self._promise = _later(self._promise, promise)
+        if promise is not None and (self._promise is None or promise > self._promise):
+            self._promise = promise
         self.unacknowledged += 1
         self._waiting.append(OutgoingItem((event,), 1, sequence, promise))
         return sequence, sequence
@@ -339,13 +343,11 @@ def _fits(item: OutgoingItem) -> bool:
     return extent_of(item.batches) <= EXTENT_MAX
 
 
-def _check_length(event: EventBatch) -> None:
-    """SessionError for an event that no message has room for."""
-    size = extent(event)
-    if size > EXTENT_MAX:
-        raise SessionError(
-            f"an event of {event.type.name} of {size:,} bytes: at most {EXTENT_MAX:,}"
-        )
+def _too_long(event: EventBatch) -> SessionError:
+    """The error of an event that no message has room for."""
+    return SessionError(
+        f"an event of {event.type.name} of {extent(event):,} bytes: at most {EXTENT_MAX:,}"
+    )
 
 
 def _given_texts(ids: EventIds) -> StringColumn | None:

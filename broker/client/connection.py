@@ -216,7 +216,8 @@ class Connection:
         while session.effects:
             for effect in session.take_effects():
                 if isinstance(effect, Send):
-                    self._send(effect)
+                    if self._link is not None and not self._link.send(wire.encode(effect.message)):
+                        session.lose(self.clock.now(), f"{self.endpoint}: the connection ended")
                 elif isinstance(effect, Close):
                     self._end_link(GOODBYE_S)
                 else:
@@ -224,18 +225,11 @@ class Connection:
                     log(effect.level, effect.text, effect.fields, "client")
         if session.results:
             for result in session.take_results():
-                self._dispatch(result)
-
-    def _send(self, effect: Send) -> None:
-        if self._link is not None and not self._link.send(wire.encode(effect.message)):
-            self.session.lose(self.clock.now(), f"{self.endpoint}: the connection ended")
-
-    def _dispatch(self, result: Result) -> None:
-        handle = _DISPATCHED.get(type(result))
-        if handle is None:
-            self._take(result)
-        else:
-            handle(self, result)
+                handle = _DISPATCHED.get(type(result))
+                if handle is None:
+                    self._take(result)
+                else:
+                    handle(self, result)
 
     def _welcomed(self, welcome: Welcome) -> None:
         # Whatever stood in the way before does no more.

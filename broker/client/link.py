@@ -11,8 +11,8 @@ something, must read until ``receive`` gives None.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from operator import or_
 
 import zmq
@@ -60,6 +60,8 @@ class Link:
         if curve is not None:
             curve.apply(self._socket)
         self._send = sender(self._socket)
+        self.receive: Callable[[], list[bytes] | None] = partial(receive_at_once, self._socket)
+        """Gives the frames of the next message, or None when there is none now."""
         self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_HEARD)
         self._watched = [(socket, _POLLIN) for socket in self.sockets]
         try:
@@ -98,10 +100,6 @@ class Link:
         costs half of what it costs to receive in vain, which ends in an exception.
         """
         return not zmq_poll(self._watched, 0)
-
-    def receive(self) -> list[bytes] | None:
-        """The frames of the next message, or None when there is none now."""
-        return receive_at_once(self._socket)
 
     @property
     def ended(self) -> bool:

@@ -100,18 +100,18 @@ class Sink:
         return bool(self.deliveries) or self.connection.problem is not None
 
     def check(self, timeout_s: float | None) -> None:
-        """Raise unless there is a delivery to take: what went wrong, else TimeoutError."""
-        if self.deliveries:
-            return
+        """Raise why there is no delivery to take: what went wrong, else TimeoutError."""
         self.connection.check()
         raise TimeoutError(f"no event within {timeout_s:g} s")
 
     def take_delivery(self) -> Delivery:
         """The next delivery; the broker may send as many events more."""
-        self.acknowledge_given()
+        if self._is_auto:
+            self.acknowledge_given()
         delivery = self.deliveries.popleft()
         self.session.consume(len(delivery))
-        self._before, self.position = self.position, last_position(delivery)
+        if delivery.number:
+            self._before, self.position = self.position, last_position(delivery)
         return delivery
 
     def news(self, history: History, taken: Delivery) -> Delivery | None:

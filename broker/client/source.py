@@ -24,6 +24,7 @@ from broker.errors import LateEvents, RefusedError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventType
 from matcher.rows import batch_of, refuse_surplus, refuse_taken
+from matcher.single import Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, spoken, time_of, verify_range
 from matcher.traces import Contexts, is_context
 from routing.config import SessionConfig
@@ -132,7 +133,7 @@ class Source:
         outbox, is_due, batches = self.outbox, now >= self._due_at, None
         try:
             if is_due and not outbox.count:
-                number = self.session.last_sequence + 1
+                number = self._outgoing.last_sequence + 1
                 batches = (outbox.single(name, attributes, time, text_id, number),)
             else:
                 outbox.add(name, attributes, time, text_id)
@@ -244,7 +245,7 @@ class Source:
 
     def _send(self, now: float, batches: Sequence[EventBatch]) -> None:
         self._sending_since = now
-        self.sent_alone = len(batches) == len(batches[0]) == 1
+        self.sent_alone = len(batches) == 1 and isinstance(batches[0], Single)
         self.connection.due_at = math.inf
         self.session.publish_all(batches, now, numbered=True)
 

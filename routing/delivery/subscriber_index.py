@@ -82,8 +82,11 @@ class SubscriberIndex(Generic[_Sink]):
             self._selection = self._select(batch.type.name)
         if self._selection is not None:
             return self._selection.match(batch)
-        asked = ((sink, sink.interests.patterns(batch)) for sink in self._sinks)
-        return (one for one in asked if one[1])
+        wanted = []
+        for sink in self._sinks:
+            if patterns := sink.interests.patterns(batch):
+                wanted.append((sink, patterns))
+        return wanted
 
     def _select(self, type_name: str) -> Selection[_Sink]:
         selection: Selection[_Sink] = Selection(self._matching)

@@ -226,7 +226,6 @@ class Overlay:
 
     def send(self, neighbour: str, message: Carried, now: float) -> None:
         """Send to a neighbour; nothing is sent to one that is not up."""
-        self.awake(now)
         channel = self._neighbours.get(neighbour)
         if channel is not None:
             if self.traces.has_any and isinstance(message, BEARING):

@@ -3,7 +3,7 @@
 ``service`` answers clients over their ``link``; ``intake`` takes events of ``sources`` (and of
 ``parts`` of one) in, ``credit`` bounds them, ``advertisements`` are their types. ``deployment``
 has the rules, ``changes`` decides from when on they hold, and up to when. An ``evaluator`` has the
-engine, ``beyond`` are the other brokers, if any, ``pending_requests`` what these are asked.
-``status`` tells of it all, ``rates`` how much it is; ``tables`` has what all share, ``moment`` the
-time, ``outlet`` is the way out.
+engine, ``beyond`` are the other brokers, if any, ``pending_requests`` what these are asked, and
+``request_queue`` what they ask. ``status`` tells of it all, ``rates`` how much it is; ``tables``
+has what all share, ``moment`` the time, ``outlet`` is the way out.
 """

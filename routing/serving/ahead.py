@@ -26,7 +26,7 @@ def horizon_of(config: NodeConfig, now: float) -> int:
     """The latest time that live sources may speak of at ``now``; FAR where there is none."""
     if not config.wall_clock:
         return FAR
-    return min(round(now * MICROSECONDS) + config.ahead_max_us, FAR)
+    return min(round((now + config.ahead_max_s) * MICROSECONDS), FAR)
 
 
 class Ahead(Struct, frozen=True, gc=False):

@@ -42,11 +42,6 @@ class Intake(Struct, frozen=True, eq=False, gc=False):
     rejected: int
     ahead: int
 
-    @property
-    def accepted(self) -> int:
-        """How many events are taken."""
-        return self.events - self.duplicates - self.rejected
-
     def sifted(
         self,
         sent: Sequence[EventBatch],

@@ -44,8 +44,8 @@ class Outlet:
         if link is not None:
             link.sent_at = self._moment.now
         effect = Send(peer, message)
-        if type(message) in PROMISES:
-            self.once_kept(lambda: self.emit(effect))
+        if self.when_kept is not None and type(message) in PROMISES:
+            self.when_kept(lambda: self.emit(effect))
         else:
             self.emit(effect)
 

@@ -276,7 +276,7 @@ class Service:
         self._traces.take(known, message.traces)
 
     def _receive_publish(self, link: Link, message: Publish) -> None:
-        source = self.source_of(link)
+        source = link.source or self.source_of(link)
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
@@ -324,7 +324,7 @@ class Service:
         source.last_sequence = intake.last_sequence
         if intake.taken:
             source.note(first_time(intake.taken[0]), intake.front)
-            self._take(source, intake.taken, intake.accepted, horizon)
+            self._take(source, intake, horizon)
         if intake.duplicates or intake.rejected:
             source.duplicates += intake.duplicates
             source.rejected += intake.rejected
@@ -335,9 +335,9 @@ class Service:
             text = "events ahead of the clock"
             self._log("warning", text, source=source.name, events=intake.ahead)
 
-    def _take(
-        self, source: Source, batches: tuple[EventBatch, ...], events: int, horizon: int
-    ) -> None:
+    def _take(self, source: Source, intake: Intake, horizon: int) -> None:
+        batches = intake.taken
+        events = intake.events - intake.duplicates - intake.rejected
         source.events += events
         self.rates.received += events
         unseen = batches if source.whole is None else self._beyond.news(batches)

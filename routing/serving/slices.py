@@ -45,25 +45,24 @@ class Slices:
         self._prepared: Iterator[None] = iter(())
         self._then: Callable[[], None] | None = None
         """Work that waits for what is prepared."""
+        self.is_preparing = False
+        """Whether something is prepared, and what neighbours say waits behind it (Law 1). An
+        attribute, for it is asked with each message.
+        """
         self._ahead: deque[tuple[Iterator[None], Callable[[], None]]] = deque()
         """Work that is read ahead, and what follows when it has been."""
-
-    @property
-    def is_preparing(self) -> bool:
-        """Whether something is prepared, and what neighbours say waits behind it (Law 1)."""
-        return self._then is not None
 
     def prepare(self, work: Iterator[None], then: Callable[[], None]) -> None:
         """Prepare by work that yields behind each rule; ``then`` is called when it is done, before
         this returns if that takes one slice.
         """
         self.finish()
-        self._prepared, self._then = work, then
+        self._prepared, self._then, self.is_preparing = work, then, True
         self._go_on()
 
     def finish(self) -> None:
         """Prepare the rest at once, and do what has waited for it."""
-        while self._then is not None:
+        while self.is_preparing:
             self._go_on()
 
     def read_ahead(self, work: Iterator[None], then: Callable[[], None]) -> None:
@@ -74,7 +73,7 @@ class Slices:
 
     def _go_on(self) -> None:
         if _is_over(self._prepared) and self._then is not None:
-            then, self._then = self._then, None
+            then, self._then, self.is_preparing = self._then, None, False
             then()
 
     def _go_on_ahead(self) -> None:

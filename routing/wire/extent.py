@@ -30,8 +30,11 @@ ROW = 64
 def extent(batch: EventBatch) -> int:
     """Bytes of a batch, a character counted as one."""
     if isinstance(batch, Single):
-        texts = (len(value) for value in batch.row.values if isinstance(value, str))
-        return ROW + 9 * len(batch.row.values) + sum(texts)
+        size = ROW + 9 * len(batch.row.values)
+        for value in batch.row.values:
+            if isinstance(value, str):
+                size += len(value)
+        return size
     if isinstance(batch, Encoded):
         return ROW + len(batch.body) + sum(map(len, chain.from_iterable(batch.texts)))
     if isinstance(batch, Received):

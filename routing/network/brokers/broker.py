@@ -327,7 +327,7 @@ class Broker:
         has_news = self.overlay.has_moved or self.overlay.changes
         if has_news or (due is not None and due <= now):
             self._follow_overlay(now)
-        tell_at = self._tell_at
+        tell_at = None if self._slices.is_preparing else self._timer.tell_at
         if tell_at is not None and tell_at <= now:
             self._moment.now = now
             self._tell()
@@ -342,15 +342,11 @@ class Broker:
         """
         return (self._slices,) if self._slices.is_preparing else self._timed
 
-    @property
-    def _tell_at(self) -> float | None:
-        """When something is told next; not while something is prepared."""
-        return None if self._slices.is_preparing else self._timer.tell_at
-
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
+        tell_at = None if self._slices.is_preparing else self._timer.tell_at
         due = self.node.next_timer()
-        for at in (self._tell_at, self.overlay.next_timer()):
+        for at in (tell_at, self.overlay.next_timer()):
             if at is not None and (due is None or at < due):
                 due = at
         for part in self._due_parts:
@@ -411,10 +407,11 @@ class Broker:
             if not overlay.has_moved or self._router.goes_by(overlay.single_tree):
                 return  # all waits
             self._slices.finish()
-        trees.look_at_links()
+        is_anew = False
         if overlay.has_moved:
             self.service.settle_gathered()
-        is_anew = overlay.has_moved and overlay.take_moved() and self._follow_tree()
+            is_anew = overlay.take_moved() and self._follow_tree()
+            trees.look_at_links()
         changes = overlay.take_changes() if overlay.changes else ()
         for place, change in enumerate(changes):
             if self._slices.is_preparing:

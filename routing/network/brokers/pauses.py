@@ -140,12 +140,12 @@ class Pauses:
             if pause is not None and self._is_meant(router.father, pause):
                 del self._to_pause[router.father]
                 self._pause(pause)
-        if agreed.is_planned and self._detection.is_at_work:
+        if (self._newcomers or router.has_strangers) and agreed.is_planned:
             self._look_for_newcomers()
 
     def _look_for_newcomers(self) -> None:
         router = self._router
-        if not self._newcomers and not router.has_strangers:
+        if not self._detection.is_at_work:
             return
         new = sorted({one.neighbour for one in router.children} - router.partners)
         if new and new != self._newcomers:

@@ -19,7 +19,6 @@ waits for an answer: Advertise is asked again, Deploy is refused.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -51,6 +50,7 @@ from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from routing.serving.pending_requests import PENDING_REQUESTS_MAX, PendingRequests
+from routing.serving.request_queue import RequestQueue
 from routing.serving.slices import Slices
 from routing.serving.sources import SourceState
 from routing.serving.status import begin_facts
@@ -85,14 +85,14 @@ class Requests:
         self._timer = timer
         self._registry = registry
         self._log_reader = log_reader
-        self._slices = slices
         self._pending = PendingRequests()
         self.addressed = Addressed(context, log_reader, self._pending)
         """Requests that name a broker."""
-        self._queued: deque[tuple[Peer, Asking] | tuple[str, _Queued]] = deque()
+        self._queue = RequestQueue[tuple[Peer, Asking] | tuple[str, _Queued]](
+            lambda text, then: slices.read_ahead(self._detection.changes.read_ahead(text), then),
+            timer.tell_soon,
+        )
         """At the root: requests that wait for the tree to pause."""
-        self._unread = 0
-        """At the root: texts that are read ahead (serving.slices, Law 2)."""
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
         self.behind_events: set[Peer] = set()
@@ -104,7 +104,7 @@ class Requests:
     @property
     def has_work(self) -> bool:
         """At the root: whether requests wait for the tree to pause."""
-        return bool(self._queued) and not self._unread
+        return bool(self._queue)
 
     # --- from a client here ---
 
@@ -117,14 +117,13 @@ class Requests:
         elif not isinstance(request, _CHANGING):
             self._context.callbacks.send(link.peer, self._context.callbacks.answer(link, request))
         else:
-            if len(self._queued) >= PENDING_REQUESTS_MAX:
+            if len(self._queue) >= PENDING_REQUESTS_MAX:
                 reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
                 raise Refusal(Code.LIMIT, reason)
             if isinstance(request, Advertise):
                 self._registry.check_name(link.name)
                 self._context.advertisements.check(request.types, link.name)
-            self._queued.append((link.peer, request))
-            self._read_ahead(request)
+            self._queue.add(link.peer, request, (link.peer, request))
 
     def _ask_root(self, link: Link, request: Asking) -> None:
         context, father = self._context, self._router.father
@@ -153,8 +152,7 @@ class Requests:
             if known is None or known.rule.name != rule:
                 del self._withdrawn[rule]
             elif self._router.is_root:
-                self._queued.append((ELSEWHERE, request))
-                self._timer.tell_soon()
+                self._queue.add_ready((ELSEWHERE, request))
             elif father is not None:
                 number = self._pending.send(ELSEWHERE, request)
                 context.send(father, Asked((context.name,), number, "", request))
@@ -175,23 +173,11 @@ class Requests:
                 self._context.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
-            self._queued.append((neighbour, _Queued(asked, self._registry.goodbyes(asked))))
-            self._read_ahead(asked.request)
+            queued = _Queued(asked, self._registry.goodbyes(asked))
+            self._queue.add((asked.path[0], asked.client), asked.request, (neighbour, queued))
         else:
             self._answered.append((neighbour, self._answer(asked)))
             self._timer.tell_soon()
-
-    def _read_ahead(self, request: Asking) -> None:
-        """Have the tree pause for a request, once its text has been read."""
-        if isinstance(request, Deploy):
-            self._unread += 1
-            self._slices.read_ahead(self._detection.changes.read_ahead(request), self._have_read)
-        else:
-            self._timer.tell_soon()
-
-    def _have_read(self) -> None:
-        self._unread -= 1
-        self._timer.tell_soon()
 
     def _answer(self, asked: Asked) -> Answered:
         return Answered(asked.path[:-1], asked.number, self._do(asked))
@@ -210,6 +196,7 @@ class Requests:
         answered, self._answered = self._answered, []
         for neighbour, message in answered:
             self._context.send(neighbour, message)
+        self._queue.go_on()
 
     # --- while the tree pauses ---
 
@@ -217,8 +204,7 @@ class Requests:
         """At the root: do what was asked (Law 2). ``homes``: by broker, what is published there;
         what comes to it is added.
         """
-        queued, self._queued = self._queued, deque()
-        for sender, asked in queued:
+        for sender, asked in self._queue.take():
             if isinstance(asked, _Queued):
                 assert isinstance(sender, str)
                 answered = self._do_of_other(asked)
@@ -229,7 +215,8 @@ class Requests:
                 assert isinstance(sender, bytes)
                 if self._do_own(sender, asked):
                     _note_home(homes, self._context.name, asked)
-        self._registry.forget_goodbyes()
+        if not len(self._queue):
+            self._registry.forget_goodbyes()
 
     def _do_of_other(self, queued: _Queued) -> Answered:
         """Do what a client of another broker has asked, unless it is a source that has closed since
@@ -350,8 +337,7 @@ class Requests:
             else:
                 reason = "the network changed before the answer came; see in the list of rules"
                 self._context.answer(peer, Refused(request.request, Code.SILENT, reason))
-        queued, self._queued = self._queued, deque()
-        for sender, asked in queued:
+        for sender, asked in self._queue.clear():
             if not isinstance(asked, _Queued):  # by an own client, and nothing of it has been done
                 assert isinstance(sender, bytes)
                 self._pending.wait(sender, asked)

@@ -402,7 +402,7 @@ class DividedDetection(Evaluator):
         for batch in batches:
             self._advertisements[batch.type.name].take(batch, horizon)
         if not self._by_arrival:
-            self.replay_buffer.add(batches)
+            self.replay_buffer.add(batches, is_sent=not self.is_held)
             if self.keeper is not None:
                 self.keeper.append(batches)
         if self.is_paused:

@@ -8,29 +8,21 @@ fire, which reaches 5 min, is due from 40 s.
 Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the buffer
 counts them: what is then under way when the tree is rebuilt may be lost. With 1,000 at most, Temp
 1,001 drives the first one out.
+
+They are kept and let go of in blocks (evaluation.blocks), somewhat later than they might be.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 
-import numpy as np
-from msgspec import Struct
-
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
-from routing.order import greatest_time
+from matcher.model import TIME_MIN, EventBatch, EventType
+from routing.evaluation.blocks import BLOCK_EVENTS, Block
 
 APART = 16
 """Between two checkpoints so many times the events come that come while one is under way."""
-
-
-class BufferedMessage(Struct, frozen=True, eq=False, gc=False):
-    """Events that came with one message, and their place: how many events came before it."""
-
-    place: int
-    batches: tuple[EventBatch, ...]
-    events: int
 
 
 class ReplayBuffer:
@@ -45,7 +37,7 @@ class ReplayBuffer:
         """By type, the time behind the last event that nobody needed any more."""
         self.let_go_before = TIME_MIN
         """The same of all types, of a broker that has been started again."""
-        self._entries: deque[BufferedMessage] = deque()
+        self._blocks: deque[Block] = deque()
         self._place = 0
         self._kept = 0
         self._least = least
@@ -60,16 +52,14 @@ class ReplayBuffer:
 
     def __iter__(self) -> Iterator[tuple[EventBatch, ...]]:
         """Iterate over the events kept, message by message."""
-        return (entry.batches for entry in self._entries)
+        return chain.from_iterable(block.messages for block in self._blocks)
 
     def fitting(self, schemas: Mapping[str, EventType]) -> Iterator[tuple[EventBatch, ...]]:
         """The events kept, message by message, but for those of a type that has another schema by
         now: nobody could take them in.
         """
-        for entry in self._entries:
-            yield tuple(
-                one for one in entry.batches if schemas.get(one.type.name, one.type) == one.type
-            )
+        for batches in self:
+            yield tuple(one for one in batches if schemas.get(one.type.name, one.type) == one.type)
 
     @property
     def place(self) -> int:
@@ -79,7 +69,7 @@ class ReplayBuffer:
     @property
     def first(self) -> int:
         """How many events had come before the first that is kept."""
-        return self._entries[0].place if self._entries else self._place
+        return self._blocks[0].place if self._blocks else self._place
 
     @property
     def is_full(self) -> bool:
@@ -90,16 +80,27 @@ class ReplayBuffer:
         """Let it be time to ask, however little is kept, until the next checkpoint."""
         self._look_at = 0
 
-    def add(self, batches: Sequence[EventBatch]) -> None:
-        """Events have come."""
+    def add(self, batches: Sequence[EventBatch], *, is_sent: bool = True) -> None:
+        """Events have come, and have been sent along all trees, or wait to be."""
         events = sum(map(len, batches))
-        self._entries.append(BufferedMessage(self._place, tuple(batches), events))
+        self._block_for(events).add(tuple(batches), events, is_sent=is_sent)
         self._place += events
         self._kept += events
-        while self._kept > self.events_max and len(self._entries) > 1:
-            events = self._entries.popleft().events
-            self._kept -= events
-            self.given_up += events
+        while self._kept > self.events_max and len(self._blocks) > 1:
+            given_up = self._blocks.popleft().events
+            self._kept -= given_up
+            self.given_up += given_up
+
+    def _block_for(self, events: int) -> Block:
+        """The last block, if it has room for so many; else a new one, and that is packed."""
+        last = self._blocks[-1] if self._blocks else None
+        room = min(BLOCK_EVENTS, self._least, self.events_max // 2)
+        if last is None or last.end - last.place + events > room:
+            if last is not None:
+                last.pack()
+            last = Block(self._place, self._place)
+            self._blocks.append(last)
+        return last
 
     def probe(self) -> None:
         """A checkpoint has come by: it follows on every way what came before it."""
@@ -114,14 +115,15 @@ class ReplayBuffer:
         """
         is_first = self._arrived == self.passed < self._marked
         self._arrived, self.passed = self.passed, self._marked
-        gone, kept = list[BufferedMessage](), list[BufferedMessage]()
-        for entry in self._entries:
-            has_arrived = entry.place + entry.events <= self._arrived
-            (gone if has_arrived and _is_past(entry.batches, horizons) else kept).append(entry)
-        self._note_gone(batch for entry in gone for batch in entry.batches)
-        self._entries = deque(kept)
-        self._kept = sum(entry.events for entry in kept)
-        held = sum(entry.events for entry in kept if entry.place + entry.events <= self._arrived)
+        held = 0
+        for block in self._blocks:
+            if block.end > self._arrived:
+                break
+            for name, time in block.let_go(horizons).items():
+                self.let_go[name] = max(time + 1, self.let_go.get(name, TIME_MIN))
+            held += block.events
+        self._blocks = deque(block for block in self._blocks if block.messages)
+        self._kept = sum(block.events for block in self._blocks)
         meanwhile = self._place - self.passed
         more = self._interval(max(held, APART * meanwhile))
         self._look_at = self._place + (max(1, self._least - self._kept) if is_first else more)
@@ -132,28 +134,12 @@ class ReplayBuffer:
         """
         return min(max(self._least, events), max(1, self.events_max // 4))
 
-    def _note_gone(self, batches: Iterable[EventBatch]) -> None:
-        for one in batches:
-            name = one.type.name
-            self.let_go[name] = max(greatest_time(one) + 1, self.let_go.get(name, TIME_MIN))
-
     def drop(self, is_far: Callable[[str, int], bool]) -> None:
         """Drop events that nobody may be sent again: by type, from which time on."""
-        for place, entry in enumerate(self._entries):
-            if any(is_far(one.type.name, greatest_time(one)) for one in entry.batches):
-                kept = [_but(one, is_far) for one in entry.batches]
-                batches = tuple(one for one in kept if len(one))
-                self._entries[place] = BufferedMessage(entry.place, batches, entry.events)
+        for block in self._blocks:
+            block.drop(is_far)
+        self._kept = sum(block.events for block in self._blocks)
 
     def begin_anew(self) -> None:
         """The tree is another: checkpoints that are under way will not be committed."""
         self._marked = self.passed = self._arrived
-
-
-def _but(batch: EventBatch, is_far: Callable[[str, int], bool]) -> EventBatch:
-    name = batch.type.name
-    return batch.take(np.array([not is_far(name, time) for time in batch.time.tolist()], np.bool_))
-
-
-def _is_past(batches: Iterable[EventBatch], horizons: Mapping[str, int]) -> bool:
-    return all(greatest_time(one) < horizons.get(one.type.name, TIME_MAX) for one in batches)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 from brokers import SCHEMAS, Network
-from conversation import batches_of
+from conversation import batches_of, schema_of
 from slow_slices import slow_slices
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
@@ -273,11 +273,36 @@ def test_a_text_that_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch)
 def test_two_texts_are_deployed_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_slices(monkeypatch, PAUSE_S)
     network = smoking(monkeypatch, "centralized")
-    network.connect("m", "b2").deploy(TEXT)
-    network.connect("n", "b2").deploy(FIRE)
-    network.connect("o", "b2").remove("fire3")
+    client = network.connect("m", "b2")
+    client.deploy(TEXT)
+    client.deploy(FIRE.replace("fire", "fire3"), replace=True)
+    client.remove("fire3")
     network.run(10)
-    assert [line.split()[0] for line in network.take_lines()] == ["m:", "n:", "o:"]
+    first, second, third = network.take_lines()
+    assert first.count("since") == MANY
+    assert second.startswith("m: confirmed fire3 since")
+    assert third.startswith("m: confirmed")
+
+
+@pytest.mark.parametrize("home", ["b1", "b2"])
+def test_who_deploys_without_a_pause_holds_up_nobody(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others' requests waited until the last of its texts had been read."""
+    slow_slices(monkeypatch, PAUSE_S)
+    network = smoking(monkeypatch, "centralized")
+    client = network.connect("m", home)
+    count = 200
+    for number in range(count):
+        client.deploy(FIRE.replace("fire", f"fire{number}").replace("Fire", f"Fire{number}"))
+    network.run(1)
+    network.connect("n", "b3").advertise([schema_of("Gas(room: string)")])
+    network.connect("o", home).deploy(FIRE)
+    names = list[str]()
+    while "o:" not in names:
+        network.run(1)
+        names += [line.split()[0] for line in network.take_lines() if "confirmed" in line]
+    assert names.index("n:") < names.index("o:") < count / 2
 
 
 def test_a_tree_that_is_another_waits_for_no_slice(monkeypatch: pytest.MonkeyPatch) -> None:
