@@ -266,6 +266,8 @@ class StringColumn:
     @staticmethod
     def concatenate(columns: Sequence[StringColumn]) -> StringColumn:
         """One column after another, under one dictionary."""
+        if columns and all(column.values == columns[0].values for column in columns):
+            return StringColumn(np.concatenate([one.codes for one in columns]), columns[0].values)
         numbers: dict[str, int] = {}
         parts = []
         for column in columns:

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.errors import BadEvent
+from matcher.extremes import greatest, least
 from matcher.model import MICROSECONDS, Int64s
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -124,8 +125,8 @@ def within_range(time: int, found: object = None) -> int:
 def verify_range(times: Int64s) -> None:
     """BadEvent for a column of times, in microseconds, that are not all in the years 1 to 9999."""
     if len(times):
-        within_range(int(times.min()))
-        within_range(int(times.max()))
+        within_range(least(times))
+        within_range(greatest(times))
 
 
 def spoken(value: object) -> str:

@@ -12,6 +12,7 @@ from operator import lt
 import numpy as np
 from msgspec import Struct
 
+from matcher.extremes import greatest, holds_of_all, least
 from matcher.model import EventBatch, Int64s
 from matcher.single import Single
 from routing.wire.composites import Encoded
@@ -38,7 +39,7 @@ def least_time(batch: EventBatch) -> int:
         return batch.at
     if isinstance(batch, Received):
         return batch.times[0]
-    return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.min())
+    return least(batch.time)
 
 
 def greatest_time(batch: EventBatch) -> int:
@@ -49,7 +50,7 @@ def greatest_time(batch: EventBatch) -> int:
         return batch.at
     if isinstance(batch, Received):
         return batch.times[1]
-    return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.max())
+    return greatest(batch.time)
 
 
 def first_time(batch: EventBatch) -> int:
@@ -78,7 +79,7 @@ def strictly_rises(numbers: Int64s) -> bool:
     if len(numbers) <= _FEW:
         plain = numbers.tolist()
         return all(map(lt, plain, plain[1:]))
-    return bool((numbers[1:] > numbers[:-1]).all())
+    return holds_of_all(numbers[1:] > numbers[:-1])
 
 
 def one_after_another(columns: Sequence[Int64s]) -> Int64s:

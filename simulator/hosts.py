@@ -336,8 +336,8 @@ class BrokerHost:
         kept = tuple(batch for batches in context.detection.replay_buffer for batch in batches)
         complete = {
             sink.peer: TIME_MIN
-            if sink.queued
-            else min(map(context.detection.complete_to, sink.rules), default=TIME_MIN)
+            if sink.queued or not sink.rules
+            else context.detection.complete_to(sink.rules)
             for sink in context.sinks
         }
         return Failure(self._simulation.now, kept if forgets else None, complete)

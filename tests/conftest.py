@@ -11,25 +11,35 @@ from pairs import WHOLE
 
 LONGEST = (
     "matcher/test_gpu.py",
+    "docs/test_commands.py",
     "faults/test_faults.py",
+    "docs/test_strategies.py",
+    "simulator/test_processing.py",
     "broker/cli/test_reproduce.py",
     "broker/test_demo.py",
-    "docs/test_commands.py",
-    "broker/test_page_in_browser.py",
-    "simulator/test_parting.py",
-    "conformance/test_hybrid.py",
-    "faults/test_kills.py",
-    "simulator/test_fuzzing.py",
-    "broker/test_commands.py",
     "broker/test_draining.py",
-    "simulator/test_processing.py",
+    "broker/test_commands.py",
+    "broker/test_page_in_browser.py",
+    "simulator/test_fuzzing.py",
     "broker/cli/test_network.py",
-    "conformance/test_engines.py",
-    "docs/test_strategies.py",
-    "broker/cli/test_files_of_commands.py",
+    "broker/test_endings.py",
+    "simulator/test_parting.py",
     "history/test_start.py",
+    "broker/test_page_log.py",
+    "matcher/test_compiling.py",
+    "conformance/test_hosts.py",
+    "faults/test_kills.py",
+    "broker/test_page_keys.py",
+    "broker/test_monitoring.py",
+    "conformance/test_hybrid.py",
+    "rules/engine/test_hybrid.py",
+    "broker/test_faults.py",
+    "conformance/test_engines.py",
+    "broker/cli/test_files_of_commands.py",
 )
-"""Files of tests that take ten seconds and more, of CPU or of waiting, the longest first."""
+"""Files of tests that take ten seconds and more, of CPU or of waiting: those with one test that
+does so by itself, which cannot be shared out, then the others, the longest first.
+"""
 
 
 def pytest_configure() -> None:

@@ -16,7 +16,7 @@ from broker.client.manager import RuleManager
 from broker.schemas import type_of
 from broker.store.ordered import Step, Wanted, order_of, stand_in_order
 from matcher.identity import rule_id
-from matcher.model import TIME_MIN, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventType
 from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
@@ -150,7 +150,10 @@ class Past:
             self.reached[one.name] = max(min(complete, bound), self.reached.get(one.name, TIME_MIN))
         found = from_resume_points_on(self._engine.advance(known), self._resume_from)
         self.traces.follow(found.batches)
-        self._sinks.offer_detected(found, lambda one: self.reached[one.name])
+        self._sinks.offer_detected(found, self._complete_to)
+
+    def _complete_to(self, rules: Sequence[Deployed]) -> int:
+        return min([self.reached[one.name] for one in rules], default=TIME_MAX)
 
     def _needs(self, one: Deployed) -> frozenset[str]:
         return self._deployments.needs(one.rule.name)

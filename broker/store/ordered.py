@@ -19,9 +19,9 @@ import numpy as np
 
 from broker.errors import StoreError
 from broker.store.entries import message_of
+from matcher.joining import are_alike, concatenated
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from matcher.traces import TraceContexts
-from rules.operators.batches import are_alike, concatenated
 
 HANDED_OUT = 65_536
 """Events that are put in order at a time, where there are so many."""

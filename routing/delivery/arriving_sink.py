@@ -41,7 +41,7 @@ class ArrivingSink(Sink):
                 sink.offer_found(one)
             elif (news := _news(one, known)).events:
                 sink.offer(news)
-        held = self._held.release(TIME_MAX)
+        held = self.held.release(TIME_MAX)
         if held is not None:
             sink.hold(held, sinks.places(held.batches))
 

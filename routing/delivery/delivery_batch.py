@@ -7,7 +7,7 @@ and delivery batches can be joined.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -162,13 +162,12 @@ def join(delivery_batches: Sequence[DeliveryBatch]) -> DeliveryBatch:
     )
 
 
-def in_messages(delivery_batch: DeliveryBatch) -> Iterator[DeliveryBatch]:
+def in_messages(delivery_batch: DeliveryBatch) -> Sequence[DeliveryBatch]:
     """A delivery batch in parts that fit into messages."""
     return halved(delivery_batch, _fits)
 
 
 def _fits(delivery_batch: DeliveryBatch) -> bool:
-    is_short = (
-        delivery_batch.events <= EVENTS_AT_ONCE and len(delivery_batch.batches) <= BATCHES_AT_ONCE
-    )
-    return is_short and extent_of(delivery_batch.batches) <= EXTENT_MAX
+    batches = delivery_batch.delivery.batches
+    is_short = delivery_batch.events <= EVENTS_AT_ONCE and len(batches) <= BATCHES_AT_ONCE
+    return is_short and extent_of(batches) <= EXTENT_MAX

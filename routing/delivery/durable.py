@@ -403,7 +403,7 @@ class DurableSink(Sink):
             for left in self._without(one, number):
                 self._queue.append(left)
                 self._count(left, 1)
-        self._held.forget(number)
+        self.held.forget(number)
 
     def offer_found(self, delivery_batch: DeliveryBatch) -> None:
         """Queue composite events that are due and were not queued before a restart."""
@@ -493,7 +493,7 @@ class DurableSink(Sink):
             self._drop(most)
         if self.excess > 0 and not (self._queue or self._beyond or self._new):
             dropped = self.excess
-            self._held.drop(dropped)
+            self.held.drop(dropped)
             self._note_dropped(dropped)
 
     @property
@@ -568,14 +568,16 @@ class DurableSink(Sink):
             self.stored_bytes -= size
             yield first
 
-    def complete_to(self, complete_to: Callable[[Any], int], reached: Callable[[Any], int]) -> int:
+    def complete_to(
+        self, complete_to: Callable[[Sequence[Any]], int], reached: Callable[[Any], int]
+    ) -> int:
         """Up to which time all composite events are queued (Law 3): as far as its rules have come,
         and where their sources have all closed, as far as these had ``reached`` before, or as was
         found, since other sources may come.
         """
-        if self.held:
+        if self.held.events:
             return max(self.floor, self.mark)
-        found = min(map(complete_to, self.rules), default=TIME_MIN)
+        found = complete_to(self.rules) if self.rules else TIME_MIN
         if found == TIME_MAX:
             found = max(self._found_to, *map(reached, self.rules))
         return max(self.floor, found)

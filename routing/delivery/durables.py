@@ -200,7 +200,7 @@ class Durables:
                 "filters": [text for _, text in one.filters],
                 "user": one.rights.user,
                 "clients": len(one.attached),
-                "queued": one.queued + one.held,
+                "queued": one.queued + one.held.events,
                 "bytes": one.bytes,
                 "queue": str(one.bounds),
                 "given": one.given,

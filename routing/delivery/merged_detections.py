@@ -20,4 +20,4 @@ class MergedDetections(Detections):
 
 def joined(found: Sequence[Detections]) -> Detections:
     """Detections as one, MergedDetections where there are several with events in them."""
-    return one_by_one(found, MergedDetections)
+    return found[0] if len(found) == 1 else one_by_one(found, MergedDetections)

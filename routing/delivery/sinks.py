@@ -77,22 +77,18 @@ class Sink:
         self._queue: deque[DeliveryBatch] = deque()
         self.queued = 0
         """Events that are due and wait for credit."""
-        self._held = HoldBack()
-
-    @property
-    def held(self) -> int:
+        self.held = HoldBack()
         """Composite events that are not due yet."""
-        return self._held.events
 
     @property
     def has_any(self) -> bool:
         """Whether any event waits here, due or not."""
-        return self.queued > 0 or self._held.events > 0
+        return self.queued > 0 or self.held.events > 0
 
     @property
     def excess(self) -> int:
         """By how many events the limit is exceeded; at 0 the queue is just full."""
-        return self.queued + self._held.events - self.limit
+        return self.queued + self.held.events - self.limit
 
     @property
     def full_from(self) -> int | None:
@@ -104,15 +100,10 @@ class Sink:
             return None
         return TIME_MIN if self.queued >= self.limit else min(self.mark + 1, TIME_MAX)
 
-    def follow(self, complete_to: Callable[[Deployed], int]) -> None:
-        """Composite events are due as far as all of its rules have come."""
-        if self.rules:
-            self.mark = min([complete_to(deployed) for deployed in self.rules])
-
     @property
     def is_over(self) -> bool:
         """Whether its bounds are exceeded, so that what it chose is to be done."""
-        return self.excess > 0
+        return self.queued + self.held.events > self.limit
 
     def offer(self, delivery_batch: DeliveryBatch) -> None:
         """Queue events that are due."""
@@ -121,29 +112,27 @@ class Sink:
 
     def offer_found(self, delivery_batch: DeliveryBatch) -> None:
         """Queue composite events that are due, as clients are told of them."""
-        if not all(map(_is_told, delivery_batch.batches)):
-            batches = told(delivery_batch.batches)
-            if any(map(operator.is_not, batches, delivery_batch.batches)):
-                delivery_batch = DeliveryBatch.of(
-                    batches, delivery_batch.subscriptions, delivery_batch.order, delivery_batch.late
-                )
+        for batch in delivery_batch.delivery.batches:
+            if not (isinstance(batch, Encoded) and is_told(batch.rule)):  # needs a look at columns
+                delivery_batch = _as_told(delivery_batch)
+                break
         self.offer(delivery_batch)
 
     def must_hold(self, delivery_batch: DeliveryBatch, *, is_joined: bool) -> bool:
         """Whether some composite events of a delivery batch are not due yet, come after held ones,
         or have no common order yet (``is_joined``).
         """
-        if self._held.events or (is_joined and self.rules):
+        if self.held.events or (is_joined and self.rules):
             return True
-        return max(map(greatest_time, delivery_batch.batches)) >= self.mark
+        return max(map(greatest_time, delivery_batch.delivery.batches)) >= self.mark
 
     def hold(self, delivery_batch: DeliveryBatch, places: Int64s) -> None:
         """Hold composite events back, with the places of their rules. ``release`` must follow."""
-        self._held.hold(delivery_batch, places)
+        self.held.hold(delivery_batch, places)
 
     def release(self) -> bool:
         """Queue what ``mark`` has passed; whether there was any."""
-        due = self._held.release(self.mark)
+        due = self.held.release(self.mark)
         if due is not None:
             self.offer_found(due)
         return due is not None
@@ -153,11 +142,11 @@ class Sink:
         left = [delivery_batch.without(number) for delivery_batch in self._queue]
         self._queue = deque(one for one in left if one is not None)
         self.queued = sum(map(len, self._queue))
-        self._held.forget(number)
+        self.held.forget(number)
 
     def withdraw(self, due: Mapping[str, int]) -> None:
         """Drop held events that will come again: by source, those from a time on."""
-        self._held.withdraw(due)
+        self.held.withdraw(due)
 
     def take(self, events_max: int) -> Delivery | None:
         """The next delivery; None when nothing is due or there is no credit."""
@@ -179,7 +168,7 @@ class Sink:
         waits behind it, at most so many events.
         """
         while (
-            size := extent_of(delivery_batch.batches)
+            size := extent_of(delivery_batch.delivery.batches)
         ) > EXTENT_MAX and delivery_batch.events > 1:
             delivery_batch, rest = delivery_batch.cut(delivery_batch.events // 2)
             self._put_back(rest)
@@ -216,7 +205,7 @@ class Sink:
         while left > 0 and self._queue:
             left -= len(self._pop(left))
         if left > 0:
-            self._held.drop(left)
+            self.held.drop(left)
         self._note_dropped(excess)
 
     def _note_dropped(self, events: int) -> None:
@@ -237,9 +226,12 @@ class Sink:
         self.queued += delivery_batch.events
 
 
-def _is_told(batch: EventBatch) -> bool:
-    """Whether it is plain, without a look at columns, that clients are told of it as it is."""
-    return isinstance(batch, Encoded) and is_told(batch.rule)
+def _as_told(found: DeliveryBatch) -> DeliveryBatch:
+    """Composite events as clients are told of them."""
+    batches = told(found.batches)
+    if all(map(operator.is_, batches, found.batches)):
+        return found
+    return DeliveryBatch.of(batches, found.subscriptions, found.order, found.late)
 
 
 class Sinks:
@@ -479,33 +471,36 @@ class Sinks:
         """Queue published events for those who want them."""
         for sink, delivery_batch in self._wanted(batches, order, late):
             sink.offer(delivery_batch)
-            self.touch(sink)
+            self._touched[sink.peer] = sink
 
     def offer_detected(
-        self, detections: Detections, complete_to: Callable[[Deployed], int]
+        self, detections: Detections, complete_to: Callable[[Sequence[Deployed]], int]
     ) -> None:
-        """Queue composite events, and what the rules' new marks release."""
+        """Queue composite events, and what the rules' new marks release. ``complete_to``: up to
+        where the composite events of all these rules are complete.
+        """
         for sink in self._composite.values():
-            if sink.held:  # else nothing asks for its mark
-                sink.follow(complete_to)
+            if sink.held.events:  # else nothing asks for its mark
+                sink.mark = complete_to(sink.rules)
         is_joined = isinstance(detections, MergedDetections)
         for sink, delivery_batch in self._wanted(detections.batches, detections.order):
-            if not sink.held:
-                sink.follow(complete_to)
+            if not sink.held.events:
+                sink.mark = complete_to(sink.rules)
             if sink.must_hold(delivery_batch, is_joined=is_joined):
                 sink.hold(delivery_batch, self.places(delivery_batch.batches))
             else:
                 sink.offer_found(delivery_batch)
-            self.touch(sink)
+            self._touched[sink.peer] = sink
         for sink in self._composite.values():
             # Only now, since what was just detected may come before what was held.
-            if sink.release():
+            if sink.held.events and sink.release():
                 self.touch(sink)
 
     def _wanted(
         self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
-    ) -> Iterator[tuple[Sink, DeliveryBatch]]:
+    ) -> list[tuple[Sink, DeliveryBatch]]:
         """The sinks that want any of the events, and what each gets."""
+        wanted = []
         if len(batches) == 1:  # common
             index = self._indices.get(batches[0].type.name)
             # By subscriptions and rows (None: all): sinks that want the same share it.
@@ -520,8 +515,8 @@ class Sinks:
                         batches, (patterns,), order, late
                     )
                 if delivery_batch is not None:
-                    yield sink, delivery_batch
-            return
+                    wanted.append((sink, delivery_batch))
+            return wanted
         found: dict[Sink, list[Sequence[Pattern]]] = {}
         for place, batch in enumerate(batches):
             index = self._indices.get(batch.type.name)
@@ -530,7 +525,8 @@ class Sinks:
         for sink, chosen in found.items():
             delivery_batch = delivery_batch_of(batches, chosen, order, late)
             if delivery_batch is not None:
-                yield sink, delivery_batch
+                wanted.append((sink, delivery_batch))
+        return wanted
 
     def places(self, batches: Iterable[EventBatch]) -> Int64s:
         """The places of the events' rules (E4), one row an event."""

@@ -290,9 +290,12 @@ def delivery_batch_of(
         if rows is not None and len(rows) == 1 and not batches[0].is_composite:
             event = single_at(batches[0], rows.item())  # many sinks get one event of a batch each
             return DeliveryBatch(Delivery((event,), (numbers,), None, 0, late), 1)
-    if all(len(found) == 1 and found[0][1] is None for found in patterns):  # all of each
-        alike = tuple(found[0][0] for found in patterns)
-        return DeliveryBatch.of(tuple(batches), alike, _unless_rising(order), late)
+    whole = [found[0][0] for found in patterns if len(found) == 1 and found[0][1] is None]
+    if len(whole) == len(batches):  # all of each
+        events = sum(map(len, batches)) if order is None else len(order)
+        if order is not None and strictly_rises(order):
+            order = None
+        return DeliveryBatch(Delivery(tuple(batches), tuple(whole), order, 0, late), events)
     parts: list[EventBatch] = []
     subscriptions: list[SubscriptionNumbers] = []
     places: list[Int64s] = []
@@ -312,8 +315,3 @@ def delivery_batch_of(
         ranks[order] = np.arange(start)
         matched = order_of([ranks[own] for own in places])
     return DeliveryBatch.of(tuple(parts), tuple(subscriptions), matched, late)
-
-
-def _unless_rising(order: Int64s | None) -> Int64s | None:
-    """An order; None where it says that events come as they are."""
-    return None if order is None or strictly_rises(order) else order

@@ -220,7 +220,7 @@ class Giver:
         sink, detection = gift.sink, self._context.detection
         if detection.is_held or not sink.is_told:
             return False
-        least = min(map(detection.complete_to, sink.rules), default=TIME_MAX)
+        least = detection.complete_to(sink.rules)
         return least == TIME_MAX or self.journal.complete_to(sink) >= gift.begun
 
     def _give_up(self, gift: _Gift) -> None:

@@ -191,7 +191,7 @@ class Taker:
         marks = [
             detection.reached(one.rule.name) if mark == TIME_MAX else mark
             for one in sink.rules
-            for mark in (detection.complete_to(one),)
+            for mark in (detection.complete_to((one,)),)
         ]
         return max(marks, default=TIME_MIN)
 
@@ -219,7 +219,7 @@ class Taker:
         known.begin_anew()
         self._deduplicator.watch()
         self._deduplicator.join(dict(step.numbers), coming.ids)
-        sink.follow(context.detection.complete_to)
+        sink.mark = context.detection.complete_to(sink.rules)
         coming.sink.pass_on(sink, known, context.sinks)
         sink.note()
         context.callbacks.follow()

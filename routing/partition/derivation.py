@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from matcher.model import EventType
 from routing.partition.fragment import (
@@ -46,6 +47,7 @@ from rules.pattern import Constraint, Negated, Policy, Rule, Selected, uses_of
 from rules.terms import CANDIDATE, TERMINATOR, Aggregate, Expression, Window, Within
 
 
+@lru_cache(maxsize=8_192)
 def fragment_of(
     rule: Rule,
     present: frozenset[str],

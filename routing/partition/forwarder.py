@@ -136,17 +136,31 @@ class Forwarder:
         """Evaluate these from now on, and no others; by the names of rules, which hold ``since``
         these instants, in us, where there are any.
         """
-        for gone in sorted(self._evaluations.keys() - fragments.keys()):
-            self.remove(gone)
+        gone = self._evaluations.keys() - fragments.keys()
+        if gone:
+            for name in gone:
+                del self._evaluations[name]
+            self._leaving = [one for one in self._leaving if one.name not in gone]
+            self._rearrange()
+        changed, released = False, set[str]()
         for name, fragment in sorted(fragments.items()):
             begins, found = since.get(name, TIME_MIN), self._evaluations.get(name)
             if found is None or (found.fragment, found.since) != (fragment, begins):
-                self.deploy(name, fragment, begins)
+                changed = True
+                released |= self._put(name, fragment, begins)
+        if changed:
+            self._rearrange(released)
 
     def deploy(self, name: str, fragment: Fragment, since: int = TIME_MIN) -> None:
         """Evaluate a fragment from now on, for the rule of that name; see Law 4.
 
         ``since``: the instant from which the rule holds, in us.
+        """
+        self._rearrange(self._put(name, fragment, since))
+
+    def _put(self, name: str, fragment: Fragment, since: int) -> frozenset[str]:
+        """Have a fragment in the place of that of its name, if any; gives the types that this one
+        kept, and the new one does not.
         """
         new = Evaluation(fragment, since)
         old = self._evaluations.get(name)
@@ -163,10 +177,11 @@ class Forwarder:
             if old.buffer is not None:
                 self._history.touch(old.buffer.release(old.fragment.kept - fragment.kept))
         self._evaluations[name] = new
-        alone = Arrangement({name: new})
-        for stored in self._history:
-            self._sift(stored, alone)
-        self._rearrange(released)
+        if self._history:
+            alone = Arrangement({name: new})
+            for stored in self._history:
+                self._sift(stored, alone)
+        return released
 
     def remove(self, name: str) -> None:
         """Evaluate a rule's fragment no more; KeyError when there is none."""
@@ -185,8 +200,8 @@ class Forwarder:
         self._arrangement = Arrangement(self._evaluations, self._leaving)
         self.is_idle = not (self._evaluations or self._demands)
         self.is_asked = bool(self._arrangement.buffers)
-        running = self._arrangement.running
-        self._waiting = {one: None for one in self._waiting if one in set(running)}
+        running = frozenset(self._arrangement.running)
+        self._waiting = {one: None for one in self._waiting if one in running}
         names = {name for one in running for name in one.fragment.types}
         reach, company = self._arrangement.reach, self._arrangement.company
         self._marks.arrange(names, reach, company, released)

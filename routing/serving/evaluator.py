@@ -123,8 +123,10 @@ class Evaluator(ABC):
         """The marks of types that the engine was given, which never go back."""
 
     @abstractmethod
-    def complete_to(self, deployed: Deployed) -> int:
-        """Up to where a rule's composite events are complete: nothing earlier will come."""
+    def complete_to(self, rules: Sequence[Deployed]) -> int:
+        """Up to where the composite events of all these rules are complete: nothing earlier will
+        come. CLOSED for no rule.
+        """
 
     # --- sources ---
 

@@ -127,7 +127,7 @@ def sink_facts(sink: Sink) -> Facts:
         "when_full": sink.when_full.value,
         "limit": sink.limit,
         "queued": sink.queued,
-        "held": sink.held,
+        "held": sink.held.events,
         "credit": sink.credit,
         "delivered": sink.delivered,
         "dropped": sink.dropped,

@@ -16,7 +16,6 @@ anything else is a WireError.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import chain, repeat
 from typing import Any, TypeAlias
@@ -24,6 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from matcher.extremes import are_finite, greatest, least
 from matcher.model import (
     ATTRIBUTES_MAX,
     Bools,
@@ -221,22 +221,20 @@ def decode_batches(
             layout = layout_of(header.schema)
             if len(body) == layout.single.body.size:
                 return (_single(header, layout, body, 0),), None
-    _check_cells(headers)
+    events = 0
+    for header in headers:
+        events += header.count
+    if events > _FEW_EVENTS:
+        _check_cells(headers)
     reader = BodyReader(body)
     batches = tuple(map(_decode_batch, headers, repeat(reader)))
-    order = _take_order(reader, sum(map(len, batches))) if ordered else None
+    order = _take_order(reader, events) if ordered else None
     reader.finish()
     return batches, order
 
 
-def _is_single(header: BatchHeader) -> bool:
-    return header.count == 1 and not header.digest and header.causes is None
-
-
 def _check_cells(headers: Sequence[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
-    if sum([header.count for header in headers]) <= _FEW_EVENTS:
-        return
     cells = sum(
         [header.count * (4 + len(layout_of(header.schema).type.attributes)) for header in headers]
     )
@@ -247,10 +245,11 @@ def _check_cells(headers: Sequence[BatchHeader]) -> None:
 def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     """The batch; WireError for anything that is not one (Law 3)."""
     layout, count, causes = layout_of(header.schema), header.count, header.causes
-    if _is_single(header):
-        return body.take_single(header, layout)
-    if composites.is_encoded(header):
-        return body.take_encoded(header, layout)
+    if count == 1:
+        if causes is None and not header.digest:
+            return body.take_single(header, layout)
+        if causes is not None and causes.count <= composites.CAUSES_MAX:
+            return body.take_encoded(header, layout)
     if len(header.strings) != len(layout.strings):
         raise _mismatch(header, layout)
     columns: list[Column | None] = [None] * len(layout.type.attributes)
@@ -305,7 +304,7 @@ def _mismatch(header: BatchHeader, layout: Layout) -> WireError:
 def _take_order(body: BodyReader, count: int) -> Int64s:
     order = body.take(_INT64, count)
     seen = np.zeros(count, np.bool_)
-    if count and int(order.min()) >= 0 and int(order.max()) < count:
+    if count and least(order) >= 0 and greatest(order) < count:
         seen[order] = True
     if not seen.all():
         raise WireError(f"an order that is no permutation of {count} places")
@@ -319,8 +318,7 @@ def _take_numbers(body: BodyReader, count: int, digest: bool) -> tuple[Int64s, U
 
 def _take_floats(body: BodyReader, count: int) -> Floats:
     values = body.take(_FLOAT64, count)
-    # A single one, which is common, is looked at for less than any function of arrays costs.
-    if not (math.isfinite(values[0]) if count == 1 else np.isfinite(values).all()):
+    if not are_finite(values):
         raise WireError("a float that is not finite (tesla.md E1)")
     return values
 
@@ -345,7 +343,7 @@ def _take_strings(body: BodyReader, count: int, values: Strings) -> StringColumn
     if not 1 < len(values) <= count or len(set(values)) != len(values):
         raise WireError(f"a dictionary of {len(values)} strings for {count} rows, or a repeat")
     codes: Int32s = body.take(_INT32, count)
-    if int(codes.view(np.uint32).max()) >= len(values):
+    if greatest(codes.view(np.uint32)) >= len(values):
         raise WireError(f"a code outside its dictionary of {len(values)} strings")
     return StringColumn(codes, values)
 
@@ -354,6 +352,6 @@ def _take_bools(body: BodyReader, count: int, present: bool) -> Bools:
     if not present:
         return np.zeros(count, np.bool_)
     values = body.take(_BYTE, count)
-    if int(values.max()) > 1:
+    if greatest(values) > 1:
         raise WireError("a truth value that is neither 0 nor 1")
     return values.view(_BOOL)

@@ -36,7 +36,7 @@ from matcher.model import (
     StringColumn,
 )
 from routing.errors import WireError
-from routing.wire.headers import BatchHeader, CausesHeader, texts_of
+from routing.wire.headers import BatchHeader, CausesHeader
 from routing.wire.schemas import Layout, Strings, known_schema
 from routing.wire.singles import only
 
@@ -116,16 +116,15 @@ class Form:
                 raise WireError("a float that is not finite (tesla.md E1)")
         if numbers[self.offsets] != 0 or numbers[self.offsets + 1] != causes.count:
             raise WireError(f"offsets of causes that do not rise from 0 to {causes.count}")
-        _check_codes(numbers[self.sources], causes.sources, causes.count)
-        if causes.texts is not None:
+        if len(causes.sources) != 1:
+            _check_codes(numbers[self.sources], causes.sources, causes.count)
+        if causes.texts is not None and len(causes.texts) != 1:
             _check_codes(numbers[self.texts], causes.texts, causes.count)
         if max(numbers[self.truths], default=0) > 1:
             raise WireError("a truth value that is neither 0 nor 1")
 
 
 def _check_codes(codes: tuple[int, ...], values: Strings, count: int) -> None:
-    if len(values) == 1:
-        return
     if not 1 < len(values) <= count or len(set(values)) != len(values):
         raise WireError(f"a dictionary of {len(values)} strings for {count} rows, or a repeat")
     if max(codes) >= len(values):
@@ -158,11 +157,6 @@ class Encoded(Lazy):
         _set(self, "rule", header.sources[0])
 
     @property
-    def texts(self) -> tuple[Strings, ...]:
-        """The texts beside its body."""
-        return texts_of(self.header)
-
-    @property
     def is_composite(self) -> bool:
         """Always: it has causes."""
         return True
@@ -171,22 +165,19 @@ class Encoded(Lazy):
         return EventBatch, (self.type, self.time, self.ids, self.columns, self.causes)
 
 
-def is_encoded(header: BatchHeader) -> bool:
-    """Whether a batch is taken in so."""
-    causes = header.causes
-    return header.count == 1 and causes is not None and causes.count <= CAUSES_MAX
-
-
 def decode_alone(
     header: BatchHeader, layout: Layout, body: bytes | memoryview, start: int
 ) -> Encoded:
-    """The event whose body begins at ``start``; WireError for anything that is not one."""
+    """The event, of at most CAUSES_MAX causes, whose body begins at ``start``; WireError for
+    anything that is not one.
+    """
     causes = header.causes
     assert causes is not None
     if len(header.strings) != len(layout.strings):
         raise WireError(f"{len(header.strings)} dictionaries for {layout.type}")
     for dictionary in (header.sources, *header.strings):
-        only(dictionary)
+        if len(dictionary) != 1:
+            only(dictionary)  # says what is wrong
     if header.texts is not None:
         only(header.texts)
     form = _form(layout, header, causes)

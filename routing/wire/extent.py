@@ -17,14 +17,14 @@ from matcher.model import EventBatch, EventIds, StringColumn
 from matcher.single import Single
 from routing.wire.composites import Encoded
 from routing.wire.frames import FRAME_MAX
-from routing.wire.headers import EVENTS_MAX, texts_of
+from routing.wire.headers import EVENTS_MAX
 from routing.wire.received import Received
 
 EXTENT_MAX = FRAME_MAX // 4
 BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
 """Batches, and events beyond which no more batches are added, in one message; EXTENT_MAX, too."""
 ROW = 64
-"""Bytes of an event that comes alone, but for its texts."""
+"""Bytes of a batch, an event that comes alone say, beside its columns and texts."""
 
 
 def extent(batch: EventBatch) -> int:
@@ -35,10 +35,13 @@ def extent(batch: EventBatch) -> int:
             if isinstance(value, str):
                 size += len(value)
         return size
-    if isinstance(batch, Encoded):
-        return ROW + len(batch.body) + sum(map(len, chain.from_iterable(batch.texts)))
-    if isinstance(batch, Received):
-        return len(batch.body) + sum(map(len, chain.from_iterable(texts_of(batch.header))))
+    if isinstance(batch, (Encoded, Received)):
+        header, causes = batch.header, batch.header.causes
+        size = ROW + len(batch.body) + sum(map(len, chain(header.sources, *header.strings)))
+        size += sum(map(len, header.texts or ()))
+        if causes is not None:
+            size += sum(map(len, chain(causes.sources, causes.texts or ())))
+        return size
     size = batch.time.nbytes + _ids(batch.ids)
     for column in batch.columns:
         size += _texts(column) if isinstance(column, StringColumn) else column.nbytes
@@ -83,13 +86,11 @@ class Cuttable(Protocol):
 _Cuttable = TypeVar("_Cuttable", bound=Cuttable)
 
 
-def halved(whole: _Cuttable, fits: Callable[[_Cuttable], bool]) -> Iterator[_Cuttable]:
+def halved(whole: _Cuttable, fits: Callable[[_Cuttable], bool]) -> Sequence[_Cuttable]:
     """The whole, or the halves of what does not fit, again and again, in their order."""
     if whole.events <= 1 or fits(whole):
-        yield whole
-        return
-    for half in whole.cut(whole.events // 2):
-        yield from halved(half, fits)
+        return (whole,)
+    return [part for half in whole.cut(whole.events // 2) for part in halved(half, fits)]
 
 
 def _ids(ids: EventIds) -> int:

@@ -40,12 +40,6 @@ class BatchHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
     causes: CausesHeader | None
 
 
-def texts_of(header: BatchHeader) -> tuple[Strings, ...]:
-    """The dictionaries that stand beside a batch's body."""
-    texts, causes = (header.sources, *header.strings, header.texts or ()), header.causes
-    return texts if causes is None else (*texts, causes.sources, causes.texts or ())
-
-
 class Nested(msgspec.Struct, array_like=True, frozen=True):
     """A message within another: on its way to the root, or back. ``rights``: see Asked."""
 

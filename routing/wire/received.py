@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from matcher.extremes import greatest, least
 from matcher.model import Causes, Column, EventBatch, EventIds, EventType, Int64s
 from routing.wire.headers import BatchHeader
 
@@ -40,7 +41,7 @@ class Received(EventBatch):
     def times(self) -> tuple[int, int]:
         """Its least and its greatest event time, which several ask for: found once."""
         if self._times is None:
-            _set(self, "_times", (int(self.time.min()), int(self.time.max())))
+            _set(self, "_times", (least(self.time), greatest(self.time)))
         assert self._times is not None
         return self._times
 

@@ -16,8 +16,9 @@ Law: what stands in a condition means what it means in a rule, to the last bit (
 
 from __future__ import annotations
 
+from matcher.joining import concatenated
 from rules.operators.aggregates import Aggregate
-from rules.operators.batches import Batcher, concatenated
+from rules.operators.batches import Batcher
 from rules.operators.chains import Chain
 from rules.operators.filters import Filter
 from rules.operators.joins import Join

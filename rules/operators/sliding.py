@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from matcher.joining import are_alike, concatenated
 from matcher.model import TIME_MIN, Bools, EventBatch, EventType, Int64s
-from rules.operators.batches import are_alike, concatenated
 from rules.operators.conditions import condition_of
 from rules.operators.filters import Filter, Sieve, both, check_type, sent
 from rules.operators.kernels.bodies import LEAVES

@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import command
 import pytest
 from lone import lone
+from pairs import some_of
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.client.address import Address, address_of
@@ -29,6 +31,7 @@ RULE = (
     "and last Temp(n = $n) within 2 s from Smoke where n = Smoke.n"
 )
 EVENTS = 400
+WHERE = some_of(product(("centralized", "push-pull-mt"), ("b1", "b2", "b3")), 0, 4, 5)
 
 
 def test_addresses_of_several_brokers(tmp_path: Path) -> None:
@@ -64,8 +67,7 @@ def await_network(endpoint: str) -> None:
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize("leaves", ["b1", "b2", "b3"])
-@pytest.mark.parametrize("strategy", ["centralized", "push-pull-mt"])
+@pytest.mark.parametrize(("strategy", "leaves"), WHERE)
 def test_nothing_is_lost_or_twice_when_a_broker_drains(leaves: str, strategy: str) -> None:
     """A source at the broker that leaves goes on at another one, while another source and the sink
     stay where they are: the sink gets what it would get without that.

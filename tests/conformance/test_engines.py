@@ -26,7 +26,7 @@ from sequence_cases import sequence_case
 
 from matcher.model import Event
 
-COUNT = int(os.environ.get("REXMQ_CASES", "10" if IS_SLOW else "96"))
+COUNT = int(os.environ.get("REXMQ_CASES", "10" if IS_SLOW else "64"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 10
 """The cases are tried in so many parts, so that progress shows and time limits are fair."""

@@ -20,7 +20,7 @@ from sequence_cases import sequence_case
 from rules.engine.hybrid.engine import HybridEngine
 from rules.engine.hybrid.pipeline import Crew
 
-COUNT = int(os.environ.get("REXMQ_CASES", "96"))
+COUNT = int(os.environ.get("REXMQ_CASES", "48"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 4
 

@@ -26,7 +26,7 @@ from matcher.model import EventType, Value
 from matcher.rows import batch_of
 
 MAKERS = {name: make for name in MATCHERS if name != "naive"}
-SEEDS = len(seeds(20, 60))
+SEEDS = len(seeds(14, 60))
 
 NUMBERS: list[int | float] = [
     *(0, 1, -1, 2, 3, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**62 + 1),

@@ -91,6 +91,66 @@ def test_events_leave_as_far_as_credit_reaches_and_the_promise_with_the_last() -
     assert [one.promise for one in messages] == [None, 30]
 
 
+def lengths(messages: list[Message]) -> list[list[int]]:
+    return [list(map(len, one.batches)) for one in messages if isinstance(one, Publish)]
+
+
+def test_batches_that_have_waited_for_credit_leave_as_one() -> None:
+    session = ready(publish_events_max=12)
+    for first in range(0, 30, 3):
+        session.publish(batch(first, first + 1, first + 2), 0.0)
+    assert lengths(sent(session)) == [[3], [3], [3], [1]]
+    session.receive(Credit(19), 0.0)
+    messages = sent(session)
+    assert lengths(messages) == [[11], [6], [2]]
+    assert isinstance(messages[0], Publish)
+    (joined,) = messages[0].batches
+    assert joined.ids.sequence.tolist() == list(range(11, 22))
+    assert joined.time.tolist() == joined.columns[0].tolist() == list(range(10, 21))
+    session.receive(Acknowledged(21), 0.0)
+    assert session.unacknowledged == 9
+    session.lose(0.0)
+    session.connect(0.0)
+    session.receive(welcome(last=23), 0.0)
+    session.receive(Confirmed(2), 0.0)
+    assert lengths(sent(session)) == [[9]]  # the broker drops its repeats, 22 and 23
+
+
+def test_what_follows_a_promise_that_it_breaks_stays_behind_it() -> None:
+    session = ready()
+    session.publish(batch(*range(10)), 0.0)
+    drain(session)
+    session.publish(batch(20, 21), 0.0, promise=22)
+    session.publish(batch(22, 23), 0.0)
+    session.publish(batch(5, 24), 0.0, promise=25)
+    session.publish(batch(25), 0.0, promise=24)
+    session.receive(Credit(10), 0.0)
+    messages = [one for one in sent(session) if isinstance(one, Publish)]
+    assert [(one.batches[0].time.tolist(), one.promise) for one in messages] == [
+        ([20, 21, 22, 23], 22),
+        ([5, 24, 25], 25),
+    ]
+
+
+def test_only_what_is_alike_and_short_leaves_as_one() -> None:
+    session = ready()
+    other = EventType.of("Long", text="string")
+    session.advertise([other])
+    session.receive(Confirmed(2), 0.0)
+    session.publish(batch(*range(10)), 0.0)
+    drain(session)
+    numbers = EventIds(StringColumn.constant("", 1), np.arange(1))
+    named = EventIds(StringColumn.constant("", 2), np.arange(2), StringColumn.from_strings("ab"))
+    long = StringColumn.constant("x" * 40_000, 1)
+    session.publish(batch(1, 2), 0.0)
+    session.publish(batch(1, 2).with_ids(named), 0.0)
+    session.publish(batch(1, 2).with_ids(named), 0.0)
+    for _ in range(2):
+        session.publish(EventBatch(other, np.array([1]), numbers, (long,)), 0.0)
+    session.receive(Credit(10), 0.0)
+    assert lengths(sent(session)) == [[2], [4], [1], [1]]
+
+
 def test_batches_of_several_types_are_cut_by_their_common_order() -> None:
     session = ready()
     other = EventType.of("Hum", value="int")

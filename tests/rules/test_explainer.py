@@ -21,7 +21,7 @@ from rules.explaining.explanation import Fate
 from rules.explaining.recording import Recording
 from rules.pattern import Rule
 
-COUNT = int(os.environ.get("REXMQ_CASES", "64"))
+COUNT = int(os.environ.get("REXMQ_CASES", "40"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 4
 ALL = 1_000_000

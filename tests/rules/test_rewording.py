@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from cases import Case, random_case
 from iteration_cases import iteration_case
+from pairs import seeds
 from recordings import plain_cases, recording_of
 
 import rules
@@ -53,7 +54,9 @@ def test_events_of_either_type_are_written_with_or_between_them():
     assert words == ["each A() as g within 1 min from f", "each C() as g within 1 min from f"]
 
 
-@pytest.mark.parametrize(("case_of", "count"), [(random_case, 200), (iteration_case, 60)])
+@pytest.mark.parametrize(
+    ("case_of", "count"), [(random_case, len(seeds(100, 200))), (iteration_case, 60)]
+)
 def test_what_is_written_reads_as_the_same_pattern(case_of: Callable[[int], Case], count: int):
     for case in plain_cases(range(count), case_of):
         recording = recording_of(case)

@@ -24,7 +24,7 @@ from matcher.model import TIME_MAX, Event, EventBatch, EventIds, EventType, Stri
 from rules.cutting.splitting import ByKey, ByTime, Pass, Whole, split
 from rules.engine import make
 
-CASES, FIRST = int(os.environ.get("REXMQ_CASES", "40")), int(os.environ.get("REXMQ_SEED", "0"))
+CASES, FIRST = int(os.environ.get("REXMQ_CASES", "24")), int(os.environ.get("REXMQ_SEED", "0"))
 MARKER = EventType.of("Marker")
 """A type that no rule uses: it tells an engine where its input begins and ends (S13)."""
 

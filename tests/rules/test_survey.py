@@ -21,7 +21,7 @@ from rules.explaining.telling import told_summary
 from rules.pattern import Rule
 from rules.planning.variants import variants
 
-COUNT = int(os.environ.get("REXMQ_CASES", "64"))
+COUNT = int(os.environ.get("REXMQ_CASES", "40"))
 PARTS = 4
 ALL = 1_000_000
 

@@ -102,12 +102,14 @@ class BackPressure:
         _put(self._heard, neighbour, dict(hold.types))
         self._look()
 
-    def note_sink(self, sink: Sink) -> None:
-        """Something has come for a sink, or was sent to it."""
-        if sink.full_from is not None:
+    def note_sink(self, sink: Sink) -> bool:
+        """Something has come for a sink, or was sent to it; whether it is full, and blocks."""
+        is_full = sink.full_from is not None
+        if is_full:
             self._full[sink.peer] = sink
         else:
             self._full.pop(sink.peer, None)
+        return is_full
 
     def look_at_sinks(self) -> None:
         """Sinks that were full may have less to hold up, or nothing."""

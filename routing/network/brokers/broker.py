@@ -35,7 +35,6 @@ from routing.messages import (
     RootRequest,
     RootTask,
     ShowTrace,
-    WhenFull,
 )
 from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import RemoteSources
@@ -519,9 +518,8 @@ class Broker:
         """A sink that blocks holds up the sources of other brokers, too, but these hear of it
         later, and are many: what they fill its queue with has a bound of its own.
         """
-        self.back_pressure.note_sink(sink)
-        most = self._config.queue_events_max
-        is_excessive = sink.when_full is WhenFull.BLOCK and sink.excess > most
+        is_full, most = self.back_pressure.note_sink(sink), self._config.queue_events_max
+        is_excessive = is_full and sink.excess > most
         if is_excessive and self.overlay.neighbours and not isinstance(sink, DurableSink):
             reason = f"{most} events of sources at other brokers wait beyond the queue"
             self.service.expel(sink.peer, Code.QUEUE_FULL, reason)

@@ -56,6 +56,7 @@ class PlanFollower:
         if not self._agreed.by_arrival:
             division = self._agreed.divided(plan)
             yield from self._context.detection.install_ahead(division, anew=plan.anew)
+            yield from self._trees.prepare(plan)
 
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""

@@ -31,7 +31,7 @@ publishes Fire, too: sinks get all Fires along the single tree, from where they 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from routing.messages import Plan, Report, RootRequest, RootTask, SinkTree
@@ -213,6 +213,11 @@ class SinkTrees:
             and old.division == (new := self._agreed.divided_for(tree, plan))
             and old.division.ends == new.ends
         )
+
+    def prepare(self, plan: Plan) -> Iterator[None]:
+        """Install the rules of the trees that begin with a plan; yields behind some of them."""
+        divisions = [self._agreed.divided_for(tree, plan) for tree in plan.trees]
+        yield from self._detection.install_trees_ahead(plan, divisions)
 
     def follow(self, plan: Plan, division: Division) -> Mapping[str, int]:
         """Take part in the trees of a plan, which divides rules over the single one so; gives, by

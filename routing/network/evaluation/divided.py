@@ -51,7 +51,7 @@ from routing.evaluation.replay import HasRoom
 from routing.evaluation.skew import SkewLimit
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Code, Plan, RuleState
-from routing.network.evaluation.processing_tree import ProcessingTree, generation_of
+from routing.network.evaluation.processing_tree import Generation, ProcessingTree, generation_of
 from routing.network.evaluation.router import Router
 from routing.network.evaluation.tree_part import TreePart
 from routing.network.evaluation.tree_table import TreeTable
@@ -111,6 +111,8 @@ class DividedDetection(Evaluator):
         self.publishers = Publishers()
         self.is_paused = True
         """Whether local sources wait for the rules to be divided (Law 1)."""
+        self._ahead: dict[tuple[str, Generation], TreeEvaluator] = {}
+        """Evaluators of trees that are about to begin, in which rules were installed ahead."""
         self._held: list[Sequence[EventBatch]] = []
         """Batches that do."""
         self.is_sending_again = False
@@ -231,11 +233,21 @@ class DividedDetection(Evaluator):
         """Engines of all trees."""
         return [evaluator.engine for evaluator in self.evaluators]
 
-    def complete_to(self, deployed: Deployed) -> int:
-        """Up to where a rule's composite events have come, and are complete (Law 2)."""
+    def complete_to(self, rules: Sequence[Deployed]) -> int:
+        """Up to where the composite events of all these rules have come, and are complete (Law 2).
+
+        CLOSED for no rule.
+        """
         if self._by_arrival:
             return CLOSED  # nothing waits
-        return self._part_of(deployed.rule.name).complete_to(deployed.rule.name)
+        tree = self.tree_table.trees.get(self._name)
+        if tree is None:
+            return self.part.complete_to(rules)
+        own: list[Deployed] = []
+        routed: list[Deployed] = []
+        for one in rules:
+            (own if self._part_of(one.rule.name) is tree.part else routed).append(one)
+        return min(tree.part.complete_to(own), self.part.complete_to(routed))
 
     def reached(self, rule: str) -> int:
         """Up to where this broker has a rule's composite events."""
@@ -315,8 +327,7 @@ class DividedDetection(Evaluator):
     def recall_marks(self, marks: Mapping[str, int]) -> None:
         """Have these rules' composite events up to there, as before a restart."""
         self._routed = frozenset(marks)
-        for name, mark in marks.items():
-            self._router.reach(name, mark)
+        self._router.reach(marks.items())
 
     def count_on(self, names: Iterable[str]) -> None:
         """Count on these rules' composite events, from where they have come to."""
@@ -500,10 +511,13 @@ class DividedDetection(Evaluator):
         standing: dict[str, ProcessingTree] = {}
         for planned, divided in zip(plan.trees, divisions, strict=True):
             tree = before.get(planned.root)
-            if tree is None or tree.generation != generation_of(planned, plan):
-                evaluator, matching = self._station_of(tree), self._router.matching
+            generation = generation_of(planned, plan)
+            if tree is None or tree.generation != generation:
+                evaluator = self._station_of(tree, self._ahead.get((planned.root, generation)))
+                matching = self._router.matching
                 tree = ProcessingTree(self._name, plan, planned, divided, evaluator, matching)
             standing[planned.root] = tree
+        self._ahead = {}
         self.tree_table.replace(standing)
         self._begun = frozenset(
             root for root, tree in self.trees.items() if before.get(root) is not tree
@@ -515,17 +529,16 @@ class DividedDetection(Evaluator):
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
         )
         self._published_types = frozenset({TIMER.name}).union(*division.published.values())
-        for name in self._routed.intersection(reached):
-            self._router.reach(name, reached[name])
+        self._router.reach((name, reached[name]) for name in self._routed.intersection(reached))
         self._router.aside = self._single - self._routed
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
 
-    def _station_of(self, old: ProcessingTree | None) -> TreeEvaluator:
+    def _station_of(self, old: ProcessingTree | None, ahead: TreeEvaluator | None) -> TreeEvaluator:
         """An evaluator for a tree; by arrival, what goes on goes on (arrival, Law 2)."""
         if self._by_arrival and old is not None:
             return old.evaluator
-        evaluator = self._new_station()
+        evaluator = ahead or self._new_station()
         if old is not None:
             evaluator.skew = old.evaluator.skew
         return evaluator
@@ -539,6 +552,15 @@ class DividedDetection(Evaluator):
     def install_ahead(self, division: Division, *, anew: bool) -> Iterator[None]:
         """Install new rules of a division, or all where they begin anew, before it is followed."""
         return self.evaluator.install_ahead(division, anew=anew)
+
+    def install_trees_ahead(self, plan: Plan, divisions: Sequence[Division]) -> Iterator[None]:
+        """The same of the trees for sinks that begin with a plan, before ``follow_trees``."""
+        self._ahead = {}
+        for planned, divided in zip(plan.trees, divisions, strict=True):
+            tree, generation = self.trees.get(planned.root), generation_of(planned, plan)
+            if tree is None or tree.generation != generation:
+                evaluator = self._ahead[planned.root, generation] = self._new_station()
+                yield from evaluator.install_ahead(divided, anew=False)
 
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on (Law 1)."""

@@ -157,7 +157,7 @@ class Overview:
         """Whether a sink has subscribed to composite events, and no more of them can come."""
         names = {one.type_name for one in sink.interests}
         rules = [rule for name in names for rule in self._deployments.defining(name)]
-        return bool(rules) and all(self._detection.complete_to(one) == TIME_MAX for one in rules)
+        return bool(rules) and self._detection.complete_to(rules) == TIME_MAX
 
     # --- rules ---
 

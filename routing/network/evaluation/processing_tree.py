@@ -146,9 +146,7 @@ class ProcessingTree:
     def resume(self, reached: Mapping[str, int]) -> Mapping[str, int]:
         """Begin where the last generation was; gives, by source, what is news from when on."""
         router = self.part.router
-        for name, mark in reached.items():
-            if name in self.rules:
-                router.reach(name, mark)
+        router.reach((name, mark) for name, mark in reached.items() if name in self.rules)
         return router.begin_anew(self.rules.keys(), self.part.resume_from, self._front)
 
     # --- events ---

@@ -303,7 +303,7 @@ class Router:
         self, detections: Detections, marks: Mapping[str, int], ended: Collection[str]
     ) -> None:
         """Send what was detected here to all who want it, with the marks of the rules here."""
-        order = detections.order if len(detections) else None
+        order = detections.order if detections.batches else None
         self._pass(detections.batches, order, marks, ended, None)
 
     def pass_detected(
@@ -321,7 +321,7 @@ class Router:
             return None
         found, self._detected = self._detected, []
         self.has_news = False
-        return self.news(joined(found))
+        return from_resume_points_on(joined(found), self._resume_from)
 
     def news(self, detections: Detections) -> Detections:
         """Composite events that have not been here before (Law 3)."""
@@ -330,6 +330,7 @@ class Router:
     def pass_marks(self, marks: RuleWatermarks, sender: str) -> None:
         """Marks have come from a neighbour, behind the events that they follow."""
         self.has_news = True
+        reached = []
         for name, mark in marks:
             if mark == CLOSED:
                 self.ended.add(name)
@@ -337,12 +338,14 @@ class Router:
             self.ended.discard(name)
             self._told[name] = max(mark, self._told.get(name, TIME_MIN))
             if name not in self.aside:
-                self.reach(name, mark)
-        self._pass_told({name for name, _ in marks}, sender)
+                reached.append((name, mark))
+        self.reach(reached)
+        self._pass_told(dict(marks), sender)
 
-    def reach(self, name: str, mark: int) -> None:
-        """The broker has a rule's composite events up to a mark."""
-        self.marks[name] = max(mark, self.marks.get(name, TIME_MIN))
+    def reach(self, marks: Iterable[tuple[str, int]]) -> None:
+        """The broker has the composite events of rules up to these marks."""
+        for name, mark in marks:
+            self.marks[name] = max(mark, self.marks.get(name, TIME_MIN))
 
     def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
         """The broker is to have composite events of these rules, from where they have come to."""
@@ -409,8 +412,7 @@ class Router:
         self.ended.clear()
         self._detected.clear()
         self.marks = {name: mark for name, mark in self.marks.items() if name in rules}
-        for name, mark in resume_from.items():
-            self.reach(name, mark)
+        self.reach(resume_from.items())
         self._resume_from = dict(self.marks)
         return {RULE_SOURCE + name: self._resume_from.get(name, TIME_MIN) for name in rules}
 
@@ -428,7 +430,7 @@ class Router:
         ended: Collection[str],
         sender: str | None,
     ) -> None:
-        for branch in self.branches.values():
+        for branch in self._branches.values():
             if not (branch.rules or (batches and branch.types)):
                 continue  # common in processing trees, where all goes to the father
             if branch.neighbour != sender and branch.neighbour in self.partners:
@@ -436,11 +438,11 @@ class Router:
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
 
     def _tells_every_mark(self, branch: Branch) -> bool:
-        """Whether composite events come some other way, too, to those beyond a neighbour."""
-        return branch.neighbour in self._company or self._others_beyond(branch)
-
-    def _others_beyond(self, branch: Branch) -> bool:
-        """Whether some of what is wanted beyond a neighbour comes from there."""
+        """Whether composite events come some other way, too, to those beyond a neighbour: along
+        another tree, or since some of what is wanted there is found there.
+        """
+        if branch.neighbour in self._company:
+            return True
         known = self._has_others.get(branch.neighbour)
         if known is None or known[0] is not branch.rules:
             sides = (self._ways.get(one.rule.name) for one in branch.rules)

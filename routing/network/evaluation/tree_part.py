@@ -15,6 +15,7 @@ from matcher.model import TIME_MIN
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network.evaluation.router import Router
 from routing.network.recovery.resume_points import from_resume_points_on
+from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import NOTHING, Detections
 
@@ -49,11 +50,19 @@ class TreePart:
             return name in self.evaluator.ended
         return name in self.router.ended
 
-    def complete_to(self, name: str) -> int:
-        """Up to where a rule's composite events are complete."""
-        if not self.evaluates(name):
-            return CLOSED if name in self.router.ended else self.router.marks.get(name, TIME_MIN)
-        return CLOSED if name in self.evaluator.ended else self.mark_of(name)
+    def complete_to(self, rules: Sequence[Deployed]) -> int:
+        """Up to where the composite events of all these rules are complete; CLOSED for no rule."""
+        least, here, router = CLOSED, self.evaluator.rules, self.router
+        ended = self.evaluator.ended
+        for deployed in rules:
+            name = deployed.rule.name
+            if name in here and name not in self._outdated:
+                mark = CLOSED if name in ended else self.mark_of(name)
+            else:
+                mark = CLOSED if name in router.ended else router.marks.get(name, TIME_MIN)
+            if mark < least:
+                least = mark
+        return least
 
     def resume_points(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted

@@ -43,6 +43,8 @@ class Branch:
         """Counts up whenever there are other ones."""
         self._heard_number = 0
         self._filters: dict[str, TypeFilters] = {}
+        self.types: Collection[str] = self._filters.keys()
+        """The types of the filters; a text that is no filter stands for itself."""
         self._stale: set[str] = set()
         """The types of which filters have changed since ``index``."""
         self._many: dict[str, Demand] = {}
@@ -56,11 +58,6 @@ class Branch:
         """Marks that it was told, or is owed."""
 
     # --- what is wanted there ---
-
-    @property
-    def types(self) -> Collection[str]:
-        """The types of the filters; a text that is no filter stands for itself."""
-        return self._filters.keys()
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The filters of a type, sorted."""
@@ -182,7 +179,8 @@ class Branch:
             return None
         delivery_batch = delivery_batch_of(batches, patterns, order)
         if delivery_batch is not None:
-            self._flows += [Flow(part.batches, part.order) for part in in_messages(delivery_batch)]
+            for part in in_messages(delivery_batch):
+                self._flows.append(Flow(part.delivery.batches, part.delivery.order))
             self.has_flows = True
         return delivery_batch
 
@@ -202,8 +200,9 @@ class Branch:
         wanted = self.offer(batches, order) if batches else None
         told = self.deferred.learn(marks, ended=ended, every=every_mark)
         if wanted is not None:
-            told += self.deferred.send(max(map(greatest_time, wanted.batches)))
-        self.add_marks(told)
+            told += self.deferred.send(max(map(greatest_time, wanted.delivery.batches)))
+        if told:
+            self._last_flow(marks=told)
 
     def tell_all(self) -> None:
         """Tell all marks that are owed."""

@@ -89,10 +89,11 @@ class DeferredWatermarks:
         if not (marks and self._told):
             return ()
         few = marks if len(marks) < len(self._told) else self._told
-        common = [name for name in few if name in marks and name in self._told]
         to_tell: list[str] = []
         ends: list[tuple[str, int]] = []
-        for name in common:
+        for name in few:
+            if name not in marks or name not in self._told:
+                continue
             mark, is_over = marks[name], name in ended
             if is_over != (name in self._ended):
                 ends += self._end(name, mark, is_over=is_over)
@@ -107,8 +108,10 @@ class DeferredWatermarks:
         return self._take(list(self._deferred))
 
     def _take(self, names: Iterable[str]) -> RuleWatermarks:
-        taken = [(name, self._deferred.pop(name)) for name in names]
-        self._told.update(taken)
+        taken = []
+        for name in names:
+            mark = self._told[name] = self._deferred.pop(name)
+            taken.append((name, mark))
         return tuple(taken)
 
     def _end(self, name: str, mark: int, *, is_over: bool) -> RuleWatermarks:

@@ -18,7 +18,7 @@ from routing.effects import Effect, Store
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, Confirmed, Delivery, WhenFull
 from routing.network.brokers.broker import Broker
-from routing.network.strategy import make
+from routing.network.strategy import make, names
 from routing.overlay.config import OverlayConfig
 from simulator.simulation import Simulation
 from simulator.stores import SimulatedStore
@@ -175,7 +175,7 @@ class Story:
         assert twice <= again
 
 
-@pytest.fixture(autouse=True, params=["centralized", "distributed-st", "push-pull-mt", "adaptive"])
+@pytest.fixture(autouse=True, params=names())
 def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Network, "strategy", request.param)
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
-from brokers import SCHEMAS, Network
+from brokers import SCHEMAS, Network, Schemas
 from conversation import batches_of, schema_of
 from slow_slices import slow_slices
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
-from routing.evaluation import replay
+from routing.evaluation import replay, tree_evaluator
 from routing.evaluation.replay import Replay
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.messages import Forward
 from routing.network.brokers import resending
 from routing.partition.rule_states import ResumedRule
+from routing.serving import deployment
+from routing.serving.deployment import Deployed
 from routing.watermarks.ends import CLOSED
 from rules.engine.engine import Detections
+from rules.engine.intervals import Intervals
 
 FIRE = """
 rule fire: define Fire(room: string, value: float)
@@ -256,6 +259,32 @@ def test_a_text_of_many_rules_is_deployed_rule_by_rule(
         assert len(found) == sum(n + 0.5 >= begin for n in range(2, 60))
     assert prepared.count("ahead") >= MANY, "each was checked"
     assert prepared.count("prepared") >= 2 * MANY, "each was told to two"
+
+
+@pytest.mark.parametrize("strategy", ["distributed-mt", "push-pull-mt"])
+def test_trees_for_sinks_install_rule_by_rule_too(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that began with a plan installed all of its rules in one step."""
+    slow_slices(monkeypatch, PAUSE_S)
+    network = smoking(monkeypatch, strategy)
+    for number in range(MANY):
+        network.clients["s"].subscribe(f"Fire{number}()")
+    installed = list[int]()
+
+    def install(engine: Intervals, some: Sequence[Deployed], schemas: Schemas) -> None:
+        installed.append(len(some))
+        deployment.install(engine, some, schemas)
+
+    monkeypatch.setattr(tree_evaluator, "install", install)
+    network.connect("m", "b2").deploy(TEXT)
+    network.run(10)
+    assert sum(installed) == MANY
+    assert max(installed) == 1
+    network.publish("Temp", 'Temp@70("a", 70)', 71)
+    network.publish("Smoke", 'Smoke@70.5("a")', 71)
+    network.run(1)
+    assert sum(line.startswith("s: Fire") for line in network.take_lines()) == MANY
 
 
 def test_a_text_that_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

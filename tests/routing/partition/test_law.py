@@ -15,7 +15,7 @@ from tree_cases import TreeCase, rows
 
 from routing.partition.forwarder import Forwarder
 
-COUNT = int(os.environ.get("REXMQ_TREES", "60"))
+COUNT = int(os.environ.get("REXMQ_TREES", "40"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0" if WHOLE else "20"))
 """The first seeds have cases that take seconds."""
 SHARP_FIRST = int(os.environ.get("REXMQ_SEED", "0"))

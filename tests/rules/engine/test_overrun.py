@@ -92,7 +92,7 @@ def cases(numbers: range) -> Iterator[Case]:
 @pytest.mark.parametrize("name", BOUNDED)
 def test_a_rule_ends_at_the_same_instant_with_the_same_events_in_every_engine(name: str):
     ended = 0
-    for case in cases(seeds(30, 80)):
+    for case in cases(seeds(20, 80)):
         case = of_sequences(case) if name == "aip-published" else case
         for most in (1, 3):
             naive, other = Bounded(make("naive", composites_max=most)), Bounded(BOUNDED[name](most))
@@ -107,7 +107,7 @@ def test_what_is_given_in_pieces_is_what_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(outlets, "PIECE", 1)
     monkeypatch.setattr(outlets, "ROOM_MIN", 1)
     pieces = 0
-    for case in cases(seeds(30, 80)):
+    for case in cases(seeds(20, 80)):
         for incremental in (False, True):
             engine = InPieces(CdpEngine(incremental=incremental))
             assert run(case, engine) == run(case, CdpEngine(incremental=incremental)), case

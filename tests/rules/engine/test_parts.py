@@ -22,7 +22,7 @@ from rules.engine.parts import AtOnce, PartedEngine
 from rules.errors import RuleErrors
 
 CASES = len(seeds(100, 150))
-JOINING_CASES = len(seeds(32, 60))
+JOINING_CASES = len(seeds(20, 60))
 
 
 def in_parts(at_once: AtOnce = map, count: int = 3) -> PartedEngine:

@@ -33,7 +33,7 @@ CHAIN = compile_rule(
     ).rules[0]
 )
 PARTS = 4
-CASES = len(seeds(48, 400))
+CASES = len(seeds(32, 400))
 
 
 class Restless(Trials):
