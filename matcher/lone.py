@@ -8,7 +8,8 @@ time, two halves of a digest, ``rule:fire``, its values, and of the causes (s1, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from matcher.model import EventType, Value
 
@@ -16,7 +17,7 @@ Digest = tuple[int, int]
 """An id of 128 bits: its high and its low half, each from 0."""
 
 
-class Lone(NamedTuple):
+class Lone(Struct, frozen=True, gc=False):
     """One composite event; ``values`` has one for each attribute of the type, presences included.
 
     Of each cause there are its source, its sequence number and, where it has one, its digest, or

@@ -41,7 +41,6 @@ from routing.partition.places import Division
 from routing.partition.rule_states import ResumedRule
 from routing.serving.deployment import Deployed
 from routing.serving.sources import FAR
-from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.intervals import Intervals
 from rules.pattern import TIMER
@@ -61,10 +60,6 @@ class ArrivalEvaluator(TreeEvaluator):
         """Batches of each message, whether they are fresh, and when they came where they waited."""
         self._passed = TIME_MIN
         """Everything earlier has been evaluated; what comes is later than that."""
-
-    def take_conflict(self) -> Conflict | None:
-        """None: times are those of arrival, so that the same event again seems to be another."""
-        return None
 
     def begin_anew(self, resumed: Mapping[str, ResumedRule] = NOTHING_RESUMED) -> None:
         """Nothing begins anew (Law 2)."""
@@ -115,6 +110,7 @@ class ArrivalEvaluator(TreeEvaluator):
             self.engine.push(batch)
             self._pulls.see(batch)
             self._passed = max(self._passed, int(batch.time.max()) + 1)
+        self.engine.take_conflict()  # times are those of arrival: the same event seems another
 
     def _take_late(self, batches: Iterable[EventBatch], times: Int64s) -> None:
         first = 0
@@ -124,6 +120,7 @@ class ArrivalEvaluator(TreeEvaluator):
             self._forwarder.push(batch, fresh=False, came=came)
             if batch.type.name in self._duties.used:
                 self.engine.push(at_times(batch, came))
+        self.engine.take_conflict()
 
     def _evaluate_stamped(self, now: int) -> Detections:
         self._passed = max(self._passed, now)

@@ -42,9 +42,11 @@ class Outbox:
 
     def news(self, marks: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """Give the marks that are greater than was told; they are told by that."""
-        told = self._told
-        news = [one for one in marks.items() if one[1] > told.get(one[0], TIME_MIN)]
-        told.update(news)
+        told, news = self._told, []
+        for name, mark in marks.items():
+            if mark > told.get(name, TIME_MIN):
+                told[name] = mark
+                news.append((name, mark))
         return tuple(sorted(news))
 
     def begin_anew(self) -> None:

@@ -51,7 +51,6 @@ from routing.watermarks.missing_types import MissingTypes
 from routing.watermarks.type_progress import TypeProgress
 from routing.watermarks.watermarks import Watermarks
 from routing.wire.sizes import batch_bytes
-from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Placement
 from rules.engine.intervals import Intervals
 from rules.errors import RuleErrors
@@ -119,10 +118,6 @@ class TreeEvaluator:
         self._resumed: Mapping[str, ResumedRule] = {}
         """Rules that ``follow`` does not let begin at the beginning."""
 
-    def take_conflict(self) -> Conflict | None:
-        """The first event, since the last call, that it dropped since its id is another's."""
-        return self.engine.take_conflict()
-
     @property
     def kept(self) -> int:
         """How many events fragments keep here, be it for others, or until they are asked for."""
@@ -161,7 +156,7 @@ class TreeEvaluator:
 
     def output_watermark(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
-        return self.progress.output_watermark(rule)
+        return self.progress.output_watermarks((rule,))[rule]
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 1)."""
@@ -171,9 +166,10 @@ class TreeEvaluator:
         """When a child has last spoken of a type that it forwards; 0 for never."""
         return self._watermarks.inputs.heard_at(child, name)
 
-    def has_ended(self, rule: str) -> bool:
-        """Whether nobody publishes anything any more that a rule evaluated here uses."""
-        return rule in self._watermarks.ends.rules
+    @property
+    def ended(self) -> frozenset[str]:
+        """The rules evaluated here that use nothing of which anybody publishes any more."""
+        return self._watermarks.ends.rules
 
     def look_again(self) -> None:
         """Look again at what waits: it may wait no longer, by another limit."""
@@ -340,30 +336,29 @@ class TreeEvaluator:
 
     def _take_come(self) -> None:
         """Give what has come to engine, fragments and pulls; many that came one by one, at once."""
+        missing, forwarder = self.missing, self._forwarder
         for come, fresh in ((self._fresh, True), (self._late, False)):
-            if come:
-                for batch in packed(come) if len(come) >= PACKED_MIN else come:
-                    self._take_batch(batch, fresh)
-                come.clear()
-
-    def _take_batch(self, batch: EventBatch, fresh: bool) -> None:
-        name, missing = batch.type.name, self.missing
-        self.progress.take(batch)
-        if name in self._duties.used:
-            self.engine.push(batch)
-            self._is_fed = True
-        if name in missing.waiting:
-            missing.count(name, len(batch))
-        if not self._forwarder.is_idle:
-            self._forwarder.push(batch, fresh=fresh)
-        if self.is_pulling:
-            self._pulls.see(batch)
+            for batch in packed(come) if len(come) >= PACKED_MIN else come:
+                name = batch.type.name
+                self.progress.take(batch)
+                if name in self._duties.used:
+                    self.engine.push(batch)
+                    self._is_fed = True
+                if name in missing.waiting:
+                    missing.count(name, len(batch))
+                if not forwarder.is_idle:
+                    forwarder.push(batch, fresh=fresh)
+                if self.is_pulling:
+                    self._pulls.see(batch)
+            come.clear()
 
     def take(self, child: str, message: Forward, now: float) -> None:
         """Take in what a child has sent; ``now`` in seconds."""
-        if message.batches:
-            self.push(message.batches[: message.fresh])
-            self.push(message.batches[message.fresh :], fresh=False)
+        batches, fresh = message.batches, message.fresh
+        if fresh:
+            self.push(batches[:fresh])
+        if fresh < len(batches):
+            self.push(batches[fresh:], fresh=False)
         if self._watermarks.inputs.take(child, message.marks, now):
             self.has_news = True
         if message.answers:
@@ -395,14 +390,16 @@ class TreeEvaluator:
         None where the clock does not count. ``now``: the host's time, in microseconds.
         """
         own = self.replay.bounded(own)
-        is_same = clock == self._clock and (own is self._own or own == self._own)
-        if is_same and not self.has_news:
+        says_news = own is not self._own and own != self._own
+        if not (says_news or clock != self._clock or self.has_news):
             return None
+        if says_news:
+            self._watermarks.inputs.hear_own(own)
         self._own, self._clock, self.has_news = own, clock, False
         self._take_come()
         is_anew, self._is_anew = self._is_anew, False
         progress, watermarks = self.progress, self._watermarks
-        moved = self._hear(own, is_anew=is_anew)
+        moved = self._hear(is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
         if self._ending and watermarks.note_over(self.engine.over):
             is_anew, moved = True, set(watermarks.inputs.types)
@@ -417,10 +414,9 @@ class TreeEvaluator:
             self.skew.look(self._inputs, progress, self._waits)
         return detections
 
-    def _hear(self, own: Mapping[str, int], *, is_anew: bool) -> set[TypeProgress]:
+    def _hear(self, *, is_anew: bool) -> set[TypeProgress]:
         """Take in what is said; gives the types that have another mark by that (Law 1)."""
         watermarks, pulls, inputs = self._watermarks, self._pulls, self._watermarks.inputs
-        inputs.hear_own(own)
         moved = inputs.hear()
         if self.is_pulling:
             pulls.learn({one.name: one.told for one in moved})
@@ -464,15 +460,18 @@ class TreeEvaluator:
 
     def _take_found(self, detections: Detections) -> None:
         """Give what was found to whom it concerns here."""
+        notes = self.notes
         for batch in detections.batches:
-            self.notes.take(batch)
+            if notes.rules:
+                notes.take(batch)
             for source in batch.ids.source.values if self.is_measured else ():
                 size, batches = self.found.get(source, (0, 0))
                 self.found[source] = size + batch_bytes(batch), batches + 1
             self.progress.take(batch, is_found=True)
             if not self._forwarder.is_idle and self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._duties.ranks))
-        self._look_at_notes()
+        if notes.rules:
+            self._look_at_notes()
 
     @property
     def full_types(self) -> Collection[str]:
@@ -499,7 +498,8 @@ class TreeEvaluator:
         if not (moved or self._is_fed):
             return NOTHING
         self._is_fed = False
-        return as_found(self.engine.advance(marks))
+        found = self.engine.advance(marks)
+        return found if found is NOTHING else as_found(found)
 
     def take_asked(self) -> dict[str, AskedSpans]:
         """Give the questions to ask (Law 1), by child."""

@@ -12,7 +12,7 @@ is its output watermark, which may lie beyond its mark (output_watermarks).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.evaluation.duties import NO_DUTIES, Duties
@@ -98,20 +98,23 @@ class TreeProgress:
         one = self._type_records[name]
         return CLOSED if one.has_ended else min(self._here(one), CLOSED)
 
-    def output_watermark(self, rule: str) -> int:
-        """Up to where it is certain that no more of a rule will be found (output_watermarks)."""
-        mark, found = self._engine.mark(rule), self._rules.get(rule)
-        if found is None:
-            return mark
-        if self._is_heard and found not in self._looked_at:
-            self._looked_at.add(found)
-            bound = TIME_MAX
-            for one in found.opening:
-                here = self._here(one)
-                bound = min(bound, TIME_MIN if here == UNSAID else here)
-            self._output_watermarks.rise(rule, mark, bound)
-        known = self._output_watermarks.of(rule)
-        return mark if known is None else known
+    def output_watermarks(self, rules: Iterable[str]) -> dict[str, int]:
+        """Up to where it is certain that no more of rules will be found (output_watermarks)."""
+        found = {}
+        for rule in rules:
+            mark, record = self._engine.mark(rule), self._rules.get(rule)
+            known: int | None = None
+            if record is not None and self._is_heard and record not in self._looked_at:
+                self._looked_at.add(record)
+                bound = TIME_MAX
+                for one in record.opening:
+                    here = self._here(one) if one.defining else one.here
+                    bound = min(bound, TIME_MIN if here == UNSAID else here)
+                known = self._output_watermarks.rise(rule, mark, bound)
+            elif record is not None:
+                known = self._output_watermarks.of(rule)
+            found[rule] = mark if known is None else known
+        return found
 
     # --- deployment ---
 
@@ -245,12 +248,16 @@ class TreeProgress:
         moved.update(forwarded)
         self._forwarded = frozenset(forwarded)
 
-    def news(self, wanted: frozenset[str]) -> Sequence[str]:
+    def news(self, wanted: frozenset[str]) -> Collection[str]:
         """The rules among these that may have moved."""
         if self._is_anew:
-            return sorted(self._rules.keys() & wanted)
-        risen = {rule.name for one in self._moved for rule in one.users if rule.name in wanted}
-        return sorted(risen.union(name for name in self._changed if name in wanted))
+            return self._rules.keys() & wanted
+        risen = set(wanted.intersection(self._changed))
+        for one in self._moved:
+            for rule in one.users:
+                if rule.name in wanted:
+                    risen.add(rule.name)
+        return risen
 
     def _here_of_all(self) -> None:
         for one in self._type_records.values():
@@ -270,18 +277,17 @@ class TreeProgress:
             return
         mark = one.here = self._mark_here(one)
         # What nobody publishes any more and no rule has used may begin anew at any time.
-        if not one.is_closed or one.is_used or self._forwarder.looks_at(one.name):
+        if one.mark != CLOSED or one.is_used or self._forwarder.looks_at(one.name):
             one.given = mark if one.given == UNSAID else max(mark, one.given)
 
     def _mark_here(self, one: TypeProgress) -> int:
         watermarks = self._watermarks
         mark = TIME_MAX if one.mark == UNSAID else watermarks.brought(one)
-        if one.defining:
-            running = [rule.name for rule in one.defining if rule.name not in watermarks.over]
-            if not running and one.mark == UNSAID:
-                mark = watermarks.beyond_gone(one)
-            for rule in running:
-                mark = min(mark, self._engine.mark(rule))
+        if one.mark == UNSAID and one.name in watermarks.finished:
+            mark = watermarks.beyond_gone(one)
+        for rule in one.defining:
+            if rule.name not in watermarks.over:
+                mark = min(mark, self._engine.mark(rule.name))
         return max(mark, watermarks.beyond_gone(one)) if one.has_ended else mark
 
 

@@ -95,6 +95,8 @@ class Forwarder:
         self._late: list[EventBatch] = []  # the rest of that
         self.is_idle = True
         """Whether there is no fragment in force, and nothing is wanted."""
+        self.is_asked = False
+        """Whether something here waits until it is asked for."""
 
     def __len__(self) -> int:
         """How many events are kept."""
@@ -119,11 +121,6 @@ class Forwarder:
     def demands(self) -> Mapping[str, Demanded]:
         """The demands for events that pass because they are wanted (Law 6), by type."""
         return self._demands
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether something here waits until it is asked for."""
-        return bool(self._arrangement.buffers)
 
     def binding(self, name: str) -> frozenset[str]:
         """The types with which events of a type are looked at together before they go up."""
@@ -202,6 +199,7 @@ class Forwarder:
     def _rearrange(self, released: Collection[str] = ()) -> None:
         self._arrangement = Arrangement(self._evaluations, self._leaving)
         self.is_idle = not (self._evaluations or self._demands)
+        self.is_asked = bool(self._arrangement.buffers)
         running = frozenset(self._arrangement.running)
         self._waiting = {one: None for one in self._waiting if one in running}
         names = {name for one in running for name in one.fragment.types}
@@ -265,15 +263,14 @@ class Forwarder:
         time. ``came``, int64[n]: when they came, if that counts instead of their times.
         """
         name = batch.type.name
+        if isinstance(batch, Single) and name not in self._arrangement.stored:
+            self._push_alone(batch, self._fresh if fresh else self._late)
+            return
         if not self.looks_at(name) or len(batch) == 0:
             return
         fresh = fresh and not batch.is_composite
         self._front = max(self._front, greatest_time(batch))
         ready = self._fresh if fresh else self._late
-        if isinstance(batch, Single) and name not in self._arrangement.stored:
-            if self._lets_pass(batch, fresh=fresh):
-                ready.append(batch)
-            return
         passing = self._demanded(batch) if fresh else np.zeros(len(batch), np.bool_)
         if name in self._arrangement.stored:
             stored = self._history.add(batch, fresh=fresh, came=came)
@@ -288,21 +285,23 @@ class Forwarder:
         if passing.any():
             ready.append(batch if passing.all() else batch.take(passing))
 
-    def _lets_pass(self, event: Single, *, fresh: bool) -> bool:
-        """Whether an event passes by itself, of a type that nothing is kept of: as ``push`` finds
-        for many, but without arrays.
+    def _push_alone(self, event: Single, ready: list[EventBatch]) -> None:
+        """Have an event among those that are ready if it passes by itself, of a type that nothing
+        is kept of: as ``push`` does with many, but without arrays.
         """
         name = event.type.name
-        demand = self._demands.get(name) if fresh else None
-        if demand is not None and demand.takes(event):
-            return True
+        demand = self._demands.get(name)
         users = self._arrangement.users.get(name)
-        if not users:
-            return False
-        for one in self._arrangement.indices[name].sift_single(event):  # noqa: SIM110 (a step less)
-            if users[one].passes:
-                return True
-        return False
+        if demand is None and users is None:
+            return
+        self._front = max(self._front, event.row.time)
+        if demand is not None and ready is self._fresh and demand.takes(event):
+            ready.append(event)
+        elif users:
+            for one in self._arrangement.indices[name].sift_single(event):
+                if users[one].passes:
+                    ready.append(event)
+                    return
 
     def _demanded(self, batch: EventBatch) -> Bools:
         """The events of a fresh batch that are wanted."""
@@ -333,7 +332,7 @@ class Forwarder:
         if self._waiting:
             self._look()
         waited = []
-        for batch, is_fresh, came in self._history.take_passing():
+        for batch, is_fresh, came in self._history.take_passing() if self._history.touched else ():
             if came is None:
                 (self._fresh if is_fresh else self._late).append(batch)
             else:

@@ -46,7 +46,8 @@ class History:
     def __init__(self) -> None:
         self._stored: list[Stored] = []
         self._firsts: list[int] = []
-        self._touched: dict[int, Stored] = {}  # by first row: where something may pass
+        self.touched: dict[int, Stored] = {}
+        """By first row, the batches of which something may pass."""
         self._rows = 0
         self._due = BATCHES_LEAST
 
@@ -56,7 +57,7 @@ class History:
     def __iter__(self) -> Iterator[Stored]:
         """Every batch; its ``passing`` may be changed."""
         for stored in self._stored:
-            self._touched[stored.first] = stored
+            self.touched[stored.first] = stored
             yield stored
 
     def add(self, batch: EventBatch, *, fresh: bool = False, came: Int64s | None = None) -> Stored:
@@ -67,7 +68,7 @@ class History:
         stored = Stored(batch, self._rows, latest, passing, sent, fresh, came)
         self._stored.append(stored)
         self._firsts.append(stored.first)
-        self._touched[stored.first] = stored
+        self.touched[stored.first] = stored
         self._rows += count
         return stored
 
@@ -76,21 +77,19 @@ class History:
         for row in rows:
             stored = self._stored[bisect_right(self._firsts, row) - 1]
             stored.passing[row - stored.first] = True
-            self._touched[stored.first] = stored
+            self.touched[stored.first] = stored
 
     def touch(self, stored: Iterable[Stored]) -> None:
         """The ``passing`` of these has changed."""
         for one in stored:
-            self._touched[one.first] = one
+            self.touched[one.first] = one
 
     def take_passing(self) -> Iterator[tuple[EventBatch, bool, Int64s | None]]:
         """The events that pass and have not been sent, in the order in which they came.
 
         With each batch: whether it is fresh; if not, when its events came, if that is what counts.
         """
-        if not self._touched:
-            return
-        for _, stored in sorted(self._touched.items()):
+        for _, stored in sorted(self.touched.items()):
             new = stored.passing & ~stored.sent
             if new.any():
                 stored.sent |= new
@@ -98,7 +97,7 @@ class History:
                 came = None if stored.came is None or stored.fresh else stored.came[new]
                 yield batch, stored.fresh, came
             stored.fresh = False
-        self._touched.clear()
+        self.touched.clear()
 
     @property
     def is_due(self) -> bool:

@@ -31,7 +31,8 @@ class PredicateIndex:
     def __init__(self, predicates: Iterable[Predicate]) -> None:
         self._open: list[Predicate] = []
         self._by_value: dict[int, dict[Any, list[Predicate]]] = {}  # by attribute
-        self._evaluators: dict[Predicate, tuple[Evaluate, ...]] = {}  # made when first asked for
+        self._evaluators: dict[int, tuple[Evaluate, ...]] = {}
+        """By the identity of each predicate here, made when first asked for."""
         for predicate in predicates:
             found = next(filter(None, map(_constant, predicate.conditions)), None)
             if found is None:
@@ -57,13 +58,14 @@ class PredicateIndex:
         if self._by_value:
             found = [by_value.get(values[place], ()) for place, by_value in self._by_value.items()]
             predicates = [*predicates, *itertools.chain.from_iterable(found)]
-        return [one for one in predicates if is_satisfied(self._evaluators_of(one), values)]
-
-    def _evaluators_of(self, predicate: Predicate) -> tuple[Evaluate, ...]:
-        made = self._evaluators.get(predicate)
-        if made is None:
-            made = self._evaluators[predicate] = tuple(map(evaluator, predicate.conditions))
-        return made
+        holding = []
+        for one in predicates:
+            made = self._evaluators.get(id(one))
+            if made is None:
+                made = self._evaluators[id(one)] = tuple(map(evaluator, one.conditions))
+            if is_satisfied(made, values):
+                holding.append(one)
+        return holding
 
     def _found(self, batch: EventBatch) -> Iterator[Predicate]:
         for attribute, by_value in self._by_value.items():

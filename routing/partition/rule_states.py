@@ -72,6 +72,8 @@ class StateNotes:
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
         """By rule, from when on all that it found has been noted."""
+        self.rules: Collection[str] = self._since.keys()
+        """The rules whose composite events are noted."""
         self._found: dict[str, list[EventBatch]] = {}
         self._events = self._left = 0
         """Composite events that are noted, and that were when states were last told."""
@@ -92,16 +94,6 @@ class StateNotes:
     def __len__(self) -> int:
         """How many composite events are noted."""
         return self._events
-
-    @property
-    def are_idle(self) -> bool:
-        """Whether there is no such rule here."""
-        return not self._since
-
-    @property
-    def rules(self) -> Collection[str]:
-        """The rules whose composite events are noted."""
-        return self._since.keys()
 
     @property
     def are_many(self) -> bool:

@@ -16,10 +16,8 @@ from routing.config import NodeConfig
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.sources import Source
-from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Detector, Placement, kept_by_all
 from rules.engine.intervals import Intervals
-from rules.engine.overrun import Overrun
 from rules.pattern import TIMER, RuleSet
 
 
@@ -42,7 +40,9 @@ class Evaluator(ABC):
 
     def __init__(self, basis: Basis) -> None:
         self._config = basis.config
-        self._engine = Intervals(basis.engine)
+        self.engine = Intervals(basis.engine)
+        """The engine that all here are made of, which says what has happened in any (intervals,
+        Law 4)."""
         self._advertisements = basis.advertisements
         self._deployments = basis.deployments
         self._on_types = basis.on_types
@@ -75,10 +75,6 @@ class Evaluator(ABC):
         """Whether rules go on without a first advertiser of the type."""
         known = self._advertisements.find(name)
         return known is not None and known.given_up and not known.was_advertised
-
-    def take_overruns(self) -> Sequence[Overrun]:
-        """The rules that have ended since the last call, having too many composite events."""
-        return self._engine.take_overruns()
 
     @abstractmethod
     def placement(self, name: str) -> Placement | None:
@@ -131,10 +127,6 @@ class Evaluator(ABC):
         """Up to where the composite events of all these rules are complete: nothing earlier will
         come. CLOSED for no rule.
         """
-
-    @abstractmethod
-    def take_conflict(self) -> Conflict | None:
-        """The first event, since the last call, that it dropped since its id is another's."""
 
     # --- sources ---
 

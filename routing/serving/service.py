@@ -630,9 +630,10 @@ class Service:
                 self._traces.follow(detections.batches)
             if self._sinks.follow_rules:
                 self._sinks.offer_detected(detections, self._detection.complete_to)
-            if (conflict := self._detection.take_conflict()) is not None:
-                self._report(conflict)
-            for overrun in self._detection.take_overruns():
+            engine = self._detection.engine
+            while engine.conflicting:
+                self._report(engine.conflicting.pop())
+            for overrun in engine.take_overruns() if engine.overruns else ():
                 self._take_overrun(overrun)
         for sink in self._sinks.take_touched():
             if sink.has_any:  # most have got all of it before the engine began

@@ -15,7 +15,7 @@ Uses = Mapping[str, frozenset[str]]
 """By rule, the types that it uses."""
 Defining = Mapping[str, Sequence[str]]
 """By type, the rules that define it."""
-NEVER = -1
+NEVER = -1, False
 """In place of how often closings have changed: they have not been looked at."""
 
 
@@ -56,22 +56,18 @@ class Ends:
         """The rules all of whose types have ended."""
         self._uses: Uses = {}
         self._defining: Defining = {}
-        self._looked_at = NEVER
-        """The closings that were looked at last."""
-        self._was_timed = False
-        """Whether the clock counted then."""
+        self.looked_at = NEVER
+        """The closings that were looked at last, and whether the clock counted then."""
 
     def arrange(self, uses: Uses, defining: Defining) -> None:
         """There are these rules from now on."""
-        self._uses, self._defining, self._looked_at = uses, defining, NEVER
+        self._uses, self._defining, self.looked_at = uses, defining, NEVER
 
     def look(self, inputs: Closings, *, is_timed: bool) -> tuple[Collection[str], Collection[str]]:
-        """See what has ended, if that may have changed. Gives the types that have ended, or have
-        not any more, and such rules. ``is_timed``: the clock counts.
+        """See what has ended. Gives the types that have ended, or have not any more, and such
+        rules. ``is_timed``: the clock counts.
         """
-        if self._looked_at == inputs.closings and self._was_timed == is_timed:
-            return (), ()
-        self._looked_at, self._was_timed = inputs.closings, is_timed
+        self.looked_at = inputs.closings, is_timed
         gone = {one.name for one in inputs.closed}
         gone.update(self._defining.keys() - {one.name for one in inputs.types})
         types, rules = ended(gone, self._uses, self._defining, is_timed=is_timed)

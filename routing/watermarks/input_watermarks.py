@@ -91,7 +91,7 @@ class InputWatermarks:
         for one in self._type_records.values():
             one.told = one.mark = UNSAID
             one.coupled_types.is_furthest_known = False
-        self._touched = {one for one in self._type_records.values() if one.least() != UNSAID}
+        self._touched = {one for one in self._type_records.values() if one.is_brought}
         self._is_anew = True
         self.closed.clear()
         self.closings += 1
@@ -148,7 +148,10 @@ class InputWatermarks:
             return moved
         touched, self._touched = self._touched, set()
         for one in touched:
-            mark = one.least() if one.child_watermarks else one.own if one.is_published else UNSAID
+            mark = one.own if one.is_published else UNSAID
+            for child_watermark in one.child_watermarks:
+                if child_watermark.mark < mark:
+                    mark = child_watermark.mark
             if mark != one.told:
                 one.told = mark
                 self._set(one, mark)

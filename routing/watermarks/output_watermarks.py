@@ -79,8 +79,8 @@ class OutputWatermarks:
             least, greatest = min(first, least), max(last, greatest)
         one.waiting.append((least, greatest))
 
-    def rise(self, rule: str, mark: int, bound: int) -> bool:
-        """A rule has been evaluated up to a mark; whether its output watermark is another by that.
+    def rise(self, rule: str, mark: int, bound: int) -> int:
+        """A rule has been evaluated up to a mark; gives its output watermark.
 
         ``bound``: the least mark of the types of its terminators.
         """
@@ -91,10 +91,9 @@ class OutputWatermarks:
                     if greatest >= mark:
                         bound = min(bound, max(least, mark))
         bound = max(bound, mark)
-        if one.is_known and bound <= one.output_watermark:
-            return False
-        one.output_watermark, one.is_known = bound, True
-        return True
+        if not one.is_known or bound > one.output_watermark:
+            one.output_watermark, one.is_known = bound, True
+        return one.output_watermark
 
 
 class _Rule:

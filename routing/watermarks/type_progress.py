@@ -93,13 +93,10 @@ class TypeProgress:
         """Whether nobody brings anything of it any more."""
         return self.mark == CLOSED
 
-    def least(self) -> int:
-        """The least of what is said; UNSAID where nobody is expected to say anything."""
-        least = self.own if self.is_published else UNSAID
-        for child_watermark in self.child_watermarks:
-            if child_watermark.mark < least:
-                least = child_watermark.mark
-        return least
+    @property
+    def is_brought(self) -> bool:
+        """Whether anybody is expected to say something of it."""
+        return self.is_published or bool(self.child_watermarks)
 
 
 class RuleRecord:

@@ -175,6 +175,8 @@ class Watermarks:
 
     def end(self, moved: set[TypeProgress], *, is_timed: bool) -> Collection[str]:
         """See what has ended; adds to the types that have moved, and gives rules (Ends.look)."""
+        if self.ends.looked_at == (self.inputs.closings, is_timed):
+            return ()
         types, rules = self.ends.look(self.inputs, is_timed=is_timed)
         for one in map(self.type_records.__getitem__, types):
             one.has_ended = one.name in self.ends.types

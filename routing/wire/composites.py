@@ -16,7 +16,7 @@ and goes on as these bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -219,18 +219,19 @@ def encode_alone(found: Lone) -> Encoded:
     return Encoded(layout, header, form.body.pack(*numbers), form, numbers)
 
 
-def _dictionary(texts: Iterable[str]) -> tuple[Strings, Sequence[int]]:
+def _dictionary(texts: Sequence[str]) -> tuple[Strings, Sequence[int]]:
     """A dictionary of texts, and their codes where there are several."""
     values = tuple(dict.fromkeys(texts))
-    return values, [values.index(text) for text in texts] if len(values) > 1 else ()
+    return values, list(map(values.index, texts)) if len(values) > 1 else ()
 
 
 def _digests(given: Sequence[Digest | None]) -> tuple[Sequence[int], Sequence[bool]]:
     """The digests of causes as numbers, and which causes have one; nothing where none has."""
-    if not any(given):
-        return (), ()
-    numbers = [number for one in given for number in (one or (0, 0))]
-    return numbers, [one is not None for one in given]
+    numbers, is_digest = list[int](), list[bool]()
+    for one in given:
+        numbers += one or (0, 0)
+        is_digest.append(one is not None)
+    return (numbers, is_digest) if any(is_digest) else ((), ())
 
 
 def _texts(

@@ -57,9 +57,10 @@ def extent_of(batches: Iterable[EventBatch]) -> int:
 
 def fitting(batches: Iterable[EventBatch]) -> Sequence[EventBatch]:
     """The batches, with pieces in the place of those that are too long for a message."""
-    return [
-        piece for batch in batches for piece in ((batch,) if len(batch) == 1 else _pieces(batch))
-    ]
+    pieces: list[EventBatch] = []
+    for batch in batches:
+        pieces += (batch,) if len(batch) == 1 else _pieces(batch)
+    return pieces
 
 
 def _pieces(batch: EventBatch) -> Iterator[EventBatch]:

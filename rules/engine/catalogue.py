@@ -116,6 +116,8 @@ class Catalogue:
         self._next_position = 0
         self._turns: dict[str, _Turn] = {}
         """The turns of Law 5, by the name that stands for each in groups."""
+        self.has_turns = False
+        """Whether rules wait where a rule of a cycle begins (Law 5)."""
 
     @property
     def rules(self) -> tuple[Deployed, ...]:
@@ -223,11 +225,6 @@ class Catalogue:
     def is_above_timers(self, rule: Rule) -> bool:
         """Whether events that a rule uses may be composite ones that come of a Timer's ticks."""
         return any(self._standings.is_made_of(use.type.name, TIMER.name) for use in uses_of(rule))
-
-    @property
-    def has_turns(self) -> bool:
-        """Whether rules wait where a rule of a cycle begins (Law 5)."""
-        return bool(self._turns)
 
     def turn(self) -> bool:
         """Arrange rules with those that begin where all of their cycle are; whether there are some.
@@ -360,7 +357,7 @@ class Catalogue:
             decided_now, ranks_now = _arranged(holding)
             decided, ranks = decided | decided_now, ranks | ranks_now
             standings = _standings(decided.values(), ranks)
-        self._standings, self._turns = standings, turns
+        self._standings, self._turns, self.has_turns = standings, turns, bool(turns)
         before, self._rules, self._schemas, self._members = self._rules, {}, {}, Counter()
         for one in deployed:
             rule = decided[one.rule.name]

@@ -34,7 +34,6 @@ from rules.engine import growth, loading, snapshots
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
 from rules.engine.clock import portions
-from rules.engine.conflict import Conflict
 from rules.engine.deferred import Deferred
 from rules.engine.engine import NOTHING, Detections, beginning
 from rules.engine.footprints import footprints
@@ -78,12 +77,16 @@ class CdpEngine:
         self._yield_max = growth.UNBOUNDED if composites_max is None else composites_max
         self._overruns: list[Overrun] = []
         self._catalogue = Catalogue()
+        self.mark = self._catalogue.mark
+        """Gives one rule's mark; KeyError when no rule has that name."""
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
         self._linker = self._new_linker()
         self._arrays = growth.new_arrays(self._yield_max)
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._pending = Pending(self._arrays, self._linker.tables, self._writer)
+        self.take_conflict = self._pending.repeats.take_conflict
+        """Gives the first conflict since the last call, if there was one."""
         self._retention = Retention(self._linker, self._pending, self._strings, self._writer.texts)
         self._linker.show(self._arrays)
         self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
@@ -99,10 +102,6 @@ class CdpEngine:
     def marks(self) -> Mapping[str, int]:
         """Each deployed rule's mark, by name: all instants before it have been evaluated."""
         return self._catalogue.marks
-
-    def mark(self, name: str) -> int:
-        """One rule's mark; KeyError when no rule has that name."""
-        return self._catalogue.mark(name)
 
     @property
     def parts(self) -> Sequence[Collection[str]]:
@@ -123,10 +122,6 @@ class CdpEngine:
     def conflicts(self) -> int:
         """How many of these were other events than those that bear their ids (E1)."""
         return self._pending.conflicts
-
-    def take_conflict(self) -> Conflict | None:
-        """The first conflict since the last call, if there was one."""
-        return self._pending.repeats.take_conflict()
 
     def take_overruns(self) -> Sequence[Overrun]:
         """The rules that have ended since the last call, each with its last instant."""
@@ -529,7 +524,7 @@ class CdpEngine:
         """
         catalogue = self._catalogue
         self._pending.let_arrive(
-            catalogue.floor, None if catalogue.is_level else self._mark_of, until
+            catalogue.floor, None if catalogue.is_level else catalogue.mark_of_type, until
         )
         self._deferred.give(self._arrays, self._linker.rules.array, catalogue.groups, until)
         self._arrays.counters[layout.TAKING] = is_last
@@ -575,7 +570,8 @@ class CdpEngine:
 
     def finish(self) -> Detections:
         """The third step: what was detected."""
-        self._deferred.keep(self._arrays)
+        if self._arrays.counters[layout.DEFERRED]:
+            self._deferred.keep(self._arrays)
         if not self._catalogue.is_level:
             self._pending.arrived()
         found = self._outlets.taken()
@@ -601,7 +597,3 @@ class CdpEngine:
                 self._deferred.keep(self._arrays)
                 self._pending.arrived()
                 self._retention.set_horizons(self._arrays, stop)
-
-    def _mark_of(self, number: int) -> int:
-        """The mark of a type by its number."""
-        return self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)

@@ -41,12 +41,12 @@ class Deferred:
         ready = records["time"] < groups.marks[rules["group"][records["rule"]]]
         if until != TIME_MAX:
             ready &= records["time"] < until
-        is_any_ready = int(np.count_nonzero(ready)) > 0
-        if is_any_ready or self._is_any_given:
-            arrays["stored"] = records[ready]
+        stored = records[ready]
+        if len(stored) or self._is_any_given:
+            arrays["stored"] = stored
             arrays.counters[layout.STORED] = 0
             self.records = records[~ready]
-        self._is_any_given = is_any_ready
+        self._is_any_given = len(stored) > 0
 
     def keep(self, arrays: Arrays) -> None:
         """Keep those that kernels came upon and did not evaluate."""

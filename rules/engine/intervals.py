@@ -12,8 +12,10 @@ it.
 Law 3: two versions of a rule are two rules, by their ids (matcher.identity.rule_id). Among causes
 they bear their plain name, as clients know it; as sources, only when they are told (:func:`told`).
 
-Law 4: which rules have ended by themselves (:mod:`rules.engine.overrun`) every engine of a host
-says, of itself and of those that were made of it by ``fresh``, and of those that it was made of.
+Law 4: which rules have ended by themselves (:mod:`rules.engine.overrun`), and which event was first
+in conflict (:mod:`rules.engine.conflict`), every engine of a host says, of itself and of those that
+were made of it by ``fresh``, and of those that it was made of. A host may look at ``overruns`` and
+``conflicting`` before it takes them: mostly there is nothing.
 
 Law 5: a rule whose memory no window bounds goes on from a *mark* up to which another engine has
 evaluated it: it is evaluated at the instants from there on, and sees what came before, but for what
@@ -30,7 +32,7 @@ from dataclasses import dataclass, replace
 from matcher.identity import RULE_SOURCE, VERSION, plain_name
 from matcher.model import EventBatch, EventIds, StringColumn, UInt64s
 from rules.engine.conflict import Conflict
-from rules.engine.engine import Detections, Detector, Placement, Resumable, one_by_one
+from rules.engine.engine import NOTHING, Detections, Detector, Placement, Resumable, one_by_one
 from rules.engine.overrun import Overrun
 from rules.pattern import RuleSet
 
@@ -52,10 +54,12 @@ class _Resumed:
 class Intervals:
     """A Detector whose rules may end. Owner of the ends of its rules."""
 
-    def __init__(self, engine: Detector, overruns: list[Overrun] | None = None) -> None:
+    def __init__(self, engine: Detector, made_of: Intervals | None = None) -> None:
         self._engine = engine
-        self._overruns = [] if overruns is None else overruns
+        self.overruns: list[Overrun] = [] if made_of is None else made_of.overruns
         """The rules that have ended by themselves, in any engine of the host's (Law 4)."""
+        self.conflicting: list[Conflict] = [] if made_of is None else made_of.conflicting
+        """The first conflict that nobody has taken, in any of them."""
         self._until: dict[str, int] = {}
         """The ends of rules that are evaluated."""
         self._over: dict[str, int] = {}
@@ -104,9 +108,10 @@ class Intervals:
             self._settle()
         else:
             detections = self._engine.advance(marks)
-        if len(detections):
-            self._overruns += self._engine.take_overruns()
-        if self._has_versions and len(detections):
+        if detections is NOTHING:
+            return detections
+        self.overruns += self._engine.take_overruns()
+        if self._has_versions:
             batches = tuple(map(_with_told_causes, detections.batches))
             return Detections(batches, detections.order)
         return detections
@@ -178,13 +183,13 @@ class Intervals:
         return self._engine.conflicts
 
     def take_conflict(self) -> Conflict | None:
-        """The first conflict since the last call, if there was one."""
-        return self._engine.take_conflict()
+        """The first conflict since the last call, if there was one (Law 4)."""
+        return self.conflicting.pop() if self.conflicting else None
 
     def take_overruns(self) -> Sequence[Overrun]:
         """The rules that have ended by themselves since the last call (Law 4)."""
-        overruns = tuple(self._overruns)
-        self._overruns.clear()
+        overruns = tuple(self.overruns)
+        self.overruns.clear()
         return overruns
 
     @property
@@ -210,7 +215,7 @@ class Intervals:
 
     def fresh(self) -> Intervals:
         """A new engine of the same kind and choices, without rules or events."""
-        return Intervals(self._engine.fresh(), self._overruns)
+        return Intervals(self._engine.fresh(), self)
 
     def push(self, batch: EventBatch) -> None:
         """Add events."""
@@ -219,6 +224,9 @@ class Intervals:
             for one in self._resumed.values():
                 one.is_settled &= least >= one.mark
         self._engine.push(batch)
+        conflict = self._engine.take_conflict()
+        if conflict is not None and not self.conflicting:
+            self.conflicting.append(conflict)
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""

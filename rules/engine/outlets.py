@@ -125,7 +125,7 @@ class Outlets:
         start, words, lent = runs - TAKEN_WORDS * count, self._words, self._columns
         written = (
             counters[layout.TAKEN_EVENTS],
-            [lent[words[place]] for place in range(start, runs, TAKEN_WORDS)],
+            list(map(lent.__getitem__, words[start:runs:TAKEN_WORDS])),
             self._taken,
             start,
             counters[layout.TAKEN_TOP],

@@ -310,20 +310,21 @@ class Pending:
         self._shown = now
 
     def let_arrive(
-        self, floor: int, mark_of: Callable[[int], int] | None, until: int = TIME_MAX
+        self, floor: int, mark_of: Callable[[str], int] | None, until: int = TIME_MAX
     ) -> None:
         """Have the kernels take out, at their next call, what is earlier than ``until`` and has
         been passed by the mark of its type.
 
-        ``mark_of`` gives the marks by the types' numbers; None if each is ``floor``, and none is
+        ``mark_of`` gives the marks by the types' names; None if each is ``floor``, and none is
         less.
         """
         counters = self._counters
         counters[layout.FLOOR], counters[layout.UNTIL] = floor, until
         counters[layout.ORDERING] = 1
         if mark_of is not None:
+            types = self._tables.event_types
             for number in self._types:
-                self._marks[number] = mark_of(number)
+                self._marks[number] = mark_of(types[number].name)
         self.show()
 
     def arrived(self) -> None:

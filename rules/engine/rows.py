@@ -112,10 +112,10 @@ def row_of(batch: EventBatch) -> Row | None:
     """The event of a batch that comes alone and is known by the number that it was given here; None
     for any other.
     """
-    if len(batch) != 1:
-        return None
     if isinstance(batch, Single):
         return batch.row if batch.row.text is None else None
+    if len(batch) != 1:
+        return None
     ids = batch.ids
     if ids.are_explicit or ids.digest is not None:
         return None

@@ -41,15 +41,12 @@ class Standings:
     def __init__(self) -> None:
         self._rules: dict[Shape, dict[str, Rule]] = {}  # by name, those that came first at first
         self._shapes: dict[str, set[Shape]] = {}  # by the type that they define
+        self.defined: KeysView[str] = self._shapes.keys()
+        """The names of the types that some rule defines."""
         self._above: dict[str, Counter[str]] = {}  # by type: in how many shapes each is made of it
         self._strict: Counter[str] = Counter()  # by type: how many of its rules are in a cycle
         self._ranks: dict[str, int] = {}
         self._reaches: dict[str, frozenset[str]] = {}
-
-    @property
-    def defined(self) -> KeysView[str]:
-        """The names of the types that some rule defines."""
-        return self._shapes.keys()
 
     @property
     def used(self) -> Collection[str]:

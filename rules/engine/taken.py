@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from matcher.lone import Digest, Lone
 from matcher.model import (
@@ -38,7 +39,6 @@ from matcher.model import (
     Kind,
     StringColumn,
     UInt64s,
-    Value,
 )
 from rules.engine.engine import Detections
 from rules.engine.kernels import layout
@@ -238,7 +238,7 @@ class Names:
     strings: Dictionary
 
 
-class Part(NamedTuple):
+class Part(Struct, frozen=True, gc=False):
     """The part that an advance wrote into one outlet; the words are those of layout.OUTLET."""
 
     columns: Columns
@@ -282,20 +282,31 @@ class Part(NamedTuple):
     def alone(self, names: Names) -> Lone:
         """Its event, where it has but one, as plain values (Law 3)."""
         type_, memory, first = self.columns.type, self.columns.memory, self.first
-        sources, digest = names.sources.strings, memory.digest + 2 * first
+        strings, digest = names.strings.strings, memory.digest + 2 * first
         begin, end = self.first_cause, self.causes
-        codes = memory.codes[memory.cause_source + begin : memory.cause_source + end]
+        codes = memory.codes[memory.cause_source + begin : memory.cause_source + end].tolist()
         numbers = memory.signed[memory.cause_sequence + begin : memory.cause_sequence + end]
-        sequences = numbers.tolist()
+        source, *sources = _read(
+            names.sources.strings, (memory.codes[memory.source + first], *codes)
+        )
+        values: list[Any] = []
+        for attribute, (words, start) in zip(type_.attributes, memory.attributes, strict=True):
+            word: Any = words[start + first]
+            if attribute.kind is Kind.STRING:
+                word = strings[word]
+            elif attribute.kind is Kind.BOOL:
+                word = bool(word)
+            values.append(word)
+        assert None not in values, "a code in use was forgotten"
         digests, texts = self._names_of_causes(names) if self.kinds else (_NONE, _NONE)
         return Lone(
             type_,
             memory.signed[memory.time + first],
             (memory.unsigned[digest], memory.unsigned[digest + 1]),
-            _read(sources, (memory.codes[memory.source + first],))[0],
-            _valued(type_, [words[start + first] for words, start in memory.attributes], names),
-            _read(sources, codes),
-            sequences,
+            source,
+            tuple(values),
+            sources,
+            numbers.tolist(),
             digests,
             texts,
         )
@@ -352,17 +363,6 @@ _NONE: tuple[None, ...] = ()
 """No cause has any."""
 
 
-def _valued(type_: EventType, words: list[Any], names: Names) -> tuple[Value, ...]:
-    """The values that words stand for."""
-    for place, attribute in enumerate(type_.attributes):
-        kind = attribute.kind
-        if kind is Kind.STRING:
-            words[place] = _read(names.strings.strings, (words[place],))[0]
-        elif kind is Kind.BOOL:
-            words[place] = bool(words[place])
-    return tuple(words)
-
-
 Written: TypeAlias = tuple[int, list[Columns], Int64s, int, int, Names, bool]
 """How many events there are; the columns of outlets; what
 :func:`rules.engine.kernels.emission.take` wrote about them, from one word to another; what codes
@@ -398,21 +398,21 @@ class Taken(Detections):
         count, columns, words, start, end, names, is_disordered = self._written
         if count != len(columns):
             return None
-        written = words[start:end].tolist()
-        parts = [
-            Part(one, *written[place : place + TAKEN_WORDS])
-            for place, one in zip(range(0, end, TAKEN_WORDS), columns, strict=False)
-        ]
-        if max([part.causes - part.first_cause for part in parts]) > causes_max:
-            return None
-        order = [0]
-        if count > 1:
-            runs = list(range(TAKEN_WORDS * count, len(written), RUN_WORDS))
-            if is_disordered:
-                runs.sort(key=lambda run: (written[run], written[run + 1]))
-            places = {part.number: place for place, part in enumerate(parts)}
-            order = [places[written[run + 2]] for run in runs]
-        return [part.alone(names) for part in parts], order
+        written, places = words[start:end].tolist(), dict[int, int]()
+        events, order = list[Lone](), list[int]()
+        for place, one in enumerate(columns):
+            first = TAKEN_WORDS * place
+            part = Part(one, *written[first : first + TAKEN_WORDS])
+            if part.causes - part.first_cause > causes_max:
+                return None
+            places[part.number] = place
+            events.append(part.alone(names))
+        runs: Sequence[int] = range(TAKEN_WORDS * count, len(written), RUN_WORDS)
+        if is_disordered:
+            runs = sorted(runs, key=lambda run: (written[run], written[run + 1]))
+        for run in runs:
+            order.append(places[written[run + 2]])
+        return events, order
 
     def __getattr__(self, name: str) -> Any:
         if name == "batches":

@@ -69,7 +69,6 @@ from routing.serving.evaluator import Basis, Evaluator
 from routing.serving.sources import Source, SourceState
 from routing.storage import KeptLog
 from routing.watermarks.ends import CLOSED
-from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Placement
 from rules.engine.intervals import Intervals
 from rules.pattern import TIMER, RuleSet
@@ -163,7 +162,7 @@ class DividedDetection(Evaluator):
 
     def _new_station(self) -> TreeEvaluator:
         kind = ArrivalEvaluator if self._by_arrival else TreeEvaluator
-        engine, most = self._engine.fresh(), self._config.waiting_events_max
+        engine, most = self.engine.fresh(), self._config.waiting_events_max
         evaluator = kind(self._name, engine, most, self.skew_limit)
         evaluator.is_measured = self._is_measured
         return evaluator
@@ -233,13 +232,6 @@ class DividedDetection(Evaluator):
     def engines(self) -> Sequence[Intervals]:
         """Engines of all trees."""
         return [evaluator.engine for evaluator in self.evaluators]
-
-    def take_conflict(self) -> Conflict | None:
-        """The first event, since the last call, that one dropped since its id is another's."""
-        if not self.tree_table.trees:
-            return self.part.evaluator.take_conflict()
-        found = [evaluator.take_conflict() for evaluator in self._fed]
-        return next((one for one in found if one is not None), None)
 
     def complete_to(self, rules: Sequence[Deployed]) -> int:
         """Up to where the composite events of all these rules have come, and are complete (Law 2).
@@ -688,7 +680,7 @@ class DividedDetection(Evaluator):
         """At the root: raise the states of rules, by composite events that have arrived up to these
         times; gives what is new of them, which all have to be told before they let go of anything.
         """
-        if self._by_arrival or self.evaluator.notes.are_idle:
+        if self._by_arrival or not self.evaluator.notes.rules:
             return []
         return put_down(self.states, self.evaluator, self._deployments.rules, resume_from)
 

@@ -47,16 +47,17 @@ class TreePart:
     def has_ended(self, name: str) -> bool:
         """Whether nobody publishes anything any more for a rule."""
         if self.evaluates(name):
-            return self.evaluator.has_ended(name)
+            return name in self.evaluator.ended
         return name in self.router.ended
 
     def complete_to(self, rules: Sequence[Deployed]) -> int:
         """Up to where the composite events of all these rules are complete; CLOSED for no rule."""
         least, here, router = CLOSED, self.evaluator.rules, self.router
+        ended = self.evaluator.ended
         for deployed in rules:
             name = deployed.rule.name
             if name in here and name not in self._outdated:
-                mark = CLOSED if self.evaluator.has_ended(name) else self.mark_of(name)
+                mark = CLOSED if name in ended else self.mark_of(name)
             else:
                 mark = CLOSED if name in router.ended else router.marks.get(name, TIME_MIN)
             if mark < least:
@@ -123,6 +124,8 @@ class TreePart:
         return owed
 
     def _tell(self, detected: Detections, rules: Collection[str]) -> None:
-        marks = {name: self.evaluator.output_watermark(name) for name in rules}
-        ended = {name for name in rules if self.evaluator.has_ended(name)}
-        self.router.route_found(from_resume_points_on(detected, self.resume_from), marks, ended)
+        marks = self.evaluator.progress.output_watermarks(rules)
+        ended = self.evaluator.ended.intersection(rules)
+        if self.resume_from:
+            detected = from_resume_points_on(detected, self.resume_from)
+        self.router.route_found(detected, marks, ended)

@@ -69,8 +69,8 @@ class Pushed:
         self.pending.add(self.numbers[type_], batch)
 
     def take(self, floor: int, marks: list[int], until: int) -> list[int]:
-        by_number = dict(zip(self.numbers, marks, strict=True))
-        self.pending.let_arrive(floor, by_number.__getitem__, until)
+        by_name = dict(zip([type_.name for type_ in TYPES], marks, strict=True))
+        self.pending.let_arrive(floor, by_name.__getitem__, until)
         arrays = self.engine._arrays
         self.pending.show()
         while (status := let_arrive(arrays.state)) != layout.DONE:
