@@ -369,7 +369,9 @@ class Conversation:
             self._end(Code.VERSION, f"the broker speaks version {message.version}, not {VERSION}")
             return
         try:
-            acknowledged = self._outgoing.begin(message.last_sequence, message.credit)
+            acknowledged = self._outgoing.begin(
+                message.last_sequence, message.credit, message.message_bytes_max
+            )
         except SessionError as error:
             self._end(Code.BAD_NAME, str(error))
             return

@@ -285,6 +285,7 @@ class Node:
             min(self._config.publish_credit, most) if name else 0,
             self._config.heartbeat_s,
             source is not None and source.standing is SourceState.LOST,
+            rights.limits.message_bytes_max,
         )
         self._send(peer, welcome)
         self._log("info", "welcomed", client=name, peer=peer.hex())

@@ -10,8 +10,8 @@ promise of 40 s, two leave, then, with more credit, the third and the promise.
 
 Law 3: what has waited for credit leaves in as few messages as it goes into: batches of one type,
 one behind another, as one batch of at most ``publish_events_max`` events and JOINED_BYTES_MAX
-bytes. To the broker it is as if they had come alone. Example: credit for 8,192 comes while a
-hundred batches of 256 wait, and eight messages of 1,024 leave.
+bytes, or fewer as the user's limit is. To the broker it is as if they had come alone. Example:
+credit for 8,192 comes while a hundred batches of 256 wait, and eight messages of 1,024 leave.
 
 Law 4: what is not acknowledged is kept, at most ``unacknowledged_max`` events, and goes out again
 on the next link; without acknowledgements only what waits for credit is kept.
@@ -48,6 +48,8 @@ NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
 JOINED_BYTES_MAX = 2**18
 """Bytes of batches that leave as one; longer messages save nothing any more (Law 3)."""
+CHARACTER_BYTES = 4
+"""Bytes of a character at most, which a size has as one."""
 
 
 class OutgoingItem(Struct, frozen=True, eq=False, gc=False):
@@ -100,6 +102,7 @@ class Outgoing:
         self._latest = TIME_MIN
         self._stamp = TIME_MIN
         self.credit = 0
+        self._joined_bytes_max = JOINED_BYTES_MAX
         self.unacknowledged = 0
         self.acknowledged = 0
         """The number up to which the broker has said that it has dealt with all."""
@@ -118,9 +121,10 @@ class Outgoing:
 
     # --- links ---
 
-    def begin(self, last_sequence: int, credit: int) -> int:
+    def begin(self, last_sequence: int, credit: int, message_bytes_max: int | None = None) -> int:
         """A link begins; gives the number up to which everything is acknowledged: what the broker
         has, but where that has to be committed, too, and is sent again to hear of it (0).
+        ``message_bytes_max``: as in Welcome.
 
         Raises SessionError when the broker has events of this name that are not this session's.
         """
@@ -140,6 +144,8 @@ class Outgoing:
         while self._waiting and self._waiting[0].last <= acknowledged:
             self.unacknowledged -= self._waiting.popleft().events
         self.credit = credit
+        most = JOINED_BYTES_MAX if message_bytes_max is None else message_bytes_max
+        self._joined_bytes_max = min(JOINED_BYTES_MAX, most // CHARACTER_BYTES)
         if self._promise is not None:
             self._say(self._promise)  # the broker may be another one than before
         return acknowledged
@@ -186,7 +192,7 @@ class Outgoing:
         """An item with those that wait behind it, as far as they leave as one (Law 3)."""
         items, promise = [first], first.promise
         left = min(self._config.publish_events_max, self.credit) - first.events
-        bytes_left = JOINED_BYTES_MAX - first.size
+        bytes_left = self._joined_bytes_max - first.size
         while self._waiting:
             item = self._waiting[0]
             left, bytes_left = left - item.events, bytes_left - item.size

@@ -450,7 +450,7 @@ COMMANDS: Mapping[str, Callable[[Conversation, Case], None]] = {
 
 def _describe(result: Result) -> Iterator[str]:
     match result:
-        case Welcome(_, broker, last, credit, _, resumed):
+        case Welcome(_, broker, last, credit, _, resumed, _):
             again = ", resumed" if resumed else ""
             yield f"welcome from {broker}, last sequence {last}, credit {credit}{again}"
         case Confirmed(request, detail):

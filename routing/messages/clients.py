@@ -181,7 +181,8 @@ class Welcome:
     """The answer to Hello. The client's next event bears a number above ``last_sequence``.
 
     ``credit``: how many events it may publish for now; ``heartbeat_s``: as in Hello, for the
-    broker; ``resumed`` when the broker still knows the client's promise.
+    broker; ``resumed`` when the broker still knows the client's promise; ``message_bytes_max``: how
+    many bytes a message of the user may have, None for as many as anybody's.
     """
 
     version: Number
@@ -190,6 +191,7 @@ class Welcome:
     credit: Number
     heartbeat_s: Seconds
     resumed: bool = False
+    message_bytes_max: Sequence | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ from routing.messages import (
     Unsubscribe,
     Welcome,
 )
+from routing.outgoing import CHARACTER_BYTES
 from routing.session import Lost, Session, State
+from routing.wire.extent import extent
 
 TEMP = EventType.of("Temp", value="int")
 
@@ -149,6 +151,20 @@ def test_only_what_is_alike_and_short_leaves_as_one() -> None:
         session.publish(EventBatch(other, np.array([1]), numbers, (long,)), 0.0)
     session.receive(Credit(10), 0.0)
     assert lengths(sent(session)) == [[2], [4], [1], [1]]
+
+
+def test_what_leaves_as_one_is_no_longer_than_a_message_of_the_user_may_be() -> None:
+    session = ready()
+    for first in range(0, 20, 2):
+        session.publish(batch(first, first + 1), 0.0)
+    drain(session)
+    session.lose(0.0)
+    session.connect(0.0)
+    pair = 2 * extent(batch(1, 2))
+    limited = Welcome(VERSION, "b", 10, 10, 1.0, message_bytes_max=CHARACTER_BYTES * pair)
+    session.receive(limited, 0.0)
+    session.receive(Confirmed(2), 0.0)
+    assert lengths(sent(session)) == [[4], [4], [2]]
 
 
 def test_batches_of_several_types_are_cut_by_their_common_order() -> None:

@@ -19,7 +19,7 @@ from datadriven import Case
 
 import rules.engine
 from matcher.identity import plain_name
-from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
+from matcher.model import MICROSECONDS, EventBatch
 from routing.evaluation import tree_evaluator
 from routing.evaluation.tree_evaluator import TreeEvaluator
 from routing.network import strategy
@@ -141,13 +141,14 @@ class NotingForwarder(Forwarder):
         self.asked: list[tuple[str, str]] = []
         self.got: Counter[str] = Counter()
 
-    def deploy(self, name: str, fragment: Fragment, since: int = TIME_MIN) -> None:
-        self.asked.append(("forwards for", name))
-        super().deploy(name, fragment, since)
+    def follow(self, fragments: Mapping[str, Fragment], since: Mapping[str, int]) -> None:
+        gone = self._evaluations.keys() - fragments.keys()
+        self.asked += [("forwards nothing more for", name) for name in sorted(gone)]
+        super().follow(fragments, since)
 
-    def remove(self, name: str) -> None:
-        self.asked.append(("forwards nothing more for", name))
-        super().remove(name)
+    def _put(self, name: str, fragment: Fragment, since: int) -> frozenset[str]:
+        self.asked.append(("forwards for", name))
+        return super()._put(name, fragment, since)
 
     def push(self, batch: EventBatch, *, fresh: bool = True) -> None:
         self.got.update(f"{one.source}#{one.id}" for one in batch.events())
