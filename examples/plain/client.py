@@ -45,7 +45,7 @@ class Client:
         self.link = zmtp.Link(host, port)
         self.heard_at = time.monotonic()
         self.say(HELLO, VERSION, name, heartbeat_s, random.getrandbits(62) + 1)
-        _, _, self.sequence, self.credit, self.broker_heartbeat_s, _ = self.wait_for_answer()
+        _, _, self.sequence, self.credit, self.broker_heartbeat_s, *_ = self.wait_for_answer()
 
     def say(self, kind: int, *fields: Any, second: bytes | None = None) -> None:
         first = b"RX" + bytes([VERSION, kind]) + msgpack.pack(list(fields))
