@@ -44,9 +44,7 @@ class Block:
         self.end += events
         self.events += events
         self.is_sent &= is_sent
-        for one in batches:
-            name, time = one.type.name, greatest_time(one)
-            self.latest[name] = max(time, self.latest.get(name, time))
+        self._note(batches)
 
     def pack(self) -> None:
         """Pack what came one by one, if it has been sent: what has not is counted in messages."""
@@ -72,9 +70,13 @@ class Block:
             self._keep([_but(batches, is_far) for batches in self.messages])
 
     def _keep(self, messages: list[tuple[EventBatch, ...]]) -> None:
-        self.messages, self.events, self.latest = messages, 0, {}
-        for one in chain.from_iterable(messages):
-            self.events += len(one)
+        self.messages, self.latest = messages, {}
+        for batches in messages:
+            self._note(batches)
+        self.events = sum(map(len, chain.from_iterable(messages)))
+
+    def _note(self, batches: Sequence[EventBatch]) -> None:
+        for one in batches:
             name, time = one.type.name, greatest_time(one)
             self.latest[name] = max(time, self.latest.get(name, time))
 

@@ -138,10 +138,7 @@ class Forwarder:
         """
         gone = self._evaluations.keys() - fragments.keys()
         if gone:
-            for name in gone:
-                del self._evaluations[name]
-            self._leaving = [one for one in self._leaving if one.name not in gone]
-            self._rearrange()
+            self._remove(gone)
         changed, released = False, set[str]()
         for name, fragment in sorted(fragments.items()):
             begins, found = since.get(name, TIME_MIN), self._evaluations.get(name)
@@ -185,8 +182,12 @@ class Forwarder:
 
     def remove(self, name: str) -> None:
         """Evaluate a rule's fragment no more; KeyError when there is none."""
-        del self._evaluations[name]
-        self._leaving = [one for one in self._leaving if one.name != name]
+        self._remove({name})
+
+    def _remove(self, names: Collection[str]) -> None:
+        for name in names:
+            del self._evaluations[name]
+        self._leaving = [one for one in self._leaving if one.name not in names]
         self._rearrange()
 
     def want(self, demands: Mapping[str, Demanded]) -> None:

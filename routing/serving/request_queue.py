@@ -56,7 +56,8 @@ class RequestQueue(Generic[Queued]):
         self._taken: dict[Hashable, int] = {}
         """By client, the characters that were taken."""
 
-    def __bool__(self) -> bool:
+    @property
+    def is_ready(self) -> bool:
         """Whether something can be done."""
         return bool(self._ready)
 

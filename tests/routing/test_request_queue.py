@@ -29,7 +29,7 @@ def test_what_stands_behind_a_text_waits_and_nothing_else() -> None:
     assert queue.take() == ["a", "e"]
     assert len(queue) == 3
     queue.go_on()
-    assert not queue
+    assert not queue.is_ready
     queue.have_read()
     assert queue.take() == ["text b", "c"]
     queue.ask("m", "f")
@@ -61,6 +61,6 @@ def test_a_text_that_is_read_when_all_was_given_back_is_none_of_the_next() -> No
     assert queue.clear() == ["c", "text a", "b"]
     queue.ask("m", "text d")
     queue.have_read()
-    assert not queue
+    assert not queue.is_ready
     queue.have_read()
     assert queue.take() == ["text d"]

@@ -104,7 +104,7 @@ class Requests:
     @property
     def has_work(self) -> bool:
         """At the root: whether requests wait for the tree to pause."""
-        return bool(self._queue)
+        return self._queue.is_ready
 
     # --- from a client here ---
 
@@ -215,7 +215,7 @@ class Requests:
                 assert isinstance(sender, bytes)
                 if self._do_own(sender, asked):
                     _note_home(homes, self._context.name, asked)
-        if not len(self._queue):
+        if not self._queue:
             self._registry.forget_goodbyes()
 
     def _do_of_other(self, queued: _Queued) -> Answered:
