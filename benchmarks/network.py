@@ -25,8 +25,8 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -163,7 +163,8 @@ class Trial:
 def _trial(brokers: Mapping[str, BrokerProcess], pace: float, seconds: float, size: int) -> Trial:
     """TimeoutError where the brokers do not take all that was published."""
     before = {name: cpu_s(broker) for name, broker in brokers.items()}
-    load = flow(brokers, pace, seconds, size)
+    with clients(brokers) as running:
+        load = flow(running, pace, seconds, size)
     used = {name: cpu_s(broker) - before[name] for name, broker in brokers.items()}
     if load.left:
         text = f"not settled in {SETTLED_S:g} s: {load.left:,} events unacknowledged"
@@ -186,57 +187,74 @@ class Load:
     came_at: list[float]
 
 
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The sources and the sink, each a process that does its part each time that it is told to."""
+
+    sources: Sequence[Connection]
+    sink: Connection
+
+
+@contextmanager
+def clients(brokers: Mapping[str, BrokerProcess]) -> Iterator[Clients]:
+    """The clients of these brokers, as ``_source`` and ``_sink`` say."""
+    with ExitStack() as stack:
+        yield Clients(
+            [
+                stack.enter_context(child(_source, brokers[home].endpoint, name))
+                for name, home in HOMES.items()
+            ],
+            stack.enter_context(child(_sink, brokers[SINK].endpoint)),
+        )
+
+
 def flow(
-    brokers: Mapping[str, BrokerProcess],
+    clients: Clients,
     pace: float,
     seconds: float,
     size: int,
     watch: Callable[[], None] = lambda: None,
 ) -> Load:
-    """Let the sources publish as ``_source`` says; ``watch`` is called every LOOK_S meanwhile."""
-    with ExitStack() as stack:
-        sink = stack.enter_context(child(_sink, brokers[SINK].endpoint))
-        sink.recv()
-        sources = [
-            stack.enter_context(child(_source, brokers[home].endpoint, name, pace, seconds, size))
-            for name, home in HOMES.items()
-        ]
-        while not all(source.poll() for source in sources):
-            time.sleep(LOOK_S)
-            watch()
-        ended = [source.recv() for source in sources]
-        sink.send("stop when nothing comes any more")
-        latencies, came_at = sink.recv()
+    """Let the sources publish so; ``watch`` is called every LOOK_S meanwhile."""
+    sources, sink = clients.sources, clients.sink
+    sink.send("begin")
+    sink.recv()
+    for source in sources:
+        source.send((pace, seconds, size))
+    while not all(source.poll() for source in sources):
+        time.sleep(LOOK_S)
+        watch()
+    ended = [source.recv() for source in sources]
+    sink.send("stop when nothing comes any more")
+    latencies, came_at = sink.recv()
     events, left = sum(count for count, _, _ in ended), sum(left for _, _, left in ended)
     return Load(events, left, max(took for _, took, _ in ended), latencies, came_at)
 
 
-def _source(
-    pipe: Connection, endpoint: str, name: str, pace: float, seconds: float, size: int
-) -> None:
-    """Publish in batches of ``size``, ``pace`` events a second or, at 0, as fast as it goes; tell
-    how many, after how many seconds they were acknowledged, and how many were not.
+def _source(pipe: Connection, endpoint: str, name: str) -> None:
+    """Each time that it is told, publish for some seconds in batches of a size, at a pace in events
+    a second or, at 0, as fast as it goes; tell how many, after how many seconds they were
+    acknowledged, and how many were not.
     """
-    draw, kind, last, count, left = random.Random(name), TYPES[name], 0, 0, 0
+    draw, kind, last, count = random.Random(name), TYPES[name], 0, 0
     with Publisher(
         endpoint, name=name, types=[kind], increasing=True, timeout_s=SETTLED_S
     ) as publisher:
-        begun = time.monotonic()
-        try:
-            while (now := time.monotonic() - begun) < seconds:
-                if pace and (early := count / pace - now) > EARLY_S:
-                    time.sleep(early)
-                first = max(int(time.time() * 1e6), last + 1)
-                if size == 1:
-                    publisher.publish(name, k=draw.randrange(KEYS), n=count, at=first)
-                else:
-                    publisher.publish_batch(_batch(kind, first, count, size))
-                last, count = first + size - 1, count + size
-            publisher.wait(SETTLED_S)
-        except PublishBlocked:
-            left = publisher.unacknowledged
-        pipe.send((count, time.monotonic() - begun, left))
-        pipe.recv()
+        while isinstance(told := pipe.recv(), tuple):
+            pace, seconds, size = told
+            begun, before = time.monotonic(), count
+            with suppress(PublishBlocked):
+                while (now := time.monotonic() - begun) < seconds:
+                    if pace and (early := (count - before) / pace - now) > EARLY_S:
+                        time.sleep(early)
+                    first = max(int(time.time() * 1e6), last + 1)
+                    if size == 1:
+                        publisher.publish(name, k=draw.randrange(KEYS), n=count, at=first)
+                    else:
+                        publisher.publish_batch(_batch(kind, first, count, size))
+                    last, count = first + size - 1, count + size
+                publisher.wait(SETTLED_S)
+            pipe.send((count - before, time.monotonic() - begun, publisher.unacknowledged))
 
 
 def _batch(kind: EventType, first: int, number: int, size: int) -> EventBatch:
@@ -246,29 +264,30 @@ def _batch(kind: EventType, first: int, number: int, size: int) -> EventBatch:
 
 
 def _sink(pipe: Connection, endpoint: str) -> None:
-    """Take what comes, and tell how late each event came, and when any did, once nothing comes any
-    more. Composite events of what was published before may still come first; they do not count.
+    """Each time that it is told, take what comes, and tell how late each event came, and when any
+    did, once nothing comes any more. Composite events of what was published before may still come
+    first; they do not count.
     """
-    late, came_at = list[float](), list[float]()
-    begun = time.time() * 1e6
     with Subscriber(endpoint, *WANTED, credit=65_536) as subscriber:
-        pipe.send("ready")
-        is_ending = False
-        while True:
-            try:
-                delivery = subscriber.receive_delivery(QUIET_S)
-            except TimeoutError:
-                if is_ending:
-                    break
-            else:
-                now = time.time()
-                came_at.append(now)
-                for batch in delivery.batches:
-                    late += (now - batch.time[batch.time >= begun] / 1e6).tolist()
-            is_ending = is_ending or pipe.poll()
-        pipe.recv()
-        pipe.send((late, came_at))
-        pipe.recv()
+        while pipe.recv() == "begin":
+            late, came_at = list[float](), list[float]()
+            begun = time.time() * 1e6
+            pipe.send("ready")
+            is_ending = False
+            while True:
+                try:
+                    delivery = subscriber.receive_delivery(QUIET_S)
+                except TimeoutError:
+                    if is_ending:
+                        break
+                else:
+                    now = time.time()
+                    came_at.append(now)
+                    for batch in delivery.batches:
+                        late += (now - batch.time[batch.time >= begun] / 1e6).tolist()
+                is_ending = is_ending or pipe.poll()
+            pipe.recv()
+            pipe.send((late, came_at))
 
 
 # --- the bare relays ---------------------------------------------------------------------------

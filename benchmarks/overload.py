@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from benchmarks.brokers import BATCH_SIZE
 from benchmarks.five import HOMES, SINK, STAR, network, started
 from benchmarks.kill import DEAD_S, GOES_ON_S
-from benchmarks.network import QUIET_S, SETTLED_S, flow
+from benchmarks.network import QUIET_S, SETTLED_S, Clients, clients, flow
 from benchmarks.processes import resident_mib, stop_children_on_sigterm
 from broker.keys import STRATEGIES
 from broker.process import BrokerProcess
@@ -112,14 +112,14 @@ def main() -> int:
     stop_children_on_sigterm()
     is_good = True
     for strategy in asked.strategies:
-        with network(strategy) as brokers:
-            before = _phase(brokers, PACE, PACED_S, 1)
+        with network(strategy) as brokers, clients(brokers) as running:
+            before = _phase(brokers, running, PACE, PACED_S, 1)
             killed = asked.kill and Kill(brokers, strategy, asked.kill, asked.seconds / 2)
-            load = _phase(brokers, 0.0, asked.seconds, BATCH_SIZE)
+            load = _phase(brokers, running, 0.0, asked.seconds, BATCH_SIZE)
             if killed:
                 killed.join()
             time.sleep(max(0.0, AFTER_S - QUIET_S))
-            after = _phase(brokers, PACE, PACED_S, 1)
+            after = _phase(brokers, running, PACE, PACED_S, 1)
         found = faults(before, load, after, killed.back_at if killed else None)
         print(
             f"{strategy}: {load.events / load.seconds:.0f} events/s; memory at most"
@@ -132,13 +132,19 @@ def main() -> int:
     return not is_good
 
 
-def _phase(brokers: Mapping[str, BrokerProcess], pace: float, seconds: float, size: int) -> Phase:
+def _phase(
+    brokers: Mapping[str, BrokerProcess],
+    running: Clients,
+    pace: float,
+    seconds: float,
+    size: int,
+) -> Phase:
     memory: list[float] = []
 
     def look() -> None:
         memory.append(sum(map(_memory_mib, brokers.values())))
 
-    load = flow(brokers, pace, seconds, size, look)
+    load = flow(running, pace, seconds, size, look)
     return Phase(load.events, load.left, load.seconds, memory, load.latencies_s, load.came_at)
 
 

@@ -2,8 +2,9 @@
 
     python -m benchmarks.steps [--rules 1000] [--events 500000] [--strategy centralized]
 
-Three brokers in a line, each a process. A text of many rules is deployed at one end, then one rule
-more, and one is removed; a broker is killed, so that all rules begin anew. In another such network
+Three brokers in a line, each a process, with a source at either end and a sink at one. A text of
+many rules is deployed there, then one rule more, and one is removed; a broker is killed, so that
+all rules begin anew. In another such network
 events come that are kept, and a broker is killed: they are sent once more. Printed: of each broker
 the longest steps of each phase, in milliseconds of its thread's processor time, so that other
 programs do not count.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -27,7 +29,7 @@ import numpy as np
 from benchmarks.five import await_network
 from benchmarks.language import rules_text
 from benchmarks.processes import stop_children_on_sigterm
-from broker import Publisher, RuleManager
+from broker import Publisher, RuleManager, Subscriber
 from broker.cli import main as rexmq
 from broker.keys import STRATEGIES
 from broker.process import BrokerProcess
@@ -42,6 +44,12 @@ TOLD_MS = 5.0
 """A step that is longer is told."""
 TEMP = EventType.of("Temp", area="string", value="float")
 SMOKE = EventType.of("Smoke", area="string", level="int")
+RAIN = EventType.of("Rain", area="string", amount="float")
+SOURCES = {"b1": (SMOKE,), "b3": (TEMP, RAIN)}
+"""Brokers, and what is published there while rules are deployed."""
+WANTED = "Fire0", "Fire1"
+"""Types that a tenth of the rules define each; the first may be found on a tree of its sinks."""
+CONSUMING = re.compile(r"(define Fire[02468]\(.*?)consuming Temp\n", re.DOTALL)
 AREAS, APART_US = 50, 1_000
 NAMES = tuple(f"area-{number}" for number in range(AREAS))
 BEGIN_US = 1_700_000_000 * MICROSECONDS
@@ -125,15 +133,29 @@ class Steps:
 
 def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> None:
     """Deploy many rules in one text, then one more, and remove that."""
-    with RuleManager(brokers["b1"].endpoint) as manager:
-        manager.add(rules_text(rules))
+    with ExitStack() as stack:
+        for name, types in SOURCES.items():
+            publisher = Publisher(brokers[name].endpoint, name=f"at-{name}", types=types)
+            stack.enter_context(publisher)
+        sink = stack.enter_context(Subscriber(brokers["b1"].endpoint))
+        manager = stack.enter_context(RuleManager(brokers["b1"].endpoint))
+        steps.tell("two sources")
+        manager.add(text_of(rules))
         steps.tell(f"{rules} rules in one text")
-        manager.add(rules_text(1).replace("fire0", "other"))
+        for wanted in WANTED:
+            sink.subscribe(wanted)
+        steps.tell("a sink of two types")
+        manager.add(text_of(1).replace("fire0", "other"))
         steps.tell("one rule more")
         manager.remove("other")
         steps.tell("one rule less")
-    brokers["b3"].kill()
-    steps.tell("b3 is killed")
+        brokers["b3"].kill()
+        steps.tell("b3 is killed")
+
+
+def text_of(rules: int) -> str:
+    """The rules of benchmarks.language, of which every other type's consume nothing."""
+    return CONSUMING.sub(r"\1", rules_text(rules))
 
 
 def begin_anew(brokers: Mapping[str, BrokerProcess], steps: Steps, events: int, size: int) -> None:
