@@ -5,11 +5,11 @@ They follow from the division, and stay as they are until there is another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.identity import RULE_SOURCE
-from routing.partition.fragment import Fragment
+from routing.partition.fragments import NO_FRAGMENTS, Fragments
 from routing.partition.places import Division
 from routing.serving.deployment import Deployed
 from routing.watermarks.ends import users_of
@@ -36,8 +36,10 @@ class Duties:
     """By type, the rules here whose marks it bears on, through other rules here too."""
     expected: Mapping[str, Sequence[str]]
     """By child, the types that it forwards of its own accord."""
-    fragments: Mapping[str, Mapping[str, Fragment]]
+    fragments: Mapping[str, Fragments]
     """By child, what it forwards for which rule."""
+    pulled: Container[str]
+    """The rules that are pulled."""
 
     @property
     def timed(self) -> Mapping[str, frozenset[str]]:
@@ -53,21 +55,17 @@ class Duties:
         ``before``, and forward all that it wants of their own accord from now on.
         """
         for child, fragments in self.fragments.items():
-            kept = before.fragments.get(child, {})
-            found = (
-                was.kept & one.pushed
-                for rule, one in fragments.items()
-                if (was := kept.get(rule)) is not None and was.pull is not None
-            )
+            kept = before.fragments.get(child, NO_FRAGMENTS).of_pulled(before.pulled)
+            found = (was.kept & fragments[rule].pushed for rule, was in kept if rule in fragments)
             yield child, frozenset[str]().union(*found)
 
 
-NO_DUTIES = Duties({}, {}, {}, {}, frozenset(), {}, {}, {}, {})
+NO_DUTIES = Duties({}, {}, {}, {}, frozenset(), {}, {}, {}, {}, ())
 
 
 def duties_of(name: str, division: Division) -> Duties:
     """The duties of the broker of that name."""
-    places = division.partition.places
+    places, pulled = division.partition.places, division.partition.pulls
     here = {one.rule.name: one for one in division.rules if places[one.rule.name] == name}
     uses = {rule: one.uses for rule, one in here.items()}
     defining: dict[str, list[str]] = {}
@@ -76,7 +74,7 @@ def duties_of(name: str, division: Division) -> Duties:
     below = {
         child: fragments
         for child, father in sorted(division.fathers.items())
-        if father == name and (fragments := division.partition.fragments.get(child))
+        if father == name and (fragments := division.partition.fragments_of(child))
     }
     in_order = sorted(division.rules, key=lambda one: one.place)
     return Duties(
@@ -87,9 +85,7 @@ def duties_of(name: str, division: Division) -> Duties:
         used=frozenset[str]().union(*uses.values()) - {TIMER.name},
         defining=defining,
         users=users_of(uses, defining),
-        expected={
-            child: sorted({pushed for one in own.values() for pushed in one.pushed})
-            for child, own in below.items()
-        },
+        expected={child: sorted(own.pushed(pulled)) for child, own in below.items()},
         fragments=below,
+        pulled=pulled,
     )

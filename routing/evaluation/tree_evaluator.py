@@ -231,7 +231,7 @@ class TreeEvaluator:
         self._division = division
         self.missing.arrange((one.uses, division.absent_for(rule)) for rule, one in here.items())
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
-        self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
+        self._forwarder.follow(division.partition.fragments_of(self._name), since)
         published = division.published.get(self._name, frozenset())
         self.progress.arrange(duties, published, self._together, self.engine.over)
         self._follow_pulls(division)
@@ -250,6 +250,7 @@ class TreeEvaluator:
         new = [one for rule, one in duties.rules.items() if rule not in before]
         engine, installed = self.engine.fresh() if anew else self.engine, dict[str, Deployed]()
         self._ahead = engine, installed
+        yield from division.partition.fragments_of(self._name).derive()
         for first in range(0, len(new), INSTALLED):
             some = new[first : first + INSTALLED]
             try:

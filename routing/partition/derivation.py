@@ -54,11 +54,10 @@ def fragment_of(
     sole: frozenset[str],
     pull: Pull | None = None,
     asked: frozenset[str] = frozenset(),
-) -> Fragment | None:
-    """The fragment of a rule for a node; None when the node has nothing to forward for it.
-
-    ``present`` names the types that are advertised in the node's subtree, and ``sole`` those of
-    them that are advertised nowhere else. The rule's ``strict`` flags are decided. With ``pull`` a
+) -> Fragment:
+    """The fragment of a rule for a node. It forwards events of each of the ``present`` types, those
+    of the rule's that are advertised in the node's subtree; ``sole`` names those of them that are
+    advertised nowhere else. The rule's ``strict`` flags are decided. With ``pull`` a
     node that does not see all masters looks at nothing but static conditions: what it is asked for
     is near a master already, and else it would wait for what is itself waiting to be asked for.
     ``asked``: the types whose events other rules ask for (e).
@@ -79,8 +78,6 @@ def fragment_of(
     ordered = tuple(
         sorted(roles, key=lambda role: (whole.predicate_of(role).type.name, repr(role)))
     )
-    if not ordered:
-        return None
     if all(isinstance(role, Plain) for role in ordered):
         members, links = (), ()
     return Fragment(members, links, ordered, whole.reach, pull)

@@ -20,8 +20,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from routing.partition.derivation import fragment_of
-from routing.partition.fragment import Fragment
+from routing.partition.fragments import NO_FRAGMENTS, Fragments, View
 from routing.partition.masters import Pull, pull_of
 from rules.checking.dependencies import arrange
 from rules.pattern import TIMER, Rule, uses_of
@@ -96,9 +95,13 @@ class Partition:
     """
 
     places: Mapping[str, str]
-    fragments: Mapping[str, Mapping[str, Fragment]]
+    fragments: Mapping[str, Fragments]
     waiting: Mapping[str, frozenset[str]] = field(default_factory=dict)
     pulls: Mapping[str, Pull] = field(default_factory=dict)
+
+    def fragments_of(self, node: str) -> Fragments:
+        """The fragments of a node; none for the root."""
+        return self.fragments.get(node, NO_FRAGMENTS)
 
     def whole(self, defined: Container[str]) -> Partition:
         """The same, but fragments let pass all that satisfies static conditions.
@@ -106,10 +109,7 @@ class Partition:
         ``defined``: the types that rules define, whose events wait nowhere.
         """
         pulls = {name: one for name, was in self.pulls.items() if (one := was.without(defined))}
-        fragments = {
-            node: {name: one.whole(pulls.get(name)) for name, one in own.items()}
-            for node, own in self.fragments.items()
-        }
+        fragments = {node: own.whole(pulls) for node, own in self.fragments.items()}
         return Partition(self.places, fragments, self.waiting, pulls)
 
 
@@ -144,7 +144,7 @@ def partition(
         and advertisers.of(pull.master.type.name)  # else others would wait for what it is sent
     }
     asking = Counter(name for pull in pulls.values() for name in pull.slaves)
-    fragments: dict[str, dict[str, Fragment]] = {}
+    views: dict[str, dict[str, View]] = {}
     for rule in arranged.rules:
         absent = frozenset(name for name in _needs(rule) if not advertisers.of(name))
         if absent:
@@ -154,9 +154,9 @@ def partition(
         pull = pulls.get(rule.name)
         for node in tree.below(places[rule.name]):
             present, sole = advertisers.seen(node, needs)
-            fragment = fragment_of(rule, present, sole, pull, asked)
-            if fragment is not None:
-                fragments.setdefault(node, {})[rule.name] = fragment
+            if present:
+                views.setdefault(node, {})[rule.name] = View(rule, present, sole, pull, asked)
+    fragments = {node: Fragments(own) for node, own in views.items()}
     return Partition(places, fragments, waiting, pulls)
 
 

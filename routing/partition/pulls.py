@@ -127,10 +127,10 @@ def roles_at(
         below = {
             child: fragment.kept
             for child in children
-            if (fragment := partition.fragments.get(child, {}).get(rule)) and fragment.kept
+            if (fragment := partition.fragments_of(child).get(rule)) and fragment.kept
         }
         if below:
-            own = partition.fragments.get(node, {}).get(rule)
+            own = partition.fragments_of(node).get(rule)
             asks = partition.places[rule] == node if own is None else own.asks
             roles[rule] = PullRole(pull, asks, below, max(passed(rule) - pull.reach, TIME_MIN))
     return roles

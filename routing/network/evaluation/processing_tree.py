@@ -215,8 +215,9 @@ class ProcessingTree:
 
 def _keeping(division: Division) -> frozenset[str]:
     """The brokers that keep something until they are asked for it."""
+    pulls = division.partition.pulls
     return frozenset(
         name
         for name, fragments in division.partition.fragments.items()
-        if any(one.kept for one in fragments.values())
+        if any(one.kept for _, one in fragments.of_pulled(pulls))
     )

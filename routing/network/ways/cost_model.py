@@ -291,13 +291,13 @@ class CostModel:
         asleep: dict[tuple[str, DirectedLink, str], float] = defaultdict(lambda: 1.0)
         waiting: dict[tuple[str, DirectedLink], float] = defaultdict(lambda: 1.0)
         total, time = 0.0, self._measured.time
-        fragments = tree.division.partition.fragments
-        for rule, pull in sorted(tree.division.partition.pulls.items()):
+        partition = tree.division.partition
+        for rule, pull in sorted(partition.pulls.items()):
             master = pull.master.type.name
             asked = set[str]()
             for source, published in sorted(tree.division.published.items()):
                 for node in tree.above.get(source, ())[:-1]:
-                    fragment = fragments.get(node, {}).get(rule)
+                    fragment = partition.fragments_of(node).get(rule)
                     types = published & (fragment.forwards if fragment else frozenset())
                     windows = {
                         around.type: self._awake(master, around.before + around.after)

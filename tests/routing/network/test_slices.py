@@ -365,5 +365,5 @@ def test_a_tree_that_is_another_waits_for_no_slice(monkeypatch: pytest.MonkeyPat
     network.publish("Temp", 'Temp@70("a", 70)', 71)
     network.publish("Smoke", 'Smoke@70.5("a")', 71)
     network.run(1)
-    found = [line.partition(" <")[0] for line in network.take_lines() if line.startswith("s: ")]
+    found = [line.partition(" <")[0] for line in network.take_lines() if line.startswith("s: Fire")]
     assert sorted(found) == ['s: Fire11@70.5("a", 70.0)', 's: Fire3@70.5("a", 70.0)']
