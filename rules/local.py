@@ -22,7 +22,6 @@ is detected *before* the time of the event it takes, and ``finish`` the rest.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -138,9 +137,7 @@ class Engine:
         version = max((self._versions.get(rule.name, -1) + 1 for rule in checked.rules), default=0)
         for name in taken:
             self.remove(name)
-        versions = tuple(
-            dataclasses.replace(rule, name=rule_id(rule.name, version)) for rule in checked.rules
-        )
+        versions = tuple(rule.named(rule_id(rule.name, version)) for rule in checked.rules)
         self._detector.deploy(RuleSet(versions, checked.schemas), since=self._now, version=version)
         self._schemas.update(checked.schemas)
         for rule in checked.rules:

@@ -24,7 +24,7 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from matcher.model import EventType
 from routing.partition.fragment import Fragment, Plain
-from routing.partition.fragments import Fragments, Given
+from routing.partition.fragments import Fragments, Ready
 from routing.partition.master_choice import Weights
 from routing.partition.masters import masters_of
 from routing.partition.placement import Partition, Tree, partition
@@ -86,7 +86,7 @@ class Centralized:
             for above in tree.path(node):
                 below.setdefault(above, {}).update((one.name, one) for one in types)
         fragments = {
-            node: Fragments({WHOLE: Given(_whole(types[name] for name in sorted(types)))})
+            node: Fragments({WHOLE: Ready(_whole(types[name] for name in sorted(types)))})
             for node, types in below.items()
             if node != tree.root and types
         }

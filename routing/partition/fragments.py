@@ -20,7 +20,7 @@ from rules.pattern import Rule
 
 
 class Sight(Protocol):
-    """What a fragment is made by. ``present``: the types that it forwards."""
+    """The origin of a fragment. ``present``: the types that this forwards."""
 
     @property
     def present(self) -> frozenset[str]: ...  # noqa: D102
@@ -46,8 +46,8 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A fragment that is for no rule in particular."""
+class Ready:
+    """A fragment that has been derived, or is for no rule in particular."""
 
     fragment: Fragment
 

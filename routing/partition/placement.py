@@ -23,7 +23,7 @@ from functools import cached_property
 from routing.partition.fragments import NO_FRAGMENTS, Fragments, View
 from routing.partition.masters import Pull, pull_of
 from rules.checking.dependencies import arrange
-from rules.pattern import TIMER, Rule, uses_of
+from rules.pattern import TIMER, Rule
 
 NOTHING_PULLED: Mapping[str, int] = {}
 """The masters of no rule: all is sent as it comes."""
@@ -102,6 +102,15 @@ class Partition:
     def fragments_of(self, node: str) -> Fragments:
         """The fragments of a node; none for the root."""
         return self.fragments.get(node, NO_FRAGMENTS)
+
+    @property
+    def keeping(self) -> frozenset[str]:
+        """The nodes that keep something until they are asked for it."""
+        return frozenset(
+            node
+            for node, own in self.fragments.items()
+            if any(one.kept for _, one in own.of_pulled(self.pulls))
+        )
 
     def whole(self, defined: Container[str]) -> Partition:
         """The same, but fragments let pass all that satisfies static conditions.
@@ -206,4 +215,4 @@ def _needs(rule: Rule) -> frozenset[str]:
 
 def is_unbounded(rule: Rule) -> bool:
     """Whether no window bounds what the rule remembers."""
-    return bool(rule.consuming) or any(use.strict for use in uses_of(rule))
+    return bool(rule.consuming) or rule.is_strict

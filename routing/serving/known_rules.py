@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from weakref import WeakValueDictionary
 
@@ -89,7 +88,7 @@ def _loaded(name: str, text: str, schemas: Mapping[str, EventType]) -> Rule:
     loaded = load(text, file=name, known=known).rules
     if len(loaded) != 1:
         raise RuleErrors([Problem(f"expected one rule, {name}, found {len(loaded)}")])
-    return replace(loaded[0], name=name)
+    return loaded[0].named(name)
 
 
 def _words(text: str) -> Collection[str]:

@@ -106,7 +106,8 @@ def scanning(text: str) -> Stepwise[tuple[list[Token], list[Problem]]]:
     read: dict[str, tuple[str, str, Any]] = {}  # words of which nothing is wrong, but their places
     start, line, line_start = 0, 1, 0
     new = tuple.__new__  # what a NamedTuple calls in the end, without the detour: there are many
-    for blank, word in _WORDS_IN_TEXT.findall(text):
+    for match in _WORDS_IN_TEXT.finditer(text):
+        blank, word = match[1], match[2]
         if blank:
             start += len(blank)
             if blank != " " and "\n" in blank:

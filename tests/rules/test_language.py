@@ -1,6 +1,7 @@
 """``rules.load``: from text to checked rules, in time."""
 
 import doctest
+from dataclasses import replace
 
 import pytest
 
@@ -41,3 +42,14 @@ def test_a_thousand_rules_are_read_and_checked() -> None:
     checked = rules.load(text)
     assert len(checked.rules) == 1_000
     assert isinstance(checked.rules[-1].clauses[0], Selected)
+
+
+def test_a_rule_by_another_name_is_the_same_otherwise() -> None:
+    (rule,) = rules.load(
+        "event A(x: int) rule r: define B(x) from A() as a and last A(x > Max(A().x within 1 min "
+        "from a)) as b within 5 s from a where x = b.x consuming b"
+    ).rules
+    named = rule.named("other")
+    assert named == replace(rule, name="other") != rule
+    assert (named.used_types, named.is_strict) == (rule.used_types, rule.is_strict)
+    assert hash(named) == hash(replace(rule, name="other"))

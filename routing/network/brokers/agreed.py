@@ -34,6 +34,8 @@ class Agreed:
         self._planned_for: tuple[str, int] | None = None
         """The tree for which the last plan was made."""
         self._last_number = 0
+        self._divided: tuple[Plan, Catalog, Division] | None = None
+        """The last division, for which overviews ask with each rule."""
 
     @property
     def by_arrival(self) -> bool:
@@ -89,8 +91,12 @@ class Agreed:
 
     def divided(self, plan: Plan) -> Division:
         """How a plan divides rules over the single tree."""
-        kind, ordering, choice = self.strategy, self._ordering, choice_of(plan)
-        return divided(kind, ordering, plan.nodes, plan.absent, self.catalog, choice)
+        known, last = self.catalog, self._divided
+        if last is None or last[0] is not plan or last[1] is not known:
+            kind, ordering, choice = self.strategy, self._ordering, choice_of(plan)
+            found = divided(kind, ordering, plan.nodes, plan.absent, known, choice)
+            last = self._divided = plan, known, found
+        return last[2]
 
     def kinds(self, choice: Choice) -> Kinds:
         """The types that come along the trees by a choice."""

@@ -88,7 +88,7 @@ class ProcessingTree:
         """The father and the children, but for those over whose links it is at its end."""
         self.met: set[str] = set()
         """The neighbours that are known to follow the plan of this generation (Law 2)."""
-        self._keeping = _keeping(division)
+        self._keeping = division.partition.keeping
         """The brokers that keep something until they are asked for it (Law 3)."""
         self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         """The types that rules of this tree use."""
@@ -211,13 +211,3 @@ class ProcessingTree:
             return {}
         asked = self.evaluator.take_asked()
         return {child: of for child, of in asked.items() if child in self.children}
-
-
-def _keeping(division: Division) -> frozenset[str]:
-    """The brokers that keep something until they are asked for it."""
-    pulls = division.partition.pulls
-    return frozenset(
-        name
-        for name, fragments in division.partition.fragments.items()
-        if any(one.kept for _, one in fragments.of_pulled(pulls))
-    )
