@@ -19,7 +19,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -287,7 +286,7 @@ def _sink(endpoint: str, path: Path) -> Iterator[Path]:
         _await_sink(endpoint)
         time.sleep(IN_FORCE_S)  # its broker has the last subscription; all others hear of it
         yield path
-        child.send_signal(signal.SIGINT)
+        child.terminate()  # what is ignored in the background of a script is SIGINT
         child.wait(WAIT_S)
     finally:
         if child.poll() is None:

@@ -196,6 +196,13 @@ class Rule:
         return (self.terminator, *(clause.type for clause in self.selected))
 
     @property
+    def mentions(self) -> tuple[EventType, ...]:
+        """The event types that the rule names, each once, ``Timer`` apart."""
+        named = {type_.name: type_ for type_ in (self.defines, *self.used_types)}
+        named.pop(TIMER.name, None)
+        return tuple(named.values())
+
+    @property
     def selected(self) -> tuple[Selected, ...]:
         """The clauses that introduce events 1, 2, ..., in order."""
         return tuple(clause for clause in self.clauses if isinstance(clause, Selected))

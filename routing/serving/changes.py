@@ -177,8 +177,9 @@ class RuleChanges:
     def _check(
         self, rules: RuleSet, replaced: Sequence[Deployed], ends: Mapping[Deployed, int]
     ) -> None:
-        gone = _mentions_of(self._evaluator.over(ends))
-        for schema in _mentions_of(_undeployed(rules)):
+        gone = _mentions_of(one.rule for one in self._evaluator.over(ends))
+        mentions = _mentions_of(rules.rules)
+        for schema in mentions:
             known = self._advertisements.find(schema.name)
             if known is None or known.schema == schema:
                 continue
@@ -188,7 +189,7 @@ class RuleChanges:
                     f"event {schema} is already known as {known.schema} (tesla.md E5)"
                     + self._while_it_ends(known.schema, ends),
                 )
-        names = {schema.name for schema in _mentions_of(_undeployed(rules))}
+        names = {schema.name for schema in mentions}
         if len(names | self._advertisements.schemas.keys()) > self._config.types_max:
             raise Refusal(Code.LIMIT, f"more than {self._config.types_max} types (types_max)")
         self._deployments.check(rules, replaced)
@@ -292,7 +293,8 @@ class RuleChanges:
 
     def _drop(self, over: Collection[Deployed], rules: RuleSet = NO_RULES) -> None:
         self._gone += [self._deployments.drop(one.rule.name).rule.name for one in over]
-        self._advertisements.exchange(_mentions_of(over), _mentions_of(_undeployed(rules)))
+        gone = _mentions_of(one.rule for one in over)
+        self._advertisements.exchange(gone, _mentions_of(rules.rules))
 
     def _tell_changed(self, added: Sequence[Deployed] = ()) -> None:
         gone, self._gone = self._gone, []
@@ -301,13 +303,9 @@ class RuleChanges:
         self._on_rules()
 
 
-def _undeployed(rules: RuleSet) -> list[Deployed]:
-    return [Deployed(rule, None, 0, 0) for rule in rules.rules]
-
-
-def _mentions_of(deployed: Iterable[Deployed]) -> list[EventType]:
+def _mentions_of(rules: Iterable[Rule]) -> list[EventType]:
     """The types that the rules name, once for each rule that does."""
-    return [schema for one in deployed for schema in one.mentions]
+    return [schema for rule in rules for schema in rule.mentions]
 
 
 def _defined_in(message: Deploy) -> list[str]:

@@ -94,9 +94,7 @@ class Deployed:
     @property
     def mentions(self) -> tuple[EventType, ...]:
         """The types that it names, each once, ``Timer`` apart."""
-        named = {schema.name: schema for schema in (self.rule.defines, *self.rule.used_types)}
-        named.pop(TIMER.name, None)
-        return tuple(named.values())
+        return self.rule.mentions
 
 
 class Deployments:
