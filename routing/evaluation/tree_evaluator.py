@@ -245,12 +245,12 @@ class TreeEvaluator:
         ``begin_anew``; nothing is evaluated meanwhile. Yields for each rule, behind some of them.
         """
         self._take_ahead({})
+        yield from division.derive(self._name)
         duties = duties_of(self._name, division)
         before = {} if anew else self._duties.rules
         new = [one for rule, one in duties.rules.items() if rule not in before]
         engine, installed = self.engine.fresh() if anew else self.engine, dict[str, Deployed]()
         self._ahead = engine, installed
-        yield from division.partition.fragments_of(self._name).derive()
         for first in range(0, len(new), INSTALLED):
             some = new[first : first + INSTALLED]
             try:

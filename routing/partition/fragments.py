@@ -91,10 +91,10 @@ class Fragments(Mapping[str, Fragment]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def derive(self) -> Iterator[None]:
-        """Derive all; yields behind each."""
+    def derive(self, rules: Container[str]) -> Iterator[None]:
+        """Derive those of these rules; yields behind each."""
         for rule in self._sights:
-            if rule not in self._derived:
+            if rule in rules and rule not in self._derived:
                 self[rule]
                 yield
 
@@ -103,7 +103,7 @@ class Fragments(Mapping[str, Fragment]):
         return Fragments(self._sights, pulls)
 
     def of_pulled(self, pulls: Container[str]) -> Iterator[tuple[str, Fragment]]:
-        """The fragments of rules that are pulled, ``pulls``: no others keep anything."""
+        """The fragments of the rules that are pulled, ``pulls``: no others keep anything."""
         return ((rule, self[rule]) for rule in self._sights if rule in pulls)
 
     def pushed(self, pulls: Container[str]) -> frozenset[str]:

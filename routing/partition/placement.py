@@ -103,14 +103,9 @@ class Partition:
         """The fragments of a node; none for the root."""
         return self.fragments.get(node, NO_FRAGMENTS)
 
-    @property
-    def keeping(self) -> frozenset[str]:
-        """The nodes that keep something until they are asked for it."""
-        return frozenset(
-            node
-            for node, own in self.fragments.items()
-            if any(one.kept for _, one in own.of_pulled(self.pulls))
-        )
+    def keeps(self, node: str) -> bool:
+        """Whether a node keeps something until it is asked for it."""
+        return any(one.kept for _, one in self.fragments_of(node).of_pulled(self.pulls))
 
     def whole(self, defined: Container[str]) -> Partition:
         """The same, but fragments let pass all that satisfies static conditions.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,6 +34,16 @@ class Division:
     def tree(self, root: str) -> Tree:
         """The tree, of which this is the root."""
         return tree_of(root, self.fathers)
+
+    def derive(self, name: str) -> Iterator[None]:
+        """Derive the fragments that a broker needs: its own, and those of its children for rules
+        that are pulled; yields behind each.
+        """
+        partition = self.partition
+        children = [child for child, father in self.fathers.items() if father == name]
+        yield from partition.fragments_of(name).derive(partition.places)
+        for child in children if partition.pulls else ():
+            yield from partition.fragments_of(child).derive(partition.pulls)
 
     def side(self, name: str, other: str) -> str | None:
         """The neighbour of a broker on whose side of the tree another one is; None for itself."""

@@ -88,8 +88,8 @@ class ProcessingTree:
         """The father and the children, but for those over whose links it is at its end."""
         self.met: set[str] = set()
         """The neighbours that are known to follow the plan of this generation (Law 2)."""
-        self._keeping = division.partition.keeping
-        """The brokers that keep something until they are asked for it (Law 3)."""
+        self._keeping = frozenset(filter(division.partition.keeps, self.children))
+        """The children that keep something until they are asked for it (Law 3)."""
         self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         """The types that rules of this tree use."""
         self._front = plan.front

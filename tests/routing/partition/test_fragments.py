@@ -76,8 +76,8 @@ def test_each_fragment_is_derived_once_and_behind_each_others_have_their_turn(
 
     monkeypatch.setattr(module, "fragment_of", counted)
     own = divided().fragments_of("b2")
-    assert [count for _ in own.derive()] == [1, 2]
-    assert list(own.derive()) == []
+    assert [count for _ in own.derive({"r1", "r2"})] == [1, 2]
+    assert list(own.derive({"r1", "r2"})) == []
     assert {name: own[name] for name in own} == dict(own)
     assert count == 2
 
