@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from matcher.model import EventType
 from routing.partition.predicates import Equalities, Keys, Predicate, subjects
@@ -94,6 +95,7 @@ def masters_of(rule: Rule, defined: Container[str]) -> tuple[int, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=8_192)
 def pull_of(rule: Rule, master: int) -> Pull | None:
     """How a rule is pulled by one of its ``masters_of``; None when it has no other types."""
     ways = rule.alternatives or (rule,)
