@@ -70,6 +70,8 @@ FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev", "first"})
 _TEXTUAL = frozenset({"prefix", "suffix", "contains"})
 _TESTS: Mapping[str, str] = {"in": "IN", "matches": "MATCHES"}
 """Words behind an operand, or behind ``not`` behind one, and their types."""
+_BEHIND_OPERANDS = frozenset({*_TEXTUAL, *_TESTS, "is", "rule", "event"})
+"""Words that, where they stand behind an operand, are no names, nor what was to be ``within``."""
 
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
@@ -83,7 +85,6 @@ _NAME_FOLLOWS = frozenset(
     | {"PERCENT"}
 )
 """Tokens that stand behind a name: a word that has lost its place is more likely one there."""
-_OPERATORS = _NAME_FOLLOWS - {"_LPAR", "RPAR", "_DOT", "_COMMA"}
 _END = Token("", "", None, Span(0, 0, 1, 1))
 
 
@@ -342,9 +343,11 @@ class _Recognition:
         if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
             return "NAME"
         if previous == "NOT" and not self._holds_event(place + 1):
+            # No event is negated in parentheses, or without a window: not First(run.ok).
             behind = self._behind(place + 1)
-            if behind.type in _OPERATORS or behind.text.lower() in (*_TEXTUAL, *_TESTS, "is"):
-                return "FUNCTION"  # not Count(run) > 3
+            may_be_window = behind.type in ("WITHIN", "BETWEEN", "NAME")
+            if self.depth or not may_be_window or behind.text.lower() in _BEHIND_OPERANDS:
+                return "FUNCTION"
             return "NAME" if self._opened_events(place) % 2 else "FUNCTION"
         return "FUNCTION"
 
