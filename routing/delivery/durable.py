@@ -25,7 +25,8 @@ memory, and when they have left 8,193 to 16,384 are read.
 
 Law 5: a queue has three bounds. Where it has too many events, or too many bytes in the store, the
 sources wait or the oldest are dropped, as was chosen; an event that has waited longer than its age
-may be is dropped in any case. What is dropped is counted, and said with the next delivery.
+may be is dropped in any case. What is dropped is counted, and said with the next delivery, also
+after a restart and at another broker; said twice where a broker is killed right then.
 """
 
 from __future__ import annotations
@@ -448,6 +449,8 @@ class DurableSink(Sink):
                 attachment.credit, self.credit = self.credit, 0
                 taken, self._taken = self._taken, []
                 attachment.give(taken)
+                if delivery is not None and delivery.dropped:
+                    self.note()
                 return None if delivery is None else _told_to(attachment, delivery, taken)
         return None
 
@@ -593,12 +596,20 @@ class DurableSink(Sink):
         return max(self.floor, found)
 
     def recall(
-        self, last: int, acknowledged: int, beyond: Iterable[NumberRun], floor: int, size: int
+        self,
+        last: int,
+        acknowledged: int,
+        beyond: Iterable[NumberRun],
+        floor: int,
+        size: int,
+        dropped: int = 0,
+        untold: int = 0,
     ) -> None:
         """Go on from what was kept: the last number, the one up to which nothing is to come again,
-        the runs ``beyond`` it, the time as in ``complete_to``, and the bytes of its records. What
-        is queued is read when it is needed; clients may have had it.
+        the runs ``beyond`` it, the time as in ``complete_to``, the bytes of its records, and how
+        many events were dropped. What is queued is read when it is needed; clients may have had it.
         """
+        self.dropped, self.untold = dropped, untold
         self.last = self.kept = self._recorded = self._known_to = last
         self._done, self.floor = NumberSet(((1, acknowledged), *beyond)), floor
         self.bytes = self.stored_bytes = size

@@ -73,7 +73,8 @@ class Sink:
         """Composite events before it are due; as of when any were last held or offered."""
         self.delivered = 0
         self.dropped = 0
-        self._unreported = 0
+        self.untold = 0
+        """Those of the dropped events that no client has been told of."""
         self._queue: deque[DeliveryBatch] = deque()
         self.queued = 0
         """Events that are due and wait for credit."""
@@ -158,9 +159,9 @@ class Sink:
             delivery_batch = self._fitting(delivery_batch, room)
         self.credit -= delivery_batch.events
         self.delivered += delivery_batch.events
-        if not self._unreported:  # common, and the others' too
+        if not self.untold:  # common, and the others' too
             return delivery_batch.delivery
-        dropped, self._unreported = self._unreported, 0
+        dropped, self.untold = self.untold, 0
         return structs.replace(delivery_batch.delivery, dropped=dropped)
 
     def _fitting(self, delivery_batch: DeliveryBatch, events_max: int) -> DeliveryBatch:
@@ -210,7 +211,7 @@ class Sink:
 
     def _note_dropped(self, events: int) -> None:
         self.dropped += events
-        self._unreported += events
+        self.untold += events
 
     def _pop(self, events_max: int) -> DeliveryBatch:
         delivery_batch = self._queue.popleft()

@@ -68,7 +68,7 @@ class DurableRecord(Struct, array_like=True, frozen=True):
     """A durable sink. ``last`` and ``acknowledged``: numbers of events; ``complete``: the time up
     to which all composite events are queued; ``size``: the bytes of its queue's records;
     ``beyond``: runs of numbers above ``acknowledged`` that are not to come again; ``heir`` and
-    ``origin``: as in DurableSink.
+    ``origin``: as in DurableSink; ``dropped`` and ``untold``: as in Sink.
     """
 
     bounds: QueueBounds
@@ -82,6 +82,8 @@ class DurableRecord(Struct, array_like=True, frozen=True):
     beyond: tuple[NumberRun, ...] = ()
     heir: Handed = NOBODY
     origin: Handed = NOBODY
+    dropped: int = 0
+    untold: int = 0
 
 
 class _QueueRecord(Struct, array_like=True, frozen=True):
@@ -135,6 +137,8 @@ def durable_record(sink: DurableSink, complete: int) -> Put:
         tuple(sink.beyond),
         sink.heir,
         sink.origin,
+        sink.dropped,
+        sink.untold,
     )
     return Put(DURABLE, sink.name, _pack(record))
 

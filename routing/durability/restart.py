@@ -130,5 +130,5 @@ def recalled(
     sink = durables.recall(name, record.bounds, record.filters, record.rights, schemas)
     sink.filters_made = record.filters_made
     numbers = record.last, record.acknowledged, record.beyond
-    sink.recall(*numbers, record.complete, record.size)
+    sink.recall(*numbers, record.complete, record.size, record.dropped, record.untold)
     return sink

@@ -23,6 +23,8 @@ from rules.terms import Expression
 
 WAYS_MAX = 64
 """In so many ways the types of a rule's events may be chosen."""
+WAYS_SIZE_MAX = 100_000
+"""Nodes that a rule may have, those of each way counted: each of them is checked by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,24 @@ def ways(rule: ast.Rule, report: Report) -> Iterator[tuple[int, ...]]:
             "define one type from several by rules of their own",
         )
         return iter(())
+    if number > 1 and number * _size_of(rule) > WAYS_SIZE_MAX:
+        report(
+            f"a rule of this length is too long to be read in {number} ways",
+            next(event for event in rule.named if isinstance(event, ast.Either)).span,
+            "define one type from several by rules of their own",
+        )
+        return iter(())
     return itertools.product(*map(range, counts))
+
+
+def _size_of(rule: ast.Rule) -> int:
+    """How many nodes a rule has."""
+    count = 0
+    nodes: list[ast.Node] = [rule]
+    while nodes:
+        count += 1
+        nodes.extend(ast.children(nodes.pop()))
+    return count
 
 
 def agree(read: Sequence[Read], span: Span, bound: Collection[str], report: Report) -> None:

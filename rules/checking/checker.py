@@ -67,8 +67,11 @@ def checking_reading(
         try:
             return RuleSet(arrange(rules).rules, schemas.known)
         except TerminatorCycles as refused:
+            defining: dict[str, list[ast.Rule]] = {}
+            for rule in rules_of_file.rules:
+                defining.setdefault(rule.type.text, []).append(rule)
             for cycle in refused.cycles:
-                report(describe_cycle(cycle), _place_of(cycle, file))
+                report(describe_cycle(cycle), _place_of(cycle, defining))
     raise refusal(file, report.problems)
 
 
@@ -209,12 +212,13 @@ def _types_in(rule: ast.Rule) -> set[str]:
     return names
 
 
-def _place_of(cycle: Sequence[str], file: ast.File) -> Span:
-    """The terminator of the first rule on a cycle."""
-    return next(
+def _place_of(cycle: Sequence[str], defining: Mapping[str, Sequence[ast.Rule]]) -> Span:
+    """The first terminator on a cycle of types; ``defining`` has the rules of each."""
+    types = set(cycle)
+    return min(
         event.span
-        for rule in file.statements
-        if isinstance(rule, ast.Rule) and rule.type.text in cycle
+        for type_ in cycle
+        for rule in defining.get(type_, ())
         for event in rule.opening
-        if event.type.text in cycle
+        if event.type.text in types
     )

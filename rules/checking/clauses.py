@@ -24,7 +24,6 @@ from rules.checking.expressions import Enclosing, Expressions, as_declared, conj
 from rules.checking.nulls import conjuncts_of, given, plain, worth
 from rules.checking.schemas import Said, made
 from rules.checking.scope import LOST, Report, Scope, Types
-from rules.errors import did_you_mean
 from rules.pattern import (
     TIMER,
     UTC,
@@ -416,7 +415,7 @@ class _RuleCheck:
                 self.report(
                     f"{self.rule.type.text} has no attribute {name.text}",
                     name.span,
-                    did_you_mean(name.text, names) or "define names every attribute",
+                    self.report.near(name.text, names) or "define names every attribute",
                 )
             elif name.text in values:
                 self.report(f"{name.text} is given twice", name.span)

@@ -2,19 +2,23 @@
 
 Each kind of node has one method, which gives the checked expression, or None when something is
 wrong in it; that has been reported then, and None makes no further message (scope Rule 3).
+
+Law: an expression takes as long to check as it has terms, and has REPEATED_MAX more of them at most
+than are written. For ``a < $x < b`` is ``a < $x and $x < b``: the middle operand stands there two
+times, the middle of another chain in it four times, and 30 levels would make a billion terms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from matcher.model import EventType, Kind
 from matcher.spelling import spelled
 from rules.checking.nulls import conjuncts_of, given, is_compound, presences
-from rules.checking.scope import Report, Scope, Types
-from rules.errors import Span, did_you_mean
+from rules.checking.scope import Report, Scope, Types, asked_for
+from rules.errors import Span
 from rules.pattern import TIMER, WEEKDAYS
 from rules.syntax import ast
 from rules.terms import (
@@ -47,6 +51,12 @@ from rules.texts import problem_of
 
 OPTIONS_MAX = 1_000
 """Values behind ``in``."""
+REPEATED_MAX = 20_000
+"""Terms that a rule, or a filter, has more of than are written in it."""
+PATTERNS_MAX = 200
+"""Patterns that differ behind ``matches``, of a rule or a filter; each takes some milliseconds."""
+_ASKED_FOR_NULLS = 6
+"""About how often the operand of ``is null`` stands in what that means, if it is a condition."""
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 _TEXTUAL = frozenset({Comparison.PREFIX, Comparison.SUFFIX, Comparison.CONTAINS})
 _ORDERING = frozenset(
@@ -81,6 +91,9 @@ class Expressions:
         self.scope = scope
         self.types = types
         self.report = report
+        self._repeated = 0
+        self._patterns: dict[str, str | None] = {}
+        """By pattern, what is wrong with it."""
 
     def check(self, node: ast.Expression, enclosing: Enclosing | None) -> Expression | None:
         """The checked expression; None when it is wrong, which has been reported."""
@@ -117,7 +130,7 @@ class Expressions:
             self.report(
                 f"parameter ${node.name} is used before it is bound",
                 node.span,
-                did_you_mean(node.name, bound)
+                self.report.near(node.name, bound)
                 or f"bind it in the terminator or a selected event: attribute = ${node.name}",
             )
             bound[node.name] = None  # one message for each parameter
@@ -169,7 +182,7 @@ class Expressions:
                 name.span,
                 asked
                 if name.text.lower() == "null"
-                else did_you_mean(name.text, words) or f"it is {type_}",
+                else self.report.near(name.text, words) or f"it is {type_}",
             )
             return None
         return attribute_of(number, type_, place)
@@ -197,6 +210,20 @@ class Expressions:
         return True
 
     # --- operators ---------------------------------------------------------------------------
+
+    def _may_repeat(self, operand: Expression | None, times: int, span: Span) -> bool:
+        """Whether an operand may stand so many more times than it is written (Law)."""
+        if operand is not None:
+            self._repeated += times * len(nodes_of(operand))
+        if self._repeated <= REPEATED_MAX:
+            return True
+        self.report(
+            f"more than {REPEATED_MAX:,} terms, written out",
+            span,
+            "an operand stands there once for each value of in, twice inside a chain of "
+            "comparisons, and several times before is null",
+        )
+        return False
 
     def _arithmetic(self, node: ast.Arithmetic, enclosing: Enclosing | None) -> Expression | None:
         left, right = self.check(node.left, enclosing), self.check(node.right, enclosing)
@@ -226,6 +253,9 @@ class Expressions:
 
     def _compared(self, node: ast.Compared, enclosing: Enclosing | None) -> Expression | None:
         operands = [self.check(operand, enclosing) for operand in node.operands]
+        inner = zip(operands[1:-1], node.operands[1:-1], strict=True)
+        if not all(self._may_repeat(operand, 1, at.span) for operand, at in inner):
+            return None
         pairs = [
             self.compare(node.operators[place], operands[place], operands[place + 1], node, place)
             for place in range(len(node.operators))
@@ -280,6 +310,10 @@ class Expressions:
         if operand is None:
             return None
         is_parameter = isinstance(node.operand, ast.Parameter)
+        if is_compound(operand) and not self._may_repeat(
+            operand, _ASKED_FOR_NULLS, node.operand.span
+        ):
+            return None
         conditions = () if is_parameter else given(operand)
         if conditions:
             return conditions[0] if len(conditions) == 1 else And(conditions)
@@ -302,6 +336,8 @@ class Expressions:
             self.report(f"more than {OPTIONS_MAX} values behind in", node.span)
             return None
         operand = self.check(node.operand, enclosing)
+        if not self._may_repeat(operand, len(node.options) - 1, node.operand.span):
+            return None
         options = [self.check(option, enclosing) for option in node.options]
         equal = Comparison.EQUAL
         pairs = [
@@ -315,13 +351,21 @@ class Expressions:
 
     def _matching(self, node: ast.Matching, enclosing: Enclosing | None) -> Expression | None:
         pattern = str(node.pattern.value)
-        problem = problem_of(pattern)
+        problem = self._problem_of(pattern)
         if problem is not None:
             self.report(problem, node.pattern.span, "patterns have the syntax of RE2")
         operand = self._of_kind(node.operand, enclosing, Kind.STRING, "the operand of matches")
         if operand is None or problem is not None:
             return None
         return OfText(TextFunction(pattern), operand)
+
+    def _problem_of(self, pattern: str) -> str | None:
+        """Why a pattern is not allowed."""
+        if pattern not in self._patterns:
+            if len(self._patterns) >= PATTERNS_MAX:
+                return f"more than {PATTERNS_MAX} patterns"
+            self._patterns[pattern] = problem_of(pattern)
+        return self._patterns[pattern]
 
     def _lowered(self, node: ast.Lowered, enclosing: Enclosing | None) -> Expression | None:
         operand = self._of_kind(node.operand, enclosing, Kind.STRING, "the operand of lower")
@@ -507,9 +551,16 @@ class Expressions:
         sound = [item for item in checked if item is not None]
         if len(sound) < len(checked):
             return None
+        return self._required(sound)
+
+    def _required(self, conditions: Iterable[Expression]) -> tuple[Expression, ...]:
+        """The parts of conditions, each of which finds there what those before have asked for."""
+        there = self.scope.there
         parts: list[Expression] = []
-        for item in sound:
-            parts += conjuncts_of(item, (*self.scope.there, *parts))
+        for condition in conditions:
+            found = conjuncts_of(condition, there)
+            parts += found
+            there |= asked_for(found)
         return tuple(parts)
 
     def repeated(
@@ -522,6 +573,7 @@ class Expressions:
         enclosing = Enclosing(CANDIDATE, type_, repeats=True)
         own: list[Expression] = []
         links: list[Expression] = []
+        there, between = self.scope.there, frozenset[Expression]()
         before = len(self.report.problems)
         for item in self.written_out(event, type_):
             checked = self.condition(item, enclosing)
@@ -531,8 +583,14 @@ class Expressions:
             is_link = any(isinstance(one, AttributeOf) and one.event == PREVIOUS for one in nodes)
             if is_link and has_aggregates(checked):
                 self.report("neighbours are compared without aggregates", item.span)
-            to = links if is_link else own
-            to += conjuncts_of(checked, (*self.scope.there, *own, *to))
+            if is_link:
+                found = conjuncts_of(checked, there | between)
+                links += found
+                between |= asked_for(found)
+            else:
+                found = conjuncts_of(checked, there)
+                own += found
+                there |= asked_for(found)
         return None if len(self.report.problems) > before else (tuple(own), tuple(links))
 
     def written_out(self, event: ast.Event, type_: EventType | None) -> tuple[ast.Expression, ...]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from matcher.model import EventType
 from matcher.spelling import spelled
@@ -25,6 +26,8 @@ from rules.pattern import TIMER
 from rules.syntax import ast
 from rules.terms import Aggregate, AttributeOf, Between, Expression, Window, Within
 
+NEAR_MAX = 20_000
+"""Known words that are looked at for hints, for all problems of a text: that takes a second."""
 LOST = -1
 """The anchor of a selected event whose own anchor could not be found."""
 
@@ -34,10 +37,17 @@ class Report:
     """The problems found so far, in no order."""
 
     problems: list[Problem] = field(default_factory=list)
+    _to_look_at: int = NEAR_MAX
 
     def __call__(self, message: str, span: Span, hint: str | None = None) -> None:
         """Add a problem."""
         self.problems.append(Problem(message, span, hint))
+
+    def near(self, word: str, known: Iterable[str]) -> str | None:
+        """A hint that names a known word near this one, if it is among those looked at."""
+        looked = tuple(islice(known, self._to_look_at))
+        self._to_look_at -= len(looked)
+        return did_you_mean(word, looked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +66,20 @@ class Types:
         """The type of that name."""
         found = TIMER if name.text == TIMER.name else self.known.get(name.text)
         if found is None and name.text not in self.lost and None not in self.lost:
-            report(f"unknown event type {name.text}", name.span, self._hint(name.text))
+            report(f"unknown event type {name.text}", name.span, self._hint(name.text, report))
         return found
 
-    def _hint(self, name: str) -> str:
+    def _hint(self, name: str, report: Report) -> str:
         # A type that is not declared may be used by ten thousand rules.
         if name not in self._hints:
-            near = did_you_mean(name, (*self.known, TIMER.name))
+            near = report.near(name, (*self.known, TIMER.name))
             self._hints[name] = near or f"declare it: event {spelled(name)}(...)"
         return self._hints[name]
+
+
+def asked_for(conditions: Iterable[Expression]) -> frozenset[Expression]:
+    """The presences that conditions ask for, which are attributes that are true or false."""
+    return frozenset(one for one in conditions if isinstance(one, AttributeOf))
 
 
 class Scope:
@@ -91,7 +106,7 @@ class Scope:
 
     def asked(self, conditions: Iterable[Expression]) -> None:
         """Conditions that every match satisfies: what they say is there, is there from here on."""
-        self.there |= {one for one in conditions if isinstance(one, AttributeOf)}
+        self.there |= asked_for(conditions)
 
     # --- events ------------------------------------------------------------------------------
 
@@ -170,7 +185,7 @@ class Scope:
             self.report(
                 f"unknown event {name.text}",
                 name.span,
-                did_you_mean(name.text, self._numbers)
+                self.report.near(name.text, self._numbers)
                 or "only the terminator and selected events have names",
             )
 

@@ -117,7 +117,8 @@ def automaton_of(tables: Mapping[str, Any], start: str, methods: object) -> Auto
     reductions = []
     for symbol, name, size, picks, is_passed_on in tables["reductions"]:
         is_all = is_passed_on and picks == [0] and size == 1
-        callback = None if is_all else _callback(getattr(methods, name, list), picks, is_passed_on)
+        method = getattr(methods, name, _as_it_is)
+        callback = None if is_all else _callback(method, picks, is_passed_on)
         reductions.append(Reduction(callback, size, next_states[symbol]))
     actions = [
         {
@@ -130,6 +131,10 @@ def automaton_of(tables: Mapping[str, Any], start: str, methods: object) -> Auto
     return Automaton(actions, *tables["starts"][start])
 
 
+def _as_it_is(values: list[Any]) -> list[Any]:
+    return values
+
+
 def _callback(
     method: Callable[[list[Any]], Any], picks: Sequence[Any], is_passed_on: bool
 ) -> Callable[[list[Any]], Any]:
@@ -137,7 +142,11 @@ def _callback(
         values: list[Any] = []
         for pick in picks:
             if isinstance(pick, list):
-                values += parts[pick[0]]
+                found = parts[pick[0]]
+                if values:
+                    values += found
+                else:  # nobody else has it: a list that grows is not copied for each one more
+                    values = found
             else:
                 values.append(None if pick is None else parts[pick])
         return values[0] if is_passed_on and len(values) == 1 else method(values)

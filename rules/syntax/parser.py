@@ -2,9 +2,9 @@
 
 The text is cut into tokens, the tokens into statements, and each statement is parsed by itself:
 so a statement that is no TESLA costs one message, and the statements around it are read all the
-same. Nothing is nested deeper than ``NESTING_MAX``, and no more than ``CHAIN_MAX`` operators apply
-one upon another; whatever else a text may hold, the outcome is
-a tree or :class:`RuleErrors`.
+same. A statement has ``WORDS_MAX`` words at most, nothing is nested deeper than ``NESTING_MAX``,
+and no more than ``CHAIN_MAX`` operators apply one upon another; whatever else a text may hold, the
+outcome is a tree or :class:`RuleErrors`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from rules.syntax.words import Token
 
 CHAIN_MAX = 2 * NESTING_MAX
 """Operators of an expression that apply one upon another: 1 + 1 + 1 has two."""
+WORDS_MAX = 20_000
+"""Words of a statement, which is read and checked in one go: a second is long for a broker."""
 READINGS_MAX = 2
 """Readings that are kept: who has a text read ahead has it checked soon."""
 SHAPES_MAX, SHAPE_TOKENS_MAX = 1_024, 4_096
@@ -155,6 +157,12 @@ def _type_of(statement: Sequence[Token]) -> str | None:
 
 def _parse(tokens: Sequence[Token], start: str) -> Any:
     """One statement's node, or the problem that keeps it from being one."""
+    if len(tokens) > WORDS_MAX:
+        return Problem(
+            f"a statement of more than {WORDS_MAX:,} words",
+            tokens[WORDS_MAX].span,
+            "let several rules, or several subscriptions, say it",
+        )
     find = _shape if len(tokens) <= SHAPE_TOKENS_MAX else _shape.__wrapped__
     shape = find(start, tuple([token.type for token in tokens]))
     if isinstance(shape, Unexpected):

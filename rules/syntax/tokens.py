@@ -20,7 +20,7 @@ Rule 3: nesting has a limit, because what is nested is later walked by recursion
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 from matcher.model import Kind
@@ -70,6 +70,8 @@ FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev", "first"})
 _TEXTUAL = frozenset({"prefix", "suffix", "contains"})
 _TESTS: Mapping[str, str] = {"in": "IN", "matches": "MATCHES"}
 """Words behind an operand, or behind ``not`` behind one, and their types."""
+_BEHIND_OPERANDS = frozenset({*_TEXTUAL, *_TESTS, "is", "rule", "event"})
+"""Words that, where they stand behind an operand, are no names, nor what was to be ``within``."""
 
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
@@ -83,7 +85,6 @@ _NAME_FOLLOWS = frozenset(
     | {"PERCENT"}
 )
 """Tokens that stand behind a name: a word that has lost its place is more likely one there."""
-_OPERATORS = _NAME_FOLLOWS - {"_LPAR", "RPAR", "_DOT", "_COMMA"}
 _END = Token("", "", None, Span(0, 0, 1, 1))
 
 
@@ -154,8 +155,13 @@ class _Recognition:
         self.problems = problems
         self.result: list[Token] = []
         self.depth = 0
+        self.closing: dict[int, int] = {}
+        """By place of a parenthesis that opens, that of the one that closes it."""
+        self.holding: set[int] = set()
+        """Places of parentheses that hold an event, in no other function."""
 
     def run(self) -> Stepwise[list[Token]]:
+        yield from self._look_ahead()
         tokens, result, words = self.tokens, self.result, _WORDS
         for place, token in enumerate(tokens):
             if place % STEP_WORDS == STEP_WORDS - 1:
@@ -337,15 +343,13 @@ class _Recognition:
         if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
             return "NAME"
         if previous == "NOT" and not self._holds_event(place + 1):
-            if self._is_operand(place + 1):
-                return "FUNCTION"  # not Count(run) > 3
+            # No event is negated in parentheses, or without a window: not First(run.ok).
+            behind = self._behind(place + 1)
+            may_be_window = behind.type in ("WITHIN", "BETWEEN", "NAME")
+            if self.depth or not may_be_window or behind.text.lower() in _BEHIND_OPERANDS:
+                return "FUNCTION"
             return "NAME" if self._opened_events(place) % 2 else "FUNCTION"
         return "FUNCTION"
-
-    def _is_operand(self, place: int) -> bool:
-        """Whether an operator stands behind the parenthesis that opens at ``place``."""
-        behind = self._behind(place)
-        return behind.type in _OPERATORS or behind.text.lower() in (*_TEXTUAL, *_TESTS, "is")
 
     def _opened_events(self, place: int) -> int:
         """How many ``NAME (`` follow each other from ``place`` on.
@@ -400,37 +404,42 @@ class _Recognition:
         """Whether an event stands in the parenthesis that opens at ``place``, in no other function
         there: then what is before it is a function of that event.
         """
-        depth = 0
-        within: list[int] = []  # the depths at which other functions have opened
-        for number in range(place, len(self.tokens)):
-            type_ = self.tokens[number].type
-            if type_ == "_LPAR":
-                depth += 1
-            elif type_ == "RPAR":
-                depth -= 1
-                if not depth:
-                    return False
-                if within and within[-1] == depth:
-                    within.pop()
-            elif self._opens_event(number):
-                word = self.tokens[number].text.lower()
-                is_behind = self.tokens[number - 1].type in _OPERAND_ENDS
-                if is_behind and word in (*_TEXTUAL, *_TESTS):
-                    continue  # an operator, and what is in parentheses
-                if word in FUNCTIONS:
-                    within.append(depth)
-                elif word != "lower" and not within:
-                    return True
-        return False
+        return place in self.holding
 
     def _behind(self, place: int) -> Token:
         """The token behind the parenthesis that closes the one at ``place``."""
-        depth = 0
-        for number in range(place, len(self.tokens)):
-            depth += {"_LPAR": 1, "RPAR": -1}.get(self.tokens[number].type, 0)
-            if not depth:
-                return self._ahead(number + 1)
-        return _END
+        closes = self.closing.get(place)
+        return _END if closes is None else self._ahead(closes + 1)
+
+    def _look_ahead(self) -> Iterator[None]:
+        """Find where parentheses close and which hold an event, once for all that will ask."""
+        opened: list[int] = []
+        for place, token in enumerate(self.tokens):
+            if place % STEP_WORDS == STEP_WORDS - 1:
+                yield
+            if token.type == "_LPAR":
+                opened.append(place)
+            elif token.type == "RPAR" and opened:
+                self.closing[opened[-1]] = place
+                self._leave(opened)
+            elif opened and self._opens_event(place) and not self._is_function(place):
+                word = token.text.lower()
+                is_behind = self.tokens[place - 1].type in _OPERAND_ENDS
+                if word != "lower" and not (is_behind and word in (*_TEXTUAL, *_TESTS)):
+                    self.holding.add(opened[-1])  # else an operator, and what is in parentheses
+        while opened:
+            self._leave(opened)
+
+    def _leave(self, opened: list[int]) -> None:
+        """Leave a parenthesis: what it holds, that around it holds, too, but for a function's."""
+        place = opened.pop()
+        if opened and place in self.holding and not self._is_function(place - 1):
+            self.holding.add(opened[-1])
+
+    def _is_function(self, place: int) -> bool:
+        """Whether a function's name stands at ``place``."""
+        token = self._ahead(place)
+        return token.type == "NAME" and token.text.lower() in FUNCTIONS
 
     def _event(self, place: int, word: str) -> str:
         declares = not self.depth and self._opens_event(place + 1)

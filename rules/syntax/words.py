@@ -81,8 +81,9 @@ _PATTERNS: Mapping[str, str] = {
     "symbol": "<= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥?]",
     "number": r"[0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)?",
     "parameter": r"\$[^\W\d]\w*",
-    "string": r""" "[^"\\\n]*(?:\\.[^"\\\n]*)*" | '[^'\\\n]*(?:\\.[^'\\\n]*)*' """,
-    "bad": ".",
+    "string": r""" "[^"\\\n]*(?:\\[^\n][^"\\\n]*)*" | '[^'\\\n]*(?:\\[^\n][^'\\\n]*)*' """,
+    # One that does not end is looked for once: all of its line is bad.
+    "bad": r"""["'][^\n]* | .""",
 }
 _ANY = " | ".join(f"(?: {pattern} )" for pattern in _PATTERNS.values())
 _NAMED = " | ".join(f"(?P<{name}> {pattern} )" for name, pattern in _PATTERNS.items())
@@ -124,9 +125,6 @@ def scanning(text: str) -> Stepwise[tuple[list[Token], list[Problem]]]:
             known = type_, word, value
             if found == len(problems):
                 read[word] = known
-            elif "\n" in word:  # escaped, which no string may have
-                line += word.count("\n")
-                line_start = text.rfind("\n", 0, end) + 1
         tokens.append(new(Token, (*known, span)))
         start = end
         if len(tokens) % STEP_WORDS == 0:
@@ -237,8 +235,9 @@ def _string_problem(word: str, span: Span) -> Problem:
 
 
 def _bad(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
-    if word in "\"'":
-        problems.append(Problem("a string that does not end on its line", span))
+    if word[0] in "\"'":
+        place = Span(span.start, span.start + 1, span.line, span.column)
+        problems.append(Problem("a string that does not end on its line", place))
     elif word == "`":
         problems.append(Problem("a name in backquotes that does not end on its line", span))
     elif word == "$":

@@ -218,7 +218,13 @@ def test_bounds_by_bytes_and_age_hold_over_a_restart_and_what_they_cost_is_told(
     alone.fail()
     alone.turn((b"k", hello()), (b"k", Subscribe(1, 1, "Temp()", **sink)), (b"k", Credit(1_000)))
     last = 200 - status["queued"]
-    assert values(alone.take(b"k", Delivery)) == list(range(last + 1, 201))
+    told = alone.take(b"k", Delivery)
+    assert values(told) == list(range(last + 1, 201))
+    assert [one.dropped for one in told] == [status["dropped"], *[0] * (len(told) - 1)]
+    alone.fail()
+    assert alone.broker.status(0.0)["durable"][1]["dropped"] == status["dropped"]
+    alone.turn((b"k", hello()), (b"k", Subscribe(1, 1, "Temp()", **sink)), (b"k", Credit(1_000)))
+    assert not any(one.dropped for one in alone.take(b"k", Delivery)), "it was told"
     alone.turn((b"k", Goodbye()))
     alone.pass_time(61.0)
     alone.turn((b"k", hello()), (b"k", Subscribe(1, 1, "Temp()", **sink)), (b"k", Credit(1_000)))

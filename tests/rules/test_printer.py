@@ -232,6 +232,22 @@ def test_a_name_that_selects_elsewhere_is_one_before_a_test(word: str, test: str
     assert print_file(parse(text)) == text
 
 
+@pytest.mark.parametrize("argument", ["run", "run.ok", "run.x + 1"])
+def test_not_before_an_aggregate_of_a_run_is_read_again(argument: str) -> None:
+    for place in ("B(not (First({})))", "B() and not (First({}))", "B() where x = not (First({}))"):
+        file = parse(f"define X(x: bool) from {place.format(argument)} rule r: define Y() from B()")
+        text = print_file(file)
+        assert f"not First({argument})" in text
+        assert parse(text) == file
+
+
+def test_not_before_an_event_of_a_function_s_name_negates_it() -> None:
+    for text in ("not First() within 1 s from B", "not Count(x = 1) between A and B"):
+        [rule] = parse(f"define X() from B() and each A() within 1 s from B and {text}").statements
+        assert isinstance(rule, ast.Rule)
+        assert isinstance(rule.clauses[1], ast.Negated)
+
+
 def test_operands_get_the_parentheses_that_they_need() -> None:
     for text in (
         "(a + b) * c - d * e - (f - g)",

@@ -30,9 +30,11 @@ def types_of(text: str) -> list[str]:
         ("x > Min(B()", "Min", "FUNCTION"),
         ("from Min(x", "Min", "NAME"),
         ("and each Min(x", "Min", "NAME"),
-        ("not Min(x = 1)", "Min", "NAME"),
+        ("not Min(x = 1) within", "Min", "NAME"),
+        ("not Min(x) and", "Min", "FUNCTION"),
+        ("(not Min(x)) within", "Min", "FUNCTION"),
         ("not Min(B(x = 1)", "Min", "FUNCTION"),
-        ("not Min(Max(B(x = 1)", "Min", "NAME"),
+        ("not Min(Max(B(x = 1))) within", "Min", "NAME"),
         ("x prefix y", "prefix", "COMPARISON"),
         ("(prefix = y", "prefix", "NAME"),
         ("event E(", "event", "EVENT"),
@@ -144,14 +146,18 @@ def test_either_quote_may_be_escaped_between_either(word: str) -> None:
     assert token.value == 'it\'s "\n"'
 
 
-def test_places_go_on_after_a_line_feed_within_a_string() -> None:
+def test_a_string_that_does_not_end_takes_its_line_with_it() -> None:
     tokens, problems = tokenize('a "b\\\nc" d\n  e')
-    assert [problem.message for problem in problems] == ["no escape of a string"]
-    assert [(token.span.line, token.span.column) for token in tokens] == [
-        (1, 1),
-        (1, 3),
-        (2, 4),
-        (3, 3),
+    assert [(one.message, one.span) for one in problems] == [
+        ("a string that does not end on its line", Span(2, 3, 1, 3)),
+        ("a string that does not end on its line", Span(7, 8, 2, 2)),
+    ]
+    assert [(token.text, token.span.line, token.span.column) for token in tokens] == [
+        ("a", 1, 1),
+        ('"b\\', 1, 3),
+        ("c", 2, 1),
+        ('" d', 2, 2),
+        ("e", 3, 3),
     ]
 
 

@@ -432,13 +432,14 @@ def test_what_is_dropped_while_a_sink_goes_is_counted(monkeypatch: pytest.Monkey
     story.await_stage("wait")
     monkeypatch.setitem(globals(), "SYNC_S", 0.1)
     story.await_stage("rest")
-    dropped = given.dropped
+    assert given.dropped > 0
     story.publish(15, 0.002)
     network.run(3.0)
     story.attach("b1")
     taken = network.brokers["b1"].service.durables.get("billing")
     assert taken is not None
-    assert dropped + taken.dropped + len(network.got) == 2 * story.n
+    assert taken.dropped + len(network.got) == 2 * story.n, "the giver's are among them"
+    assert taken.untold == 0
 
 
 def test_a_broker_that_drains_waits_for_those_whom_its_store_names() -> None:
