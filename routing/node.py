@@ -152,7 +152,7 @@ class Node:
         self._moment.now = now
         try:
             if self._service.limits_sizes and (link := self._links.by_peer.get(peer)) is not None:
-                check_size(link.rights, sum(map(len, frames)))
+                check_size(link, sum(map(len, frames)))
             message = wire.decode(frames)
         except ProtocolError as error:
             self._expel(peer, error.code, str(error))
@@ -275,7 +275,8 @@ class Node:
         link.last_sequence = last_sequence
         link.replays = hello.replay
         link.rights = rights
-        self._service.limits_sizes |= rights.limits.message_bytes_max is not None
+        link.message_bytes_told = rights.limits.message_bytes_max
+        self._service.limits_sizes |= link.message_bytes_told is not None
         self._links.add(link)
         most = credit_of(rights, self._service.buckets.of(rights, now))
         welcome = Welcome(
@@ -285,7 +286,7 @@ class Node:
             min(self._config.publish_credit, most) if name else 0,
             self._config.heartbeat_s,
             source is not None and source.standing is SourceState.LOST,
-            rights.limits.message_bytes_max,
+            link.message_bytes_told,
         )
         self._send(peer, welcome)
         self._log("info", "welcomed", client=name, peer=peer.hex())

@@ -10,8 +10,10 @@ promise of 40 s, two leave, then, with more credit, the third and the promise.
 
 Law 3: what has waited for credit leaves in as few messages as it goes into: batches of one type,
 one behind another, as one batch of at most ``publish_events_max`` events and JOINED_BYTES_MAX
-bytes, or fewer as the user's limit is. To the broker it is as if they had come alone. Example:
-credit for 8,192 comes while a hundred batches of 256 wait, and eight messages of 1,024 leave.
+bytes. To the broker it is as if they had come alone. Example: credit for 8,192 comes while a
+hundred batches of 256 wait, and eight messages of 1,024 leave. Where the user's limit is less
+(Welcome) no message is longer than that but for one event; so what was joined is cut on a link that
+takes less than the one before.
 
 Law 4: what is not acknowledged is kept, at most ``unacknowledged_max`` events, and goes out again
 on the next link; without acknowledgements only what waits for credit is kept.
@@ -102,7 +104,8 @@ class Outgoing:
         self._latest = TIME_MIN
         self._stamp = TIME_MIN
         self.credit = 0
-        self._joined_bytes_max = JOINED_BYTES_MAX
+        self._bytes_max = EXTENT_MAX
+        """How long batches may be that leave as one, joined or not."""
         self.unacknowledged = 0
         self.acknowledged = 0
         """The number up to which the broker has said that it has dealt with all."""
@@ -144,8 +147,12 @@ class Outgoing:
         while self._waiting and self._waiting[0].last <= acknowledged:
             self.unacknowledged -= self._waiting.popleft().events
         self.credit = credit
-        most = JOINED_BYTES_MAX if message_bytes_max is None else message_bytes_max
-        self._joined_bytes_max = min(JOINED_BYTES_MAX, most // CHARACTER_BYTES)
+        self._bytes_max = EXTENT_MAX
+        if message_bytes_max is not None:
+            self._bytes_max = min(EXTENT_MAX, message_bytes_max // CHARACTER_BYTES)
+            waiting, self._waiting = self._waiting, deque()
+            for item in waiting:
+                self._waiting += halved(item, self._fits)
         if self._promise is not None:
             self._say(self._promise)  # the broker may be another one than before
         return acknowledged
@@ -192,7 +199,7 @@ class Outgoing:
         """An item with those that wait behind it, as far as they leave as one (Law 3)."""
         items, promise = [first], first.promise
         left = min(self._config.publish_events_max, self.credit) - first.events
-        bytes_left = self._joined_bytes_max - first.size
+        bytes_left = min(JOINED_BYTES_MAX, self._bytes_max) - first.size
         while self._waiting:
             item = self._waiting[0]
             left, bytes_left = left - item.events, bytes_left - item.size
@@ -222,8 +229,7 @@ class Outgoing:
         if events == 0:
             raise SessionError("there is no event to publish")
         size = extent_of(batches)
-        is_long = size > EXTENT_MAX
-        if is_long:
+        if size > EXTENT_MAX:
             for batch in batches:
                 for place in range(len(batch)):
                     event = batch.take(slice(place, place + 1))
@@ -242,7 +248,7 @@ class Outgoing:
             self._stamp = max(self._stamp, greatest_time(batch))
         self._promise = _later(self._promise, promise)
         item = OutgoingItem(tuple(named), events, self.last_sequence, promise, size)
-        self._queue(item, is_long)
+        self._queue(item)
         return first, self.last_sequence
 
     def _add_single(
@@ -296,12 +302,16 @@ class Outgoing:
         if self._config.disorder_us is not None and self.is_numbered:
             self.promise(round(now * MICROSECONDS) - self._config.disorder_us)
 
-    def _queue(self, item: OutgoingItem, is_long: bool) -> None:
+    def _queue(self, item: OutgoingItem) -> None:
+        is_long = item.size > self._bytes_max
         self.unacknowledged += item.events
         while item.events > self._config.publish_events_max:
             head, item = item.cut(self._config.publish_events_max)
-            self._waiting += halved(head, _fits) if is_long else (head,)
-        self._waiting += halved(item, _fits) if is_long else (item,)
+            self._waiting += halved(head, self._fits) if is_long else (head,)
+        self._waiting += halved(item, self._fits) if is_long else (item,)
+
+    def _fits(self, item: OutgoingItem) -> bool:
+        return extent_of(item.batches) <= self._bytes_max
 
     def _say(self, mark: int) -> None:
         if self._waiting:
@@ -387,10 +397,6 @@ def _later(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return one if other is None else other
     return max(one, other)
-
-
-def _fits(item: OutgoingItem) -> bool:
-    return extent_of(item.batches) <= EXTENT_MAX
 
 
 def _too_long(event: EventBatch) -> SessionError:

@@ -74,7 +74,7 @@ class Sink:
         self.delivered = 0
         self.dropped = 0
         self.untold = 0
-        """Those of the dropped events that no client has been told of."""
+        """Dropped events that no client has been told of."""
         self._queue: deque[DeliveryBatch] = deque()
         self.queued = 0
         """Events that are due and wait for credit."""

@@ -2,7 +2,8 @@
 may publish.
 
 Law 1: a request beyond a limit is refused (``limit``), and changes nothing. A message that is too
-long costs its sender the link, for good: it would send it again.
+long costs its sender the link, for good: it would send it again. What Welcome has told a client it
+may rely on: a smaller limit of its user's messages holds from its next link on.
 
 Law 2: who publishes too fast waits for credit (:mod:`routing.serving.buckets`).
 
@@ -34,9 +35,10 @@ def check_count(rights: Rights, limit: str, count: int, what: str) -> None:
         raise Refusal(Code.LIMIT, rights.beyond(f"{count} {what}", limit))
 
 
-def check_size(rights: Rights, size: int) -> None:
-    """Raise ProtocolError for a message of more bytes than those of a user may have."""
+def check_size(link: Link, size: int) -> None:
+    """Raise ProtocolError for a message of more bytes than those of a client may have."""
+    rights, told = link.rights, link.message_bytes_told
     most = rights.limits.message_bytes_max
-    if most is not None and size > most:
+    if most is not None and told is not None and size > max(most, told):
         what = f"a message of {size} bytes"
         raise ProtocolError(Code.NOT_ALLOWED, rights.beyond(what, "message_bytes_max"))

@@ -52,6 +52,8 @@ class Link:
     reading: LogReading | None = None
     """The part of a log that it has asked for, until it says that it has it."""
     rights: Rights = EVERYTHING
+    message_bytes_told: int | None = None
+    """How long Welcome told it that a message may be; None: as long as any."""
 
     def is_silent(self, now: float) -> bool:
         """Whether nothing was heard for longer than the client promised."""
