@@ -47,12 +47,12 @@ def presences(
     expression: Expression, there: Collection[Expression] = ()
 ) -> tuple[AttributeOf, ...]:
     """The presences without which an attribute that an expression reads has no value."""
-    found: dict[AttributeOf, None] = {}
+    found: dict[tuple[int, int], AttributeOf] = {}
     for node in nodes_of(expression):
-        is_there = presence_of(node) if isinstance(node, AttributeOf) else None
-        if is_there is not None:
-            found[is_there] = None
-    return tuple(one for one in found if one not in there)
+        if isinstance(node, AttributeOf) and node.presence >= 0:
+            found.setdefault((node.event, node.presence), node)
+    asked = (presence_of(node) for node in found.values())
+    return tuple(one for one in asked if one is not None and one not in there)
 
 
 def is_compound(expression: Expression) -> bool:
