@@ -183,7 +183,7 @@ def _lines(random: Random, type_: str, moments: int, pace: int) -> Iterator[str]
 
 
 class Caches:
-    """Memory as large as the last cache; ``sweep`` reads it, so that nothing else is there."""
+    """Memory as large as the last cache; ``sweep`` reads it, so that little else is there."""
 
     def __init__(self) -> None:
         size = CACHE_BYTES
