@@ -14,7 +14,7 @@ negation. Under each strategy:
 - how long the sink gets nothing when the root is killed and started again (``benchmarks.kill``).
 
 Beside the figures at 300 events/s, and the rate one by one, stands what the simulator says of the
-same brokers (``benchmarks.predicted``).
+same brokers (``benchmarks.predicted``); of clients it is told what they took in that rate's run.
 
 Brokers that do not take what was published cost a row that says how much of it was left.
 """
@@ -39,7 +39,7 @@ from benchmarks import kill
 from benchmarks.brokers import BATCH_SIZE, ECHO_SIZE, child
 from benchmarks.counted import Counted
 from benchmarks.five import HOMES, KEYS, SINK, TYPES, WANTED, cpu_s, network
-from benchmarks.predicted import predicted, saturation
+from benchmarks.predicted import overloaded, predicted, saturation
 from benchmarks.report import Row, attempted
 from broker import PublishBlocked, Publisher, Subscriber
 from broker.keys import STRATEGIES
@@ -80,11 +80,14 @@ def _rows(strategy: str, seconds: float, single: float, batched: float) -> Itera
 
 
 def _singles(strategy: str, seconds: float, relayed: float) -> Iterator[Row]:
-    name, told = f"{strategy}: one by one", saturation(strategy)
+    name = f"{strategy}: one by one"
     with network(strategy) as brokers:
         trial = _trial(brokers, 0.0, seconds, 1)
     yield Row(name, trial.rate, "events/s", "three bare relays", relayed, trial.note)
+    told = saturation(strategy, trial.clients_us)
     yield Row(f"{name}, simulated", trial.rate, "events/s", "simulator", told)
+    each_us, told_us = sum(trial.cpu_us.values()), overloaded(strategy).total_us
+    yield Row(f"{name}, CPU an event, simulated", each_us, "us", "simulator", told_us)
     for share, factor in SHARES.items():
         with network(strategy) as brokers:
             found = _trial(brokers, factor * trial.rate / len(HOMES), seconds, 1)
@@ -139,14 +142,15 @@ def _killed(strategy: str) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Events, events a second, microseconds of each broker's CPU time an event, and seconds from
-    ``publish`` to each composite event in the sink's hands.
+    """Events, events a second, microseconds of each broker's CPU time an event, seconds from
+    ``publish`` to each composite event in the sink's hands, and microseconds of all clients.
     """
 
     events: int
     rate: float
     cpu_us: Mapping[str, float]
     latencies_s: list[float]
+    clients_us: float = 0.0
 
     @property
     def note(self) -> str:
@@ -170,14 +174,15 @@ def _trial(brokers: Mapping[str, BrokerProcess], pace: float, seconds: float, si
         text = f"not settled in {SETTLED_S:g} s: {load.left:,} events unacknowledged"
         raise TimeoutError(text)
     each_us = {name: spent / load.events * 1e6 for name, spent in used.items()}
-    return Trial(load.events, load.events / load.seconds, each_us, load.latencies_s)
+    clients_us = load.clients_s / load.events * 1e6
+    return Trial(load.events, load.events / load.seconds, each_us, load.latencies_s, clients_us)
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """Events published, and not acknowledged; the seconds that took; those from ``publish`` to
-    each composite event in the sink's hands; and when the sink got something, in seconds since the
-    epoch.
+    each composite event in the sink's hands; when the sink got something, in seconds since the
+    epoch; and the seconds of CPU time that all clients took.
     """
 
     events: int
@@ -185,6 +190,7 @@ class Load:
     seconds: float
     latencies_s: list[float]
     came_at: list[float]
+    clients_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,15 +232,16 @@ def flow(
         watch()
     ended = [source.recv() for source in sources]
     sink.send("stop when nothing comes any more")
-    latencies, came_at = sink.recv()
-    events, left = sum(count for count, _, _ in ended), sum(left for _, _, left in ended)
-    return Load(events, left, max(took for _, took, _ in ended), latencies, came_at)
+    latencies, came_at, clients_s = sink.recv()
+    events, left = sum(count for count, *_ in ended), sum(left for _, _, left, _ in ended)
+    clients_s += sum(used_s for *_, used_s in ended)
+    return Load(events, left, max(took for _, took, *_ in ended), latencies, came_at, clients_s)
 
 
 def _source(pipe: Connection, endpoint: str, name: str) -> None:
     """Each time that it is told, publish for some seconds in batches of a size, at a pace in events
     a second or, at 0, as fast as it goes; tell how many, after how many seconds they were
-    acknowledged, and how many were not.
+    acknowledged, how many were not, and the seconds of CPU time that it took.
     """
     draw, kind, last, count = random.Random(name), TYPES[name], 0, 0
     with Publisher(
@@ -242,7 +249,7 @@ def _source(pipe: Connection, endpoint: str, name: str) -> None:
     ) as publisher:
         while isinstance(told := pipe.recv(), tuple):
             pace, seconds, size = told
-            begun, before = time.monotonic(), count
+            begun, before, used_s = time.monotonic(), count, time.process_time()
             with suppress(PublishBlocked):
                 while (now := time.monotonic() - begun) < seconds:
                     if pace and (early := (count - before) / pace - now) > EARLY_S:
@@ -254,7 +261,8 @@ def _source(pipe: Connection, endpoint: str, name: str) -> None:
                         publisher.publish_batch(_batch(kind, first, count, size))
                     last, count = first + size - 1, count + size
                 publisher.wait(SETTLED_S)
-            pipe.send((count - before, time.monotonic() - begun, publisher.unacknowledged))
+            took_s, used_s = time.monotonic() - begun, time.process_time() - used_s
+            pipe.send((count - before, took_s, publisher.unacknowledged, used_s))
 
 
 def _batch(kind: EventType, first: int, number: int, size: int) -> EventBatch:
@@ -264,14 +272,14 @@ def _batch(kind: EventType, first: int, number: int, size: int) -> EventBatch:
 
 
 def _sink(pipe: Connection, endpoint: str) -> None:
-    """Each time that it is told, take what comes, and tell how late each event came, and when any
-    did, once nothing comes any more. Composite events of what was published before may still come
-    first; they do not count.
+    """Each time that it is told, take what comes, and tell how late each event came, when any did,
+    and the seconds of CPU time that it took, once nothing comes any more. Composite events of what
+    was published before may still come first; they do not count.
     """
     with Subscriber(endpoint, *WANTED, credit=65_536) as subscriber:
         while pipe.recv() == "begin":
             late, came_at = list[float](), list[float]()
-            begun = time.time() * 1e6
+            begun, used_s = time.time() * 1e6, time.process_time()
             pipe.send("ready")
             is_ending = False
             while True:
@@ -287,7 +295,7 @@ def _sink(pipe: Connection, endpoint: str) -> None:
                         late += (now - batch.time[batch.time >= begun] / 1e6).tolist()
                 is_ending = is_ending or pipe.poll()
             pipe.recv()
-            pipe.send((late, came_at))
+            pipe.send((late, came_at, time.process_time() - used_s))
 
 
 # --- the bare relays ---------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from broker.node_store import Keeping
 from broker.traces import Tracer, both, noting
 from broker.transport import Transport
 from routing import wire
-from routing.config import NodeConfig
+from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX, NodeConfig
 from routing.effects import Close, Effect, Log, Send, Store
 from routing.messages import Acknowledged, Message, Rights
 from routing.network.brokers.broker import Broker
@@ -40,8 +40,6 @@ Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
 """A message: the peer that it is from, and its frames."""
 GOODBYE_S = 2.0
 """How long, in seconds, a stopping broker waits for its last messages to leave."""
-TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**22, 0.02
-"""Messages that are taken in together, their bytes, and the seconds after which no more is read."""
 
 
 class Host:

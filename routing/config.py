@@ -10,6 +10,10 @@ from matcher.model import MICROSECONDS
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX, Acks
 from rules.engine.overrun import COMPOSITES_MAX
 
+TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**22, 0.02
+"""Messages that a broker takes in together, their bytes, and the seconds after which its host reads
+no more of them.
+"""
 SILENCE_MAX_S = 3_600.0
 """How long rules wait for a source whose link is lost, in seconds, unless a broker is told."""
 

@@ -1,9 +1,9 @@
 """Hosts that drive the protocols: they carry out their effects and call their timers.
 
 Law: a host knows no protocol. It gives a machine what came and the time, sends what it wants sent,
-and calls ``handle_timer`` when ``next_timer`` is due. Each message costs a broker's processor what
+and calls ``handle_timer`` when ``next_timer`` is due. Each step costs a broker's processor what
 ``Pricing`` says, which is nothing unless a scenario asks for it; what has come while it was busy is
-taken in together, as by the live host (broker.host, Law 1).
+taken in together, within the bounds of the live host (broker.host, Law 1).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from matcher.model import TIME_MIN, EventBatch
 from routing import wire
+from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX
 from routing.effects import Close, Effect, Log, Peer, Send, Store
 from routing.network.brokers.broker import Broker
 from simulator.due import Due
@@ -109,8 +110,8 @@ class Driver:
         self.settle()
 
 
-class Pricing(Protocol):
-    """Seconds that a broker's processor spends on messages."""
+class Bill(Protocol):
+    """Seconds that a broker's processor spends on the messages of one step."""
 
     def of(self, frames: Frames, rules: int) -> float:
         """For a message that comes to a broker that evaluates so many rules."""
@@ -121,12 +122,34 @@ class Pricing(Protocol):
         ...
 
 
+class Pricing(Protocol):
+    """Seconds that a broker's processor spends on steps."""
+
+    @property
+    def waking_s(self) -> float:
+        """For a step for which it has to be woken."""
+        ...
+
+    def step(self) -> Bill:
+        """For what one step takes in and sends."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Costs:
     """For each message that comes so much, and so much a byte."""
 
     message_s: float = 0.0
     byte_s: float = 0.0
+
+    @property
+    def waking_s(self) -> float:
+        """Nothing."""
+        return 0.0
+
+    def step(self) -> Costs:
+        """Each step's messages cost the same."""
+        return self
 
     def of(self, frames: Frames, rules: int) -> float:
         """The seconds for one message."""
@@ -142,10 +165,13 @@ FREE = Costs()
 
 
 class Processor:
-    """Takes messages in, all together that wait; ``slowness`` multiplies what they cost.
+    """Takes messages in, all together that wait, in a step whose bounds are those of the live host;
+    ``slowness`` multiplies what they cost.
 
     They are taken in at the end of the time that they cost. What is sent then goes at once, and
-    what that costs comes before the next messages. ``rules``: how many the broker evaluates.
+    what that costs comes before the next messages. ``rules``: how many the broker evaluates. What
+    timers send is a step, too. A processor that has nothing to do sleeps: it is woken for its next
+    step.
     """
 
     def __init__(
@@ -164,6 +190,9 @@ class Processor:
         self._rules = rules
         self._free_at = simulation.start
         """When all is done that is asked of the processor so far."""
+        self._bill = costs.step()
+        self._billed_at = simulation.start
+        """When the last step was taken, in which all is sent that is sent at that moment."""
         self._lives = 0
         self._queue: list[tuple[Peer, Frames]] = []
         self._taken = 0
@@ -178,28 +207,44 @@ class Processor:
         """A message has arrived."""
         self._queue.append((peer, frames))
         if len(self._queue) == 1:
-            self._work()
+            self._work(self._waking())
 
     def pay(self, frames: Frames) -> None:
         """A message has been sent."""
-        cost = self._costs.sent(frames) * self.slowness
+        now = self._simulation.now
+        if now != self._billed_at:
+            self._billed_at, self._bill = now, self._costs.step()
+            self._spend(self._waking())
+        self._spend(self._bill.sent(frames) * self.slowness)
+
+    def _waking(self) -> float:
+        """The seconds that being woken takes."""
+        is_asleep = self._free_at <= self._simulation.now
+        return self._costs.waking_s * self.slowness if is_asleep else 0.0
+
+    def _spend(self, cost: float) -> None:
         self.spent_s += cost
         self._free_at = max(self._free_at, self._simulation.now) + cost
 
-    def _work(self) -> None:
-        now, rules = self._simulation.now, self._rules()
-        self._taken = len(self._queue)
-        delay = sum(self._costs.of(frames, rules) for _, frames in self._queue) * self.slowness
-        self.spent_s += delay
-        if self._free_at > now:
-            delay += self._free_at - now
-        self._free_at = now + delay
-        self._simulation.after(delay, self._finish, self._lives)
+    def _work(self, cost: float = 0.0) -> None:
+        """Begin a step, for which so many seconds are spent already."""
+        bill, rules, size = self._costs.step(), self._rules(), 0
+        for count, (_, frames) in enumerate(self._queue, 1):
+            cost += bill.of(frames, rules) * self.slowness
+            size += sum(map(len, frames))
+            self._taken = count
+            if cost > TOGETHER_S_MAX or count == TOGETHER_MAX or size > TOGETHER_BYTES_MAX:
+                break
+        self._spend(cost)
+        what = self._lives, bill
+        self._simulation.after(self._free_at - self._simulation.now, self._finish, what)
 
     def _finish(self, event: Due) -> None:
-        if event.what != self._lives:
+        lives, bill = event.what
+        if lives != self._lives:
             return  # the broker failed in between
         messages, self._queue = self._queue[: self._taken], self._queue[self._taken :]
+        self._billed_at, self._bill = self._simulation.now, bill
         self._take(messages)
         if self._queue:
             self._work()

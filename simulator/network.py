@@ -248,11 +248,12 @@ class Network:
 
     def _broker(self, name: str) -> BrokerHost:
         scenario = self.scenario
-        costs: Pricing = FREE
+        constants = FREE
         if scenario.message_cost_s or scenario.byte_cost_s:
-            costs = Costs(scenario.message_cost_s, scenario.byte_cost_s)
+            constants = Costs(scenario.message_cost_s, scenario.byte_cost_s)
+        costs: Pricing = constants
         if scenario.processing is not None:
-            costs = scenario.processing.beside(costs)
+            costs = scenario.processing.beside(constants)
         return BrokerHost(self.simulation, name, self._making(name), costs)
 
     def _making(self, name: str) -> Callable[[float], Broker]:

@@ -2,6 +2,7 @@
 
 import itertools
 import tomllib
+from collections.abc import Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from simulator_text import SMALL, events
 from benchmarks.processing_costs import measured_here
 from benchmarks.processing_costs import written as as_text
 from routing import wire
+from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX
 from routing.messages import Acknowledged, Delivery, Flow, Packet, Promise
 from simulator import processing, scenario, sweep
 from simulator.checkers import check
@@ -24,7 +26,7 @@ from simulator.scenario import ScenarioError
 from simulator.simulation import Simulation
 
 ZERO = MEASURED.read_text("utf-8")
-for _row in tomllib.loads(ZERO)["received"]["published"]:
+for _row in ("waking_us", *tomllib.loads(ZERO)["received"]["published"]):
     ZERO = "\n".join(f"{_row} = 0.0" if one.startswith(_row) else one for one in ZERO.splitlines())
 """The table with all figures 0."""
 
@@ -80,15 +82,15 @@ def delivered(outcome: Outcome) -> list[tuple[float, str]]:
 def test_a_message_is_known_by_its_frames(written, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the decoded message is, and what its frames are taken for, agree in a whole run."""
     seen: set[tuple[str, bool, str]] = set()
-    receive = processing.ProcessingTable.of
+    receive = processing.Step.of
 
-    def watched(self: processing.ProcessingTable, frames: Frames, rules: int) -> float:
+    def watched(self: processing.Step, frames: Frames, rules: int) -> float:
         message = wire.decode(frames)
         inner = message.message if isinstance(message, Packet) else message
         seen.add((type(inner).__name__, bool(getattr(inner, "batches", ())), what_comes(frames)))
         return receive(self, frames, rules)
 
-    monkeypatch.setattr(processing.ProcessingTable, "of", watched)
+    monkeypatch.setattr(processing.Step, "of", watched)
     for strategy in STRATEGIES:
         run(written(GENERATED.format(strategy=strategy, greatest=3.0, table="measured")))
     rows = {
@@ -119,10 +121,27 @@ def test_a_message_costs_what_its_row_says(tmp_path: Path) -> None:
     )
     read, frames = processing.read(file), wire.encode(Promise(5))
     size = sum(map(len, frames))
-    assert read.of(frames, 0) == pytest.approx(100e-6 + size * 10e-9)
-    assert read.of(frames, 4) == pytest.approx(119e-6 + size * 10e-9)
-    assert read.of(wire.encode(Acknowledged(1)), 4) == read.sent(frames) == 0
-    assert read.beside(Costs(1.0)).of(frames, 0) == pytest.approx(1.0001 + size * 10e-9)
+    assert read.step().of(frames, 0) == pytest.approx(100e-6 + size * 10e-9)
+    assert read.step().of(frames, 4) == pytest.approx(119e-6 + size * 10e-9)
+    assert read.step().of(wire.encode(Acknowledged(1)), 4) == read.step().sent(frames) == 0
+    assert read.beside(Costs(1.0)).step().of(frames, 0) == pytest.approx(1.0001 + size * 10e-9)
+
+
+def test_a_further_message_of_a_row_costs_what_its_row_says_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "costs.toml"
+    figures = {"message_us": 100.0, "byte_ns": 10.0, "evaluating_us": 7.0, "further_us": 30.0}
+    text = table(**{f"marks__{name}": figure for name, figure in figures.items()})
+    file.write_text(text)
+    frames, other = wire.encode(Promise(5)), wire.encode(Acknowledged(1))
+    size = sum(map(len, frames))
+    step = processing.read(file).step()
+    spent = [step.of(one, 4) for one in (frames, other, frames, frames)]
+    bytes_s = size * 10e-9
+    assert spent == pytest.approx([107e-6 + bytes_s, 0, 30e-6 + bytes_s, 30e-6 + bytes_s])
+    assert processing.read(file).step().of(frames, 4) == pytest.approx(spent[0])
+    file.write_text("\n".join(line for line in text.splitlines() if "further_us" not in line))
+    step = processing.read(file).step()
+    assert step.of(frames, 4) == step.of(frames, 4) == pytest.approx(spent[0])
 
 
 # --- the queue -----------------------------------------------------------------------------------
@@ -157,7 +176,7 @@ def test_what_is_sent_is_paid_for_before_the_next_message(written) -> None:
 def test_rules_cost_where_they_are_evaluated(written) -> None:
     costs = table(published__evaluating_us=100_000.0, published__rule_us=50_000.0)
     outcome = run(three(written, costs))
-    assert [moment for moment, _ in delivered(outcome)] == [10.15, 10.45, 10.45, 60.15]
+    assert [moment for moment, _ in delivered(outcome)] == [10.15, 10.3, 10.45, 60.15]
     costs_of_rules = [rules_evaluated(host.broker) for host in outcome.experiment.brokers.values()]
     assert sorted(costs_of_rules) == [0, 1]
 
@@ -166,7 +185,7 @@ def test_constants_are_added_and_slow_brokers_are_slow_by_the_table_too(written)
     slow = '[[fault]]\nkind = "slow"\nat_s = 30.0\nvalue = 3.0\n'
     costs = table(published__message_us=100_000.0)
     path = three(written, costs, f"message_cost_us = 10_000.0\nheartbeat_s = 600.0\n{slow}")
-    assert [moment for moment, _ in delivered(run(path))] == [10.11, 10.33, 10.33, 60.33]
+    assert [moment for moment, _ in delivered(run(path))] == [10.11, 10.22, 10.33, 60.33]
 
 
 @pytest.mark.parametrize("load", [0.3, 0.6, 0.85])
@@ -192,11 +211,53 @@ def test_a_processor_takes_in_together_what_has_come_while_it_was_busy(load: flo
     for moment in arrivals:
         done = max(done, moment) + cost_s
         one_by_one.append(done)
+    assert max(len(numbers) for _, numbers in taken) <= TOGETHER_S_MAX / cost_s + 1
     for moment, numbers in taken:
         assert moment == pytest.approx(one_by_one[numbers[-1]], abs=1e-6)
         begun = moment - len(numbers) * cost_s
         assert all(arrivals[number] <= begun + 1e-6 for number in numbers)
     assert len(taken) < count * (1 - load / 10)
+
+
+@pytest.mark.parametrize(
+    ("cost_s", "size", "together"),
+    [(1e-6, 10, TOGETHER_MAX), (1e-6, TOGETHER_BYTES_MAX // 4, 5), (TOGETHER_S_MAX / 2, 10, 3)],
+)
+def test_a_step_has_the_bounds_of_the_live_host(cost_s: float, size: int, together: int) -> None:
+    simulation, taken = Simulation(1), []
+    processor = Processor(
+        simulation, Costs(cost_s), lambda messages: taken.append(len(messages)), lambda: 0
+    )
+    for _ in range(1 + 2 * TOGETHER_MAX):
+        processor.arrive(b"s", [bytes(size)])
+    simulation.run(60)
+    assert taken[:3] == [1, together, together]
+    assert sum(taken) == 1 + 2 * TOGETHER_MAX
+
+
+def test_a_processor_is_woken_for_a_step_only_where_it_sleeps(tmp_path: Path) -> None:
+    """Two messages that come while it is busy, and what a step sends, wake nobody; what a timer
+    sends does.
+    """
+    file = tmp_path / "costs.toml"
+    figures = {"marks__message_us": 1_000.0, "deliveries__message_us": 10.0}
+    file.write_text(table(**figures).replace("waking_us = 0.0", "waking_us = 100.0"))
+    simulation, done = Simulation(1), []
+    delivery = wire.encode(Delivery((), ()))
+
+    def take(messages: Sequence[tuple[bytes, Frames]]) -> None:
+        done.append((round(simulation.now * 1e6), len(messages)))
+        processor.pay(delivery)
+
+    processor = Processor(simulation, processing.read(file), take, lambda: 0)
+    frames = wire.encode(Promise(5))
+    for moment in (0.0, 0.0005, 0.0006):
+        simulation.at(moment, partial(processor.arrive, b"s", frames))
+    simulation.at(1.0, lambda: processor.pay(delivery))
+    simulation.at(2.0, lambda: processor.arrive(b"s", frames))
+    simulation.run(3)
+    assert done == [(1_100, 1), (2_110, 2), (2_001_100, 1)]
+    assert processor.spent_s == pytest.approx(3 * 1e-3 + 4 * 10e-6 + 3 * 100e-6)
 
 
 def test_what_a_crash_cut_short_is_not_taken_in_by_the_next_life() -> None:
@@ -274,6 +335,7 @@ def test_the_table_that_is_shipped_says_where_it_is_from() -> None:
             "message = 0.0",
             "unknown field `message` - at `$.received",
         ),
+        ("waking_us = 0.0", "waking_us = -1.0", "waking_us: expected 0 or more, found -1.0"),
         ("[sent.others]", "[sent.more]", "unknown field `more` - at `$.sent`"),
         ("machine = ", "machine", "costs.toml: "),
     ],

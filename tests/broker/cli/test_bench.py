@@ -177,8 +177,10 @@ def test_brokers_that_do_not_settle_cost_their_own_row(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(network, "_trial", tried)
     monkeypatch.setattr(network, "network", started)
-    monkeypatch.setattr(network, "saturation", lambda strategy: 12_000.0)
-    monkeypatch.setattr(network, "predicted", lambda *_: Prediction(280.0, {"b1": 200.0}, 1.0, 2.0))
+    told = Prediction(280.0, {"b1": 200.0}, 1.0, 2.0)
+    monkeypatch.setattr(network, "saturation", lambda strategy, clients_us: 12_000.0)
+    monkeypatch.setattr(network, "overloaded", lambda strategy: told)
+    monkeypatch.setattr(network, "predicted", lambda *_: told)
     monkeypatch.setattr(kill, "run", killed)
     rows = {row.name: row for row in network._rows("adaptive", 4.0, 1.0, 1.0)}
     batches = rows.pop("adaptive: batches of 256")
@@ -212,6 +214,8 @@ def test_five_brokers_are_predicted_by_the_simulator() -> None:
     assert 200 < found.link_bytes < 500
     assert found.cpu_us["b2"] > found.cpu_us["b4"]
     assert 0.1 < found.p50_ms <= found.p99_ms
+    together = predicted("centralized", 5_000.0, 0.1, 40)
+    assert together.total_us < found.total_us / 10
 
 
 def test_an_overload_is_over_when_it_ends() -> None:
