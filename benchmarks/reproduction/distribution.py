@@ -46,7 +46,8 @@ wide for two). Traffic is all that brokers send one another: events, requests, m
 acknowledgements, 1 kB being 1,000 bytes. `rexmq reproduce thesis-7.9 ... thesis-7.18` measures
 anew; `rexmq simulate` runs any other scenario ([scenarios](../scenarios.md)). Figures of the
 thesis's size are on [a page of their own](distribution-study-full.md), as far as they have been
-run. Everything on both pages is simulated: no strategy has been measured on live brokers.
+run. Everything on both pages is simulated; five live brokers stand
+[beside it](distribution.md#live-brokers).
 
 **In order, and by arrival.** Results are exact and ordered (`ordering = "watermark"`): sources
 promise the time of their next event, so results wait until marks have travelled, but for no clock.
