@@ -8,6 +8,7 @@ and delivery batches can be joined.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
@@ -160,6 +161,12 @@ def join(delivery_batches: Sequence[DeliveryBatch]) -> DeliveryBatch:
         order,
         delivery_batches[0].late,
     )
+
+
+@lru_cache(maxsize=8)
+def joined(*delivery_batches: DeliveryBatch) -> DeliveryBatch:
+    """The same, one for all sinks that were offered the same, so that it is encoded once, too."""
+    return join(delivery_batches)
 
 
 def in_messages(delivery_batch: DeliveryBatch) -> Sequence[DeliveryBatch]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
-from routing.delivery.delivery_batch import DeliveryBatch, join, select
+from routing.delivery.delivery_batch import DeliveryBatch, join, joined, select
 from routing.delivery.holdback import HoldBack
 
 TYPES = [EventType.of(name, n="int") for name in "AB"]
@@ -49,6 +49,16 @@ def test_cutting_and_joining(seed: int) -> None:
         assert events(join([head, rest])) == events(whole)
     more = [delivery_batch(random) for _ in range(3)]
     assert events(join(more)) == [event for one in more for event in events(one)]
+
+
+def test_sinks_that_were_offered_the_same_share_what_it_makes_together() -> None:
+    one, other = delivery_batch(Random(1)), delivery_batch(Random(2))
+    together = joined(one, other)
+    assert events(together) == events(one) + events(other)
+    assert joined(one, other) is together
+    again = DeliveryBatch(one.delivery, one.events)
+    assert joined(again, other) is not together
+    assert joined(one) is one
 
 
 @pytest.mark.parametrize("seed", range(50))
