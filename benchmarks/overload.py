@@ -94,9 +94,7 @@ def faults(before: Phase, load: Phase, after: Phase, back_at: float | None = Non
         found.append(f"memory grew from {max(first):.0f} to {max(second):.0f} MiB")
     if load.left:
         found.append(f"{load.left:,} events not acknowledged within {SETTLED_S:g} s")
-    if (
-        after.p50_ms > SLOWER_MAX * before.p50_ms + 1e3 / PACE
-    ):  # the next A may be so far
+    if after.p50_ms > SLOWER_MAX * before.p50_ms + 1e3 / PACE:  # the next A may be so far
         found.append(f"p50 {after.p50_ms:.1f} ms after it, {before.p50_ms:.1f} ms before")
     return found
 
