@@ -164,7 +164,7 @@ def join(delivery_batches: Sequence[DeliveryBatch]) -> DeliveryBatch:
 
 
 @lru_cache(maxsize=8)
-def joined(*delivery_batches: DeliveryBatch) -> DeliveryBatch:
+def joined_once(*delivery_batches: DeliveryBatch) -> DeliveryBatch:
     """The same, one for all sinks that were offered the same, so that it is encoded once, too."""
     return join(delivery_batches)
 

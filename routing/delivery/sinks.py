@@ -24,7 +24,7 @@ from msgspec import structs
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.config import NodeConfig
-from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, joined
+from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, joined_once
 from routing.delivery.holdback import HoldBack
 from routing.delivery.merged_detections import MergedDetections
 from routing.delivery.selection import Pattern
@@ -190,7 +190,7 @@ class Sink:
             delivery_batches.append(delivery_batch)
             events += delivery_batch.events
             batches += len(delivery_batch.batches)
-        return joined(*delivery_batches)
+        return joined_once(*delivery_batches)
 
     def _goes_with(self, first: DeliveryBatch, following: DeliveryBatch) -> bool:
         """Whether two delivery batches can be told of in one message."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
-from routing.delivery.delivery_batch import DeliveryBatch, join, joined, select
+from routing.delivery.delivery_batch import DeliveryBatch, join, joined_once, select
 from routing.delivery.holdback import HoldBack
 
 TYPES = [EventType.of(name, n="int") for name in "AB"]
@@ -53,12 +53,12 @@ def test_cutting_and_joining(seed: int) -> None:
 
 def test_sinks_that_were_offered_the_same_share_what_it_makes_together() -> None:
     one, other = delivery_batch(Random(1)), delivery_batch(Random(2))
-    together = joined(one, other)
+    together = joined_once(one, other)
     assert events(together) == events(one) + events(other)
-    assert joined(one, other) is together
+    assert joined_once(one, other) is together
     again = DeliveryBatch(one.delivery, one.events)
-    assert joined(again, other) is not together
-    assert joined(one) is one
+    assert joined_once(again, other) is not together
+    assert joined_once(one) is one
 
 
 @pytest.mark.parametrize("seed", range(50))
