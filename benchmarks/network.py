@@ -215,14 +215,14 @@ def clients(brokers: Mapping[str, BrokerProcess]) -> Iterator[Clients]:
 
 
 def flow(
-    clients: Clients,
+    running: Clients,
     pace: float,
     seconds: float,
     size: int,
     watch: Callable[[], None] = lambda: None,
 ) -> Load:
-    """Let the sources publish so; ``watch`` is called every LOOK_S meanwhile."""
-    sources, sink = clients.sources, clients.sink
+    """Let sources publish once, as ``_source`` says; ``watch`` is called every LOOK_S meanwhile."""
+    sources, sink = running.sources, running.sink
     sink.send("begin")
     sink.recv()
     for source in sources:

@@ -4,10 +4,9 @@
 
 Three brokers in a line, each a process, with a source at either end and a sink at one. A text of
 many rules is deployed there, then one rule more, and one is removed; a broker is killed, so that
-all rules begin anew. In another such network
-events come that are kept, and a broker is killed: they are sent once more. Printed: of each broker
-the longest steps of each phase, in milliseconds of its thread's processor time, so that other
-programs do not count.
+all rules begin anew. In another such network events come that are kept, and a broker is killed:
+they are sent once more. Printed: of each broker the longest steps of each phase, in milliseconds of
+its thread's processor time, so that other programs do not count.
 """
 
 from __future__ import annotations

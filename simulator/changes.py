@@ -168,7 +168,7 @@ class RuleBook:
             return False
         for one in new:
             self._end_untold(one.name, last_of(one.name, one.begin))
-            rule = replace(one.rule, name=one.name)
+            rule = one.rule.named(one.name)
             self.held.append(Held(rule, one.since, None, one.version))
             self.names.add(one.name)
             if past is not None:

@@ -155,7 +155,7 @@ def _together(
 
 def _apart(held: Held, place: int) -> Deployed:
     """A rule that held, under a name of its own among all versions."""
-    rule = replace(held.rule, name=f"{held.rule.name}/{place}")
+    rule = held.rule.named(f"{held.rule.name}/{place}")
     return Deployed(rule, held.since, held.version, place)
 
 

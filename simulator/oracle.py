@@ -7,7 +7,7 @@ events as they come, so those are compared as a set, and each source's in its or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -71,7 +71,7 @@ class Oracle:
         for when, one, begins in sorted(turns, key=lambda turn: (_time(turn[0]), turn[2])):
             yield from self._advance(_time(when))
             if begins:
-                ruleset = RuleSet((replace(one.rule, name=_id(one)),), self._schemas)
+                ruleset = RuleSet((one.rule.named(_id(one)),), self._schemas)
                 self._detector.deploy(ruleset, since=_time(when), version=one.version)
                 for batch in self._published:  # which this rule may be the first to use
                     self._detector.push(batch)

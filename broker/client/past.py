@@ -10,7 +10,6 @@ fire, all before 40 s are given.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from broker.client.manager import RuleManager
 from broker.schemas import type_of
@@ -30,7 +29,6 @@ from routing.traced import with_traces
 from rules.engine import make
 from rules.engine.intervals import Intervals
 from rules.language import load
-from rules.pattern import Rule, RuleSet
 
 HERE = b"past"
 CREDIT = 2**31 - 1
@@ -60,14 +58,9 @@ def rules_of(
             rules = load(manager.show(one["name"])["text"], known=schemas)
             schemas.update(rules.schemas)
             (rule,) = rules.rules
-            named = _named(rule_id(rule.name, one["version"]), rules)
+            named = rule.named(rule_id(rule.name, one["version"]))
             found[one["name"]] = Deployed(named, one["since"], one["version"], serial)
             wanted.update(used.name for used in rule.used_types)
-
-
-def _named(name: str, rules: RuleSet) -> Rule:
-    (rule,) = rules.rules
-    return replace(rule, name=name)
 
 
 class Past:
