@@ -602,8 +602,8 @@ class DurableSink(Sink):
         beyond: Iterable[NumberRun],
         floor: int,
         size: int,
-        dropped: int,
-        untold: int,
+        dropped: int = 0,
+        untold: int = 0,
     ) -> None:
         """Go on from what was kept: the last number, the one up to which nothing is to come again,
         the runs ``beyond`` it, the time as in ``complete_to``, the bytes of its records, and how
