@@ -3,7 +3,7 @@
 Law: a host knows no protocol. It gives a machine what came and the time, sends what it wants sent,
 and calls ``handle_timer`` when ``next_timer`` is due. Each step costs a broker's processor what
 ``Pricing`` says, which is nothing unless a scenario asks for it; what has come while it was busy is
-taken in together, as many and as long as by the live host (broker.host, Law 1).
+taken in together, within the bounds of the live host (broker.host, Law 1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from matcher.model import TIME_MIN, EventBatch
 from routing import wire
-from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX
+from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX
 from routing.effects import Close, Effect, Log, Peer, Send, Store
 from routing.network.brokers.broker import Broker
 from simulator.due import Due
@@ -165,7 +165,7 @@ FREE = Costs()
 
 
 class Processor:
-    """Takes messages in, all together that wait, in a step as large as one of the live host may be;
+    """Takes messages in, all together that wait, in a step whose bounds are those of the live host;
     ``slowness`` multiplies what they cost.
 
     They are taken in at the end of the time that they cost. What is sent then goes at once, and
@@ -233,7 +233,7 @@ class Processor:
             cost += bill.of(frames, rules) * self.slowness
             size += sum(map(len, frames))
             self._taken = count
-            if count == TOGETHER_MAX or size > TOGETHER_BYTES_MAX:
+            if cost > TOGETHER_S_MAX or count == TOGETHER_MAX or size > TOGETHER_BYTES_MAX:
                 break
         self._spend(cost)
         what = self._lives, bill

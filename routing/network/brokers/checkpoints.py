@@ -11,7 +11,8 @@ plan. fire ends at 26 s: all have come there in the checkpoint after 3 s, and a 
 
 Law 3: while brokers are out of reach there is no checkpoint, for they may need everything. So
 nobody whose link to a child was just lost answers one, until there is another plan. b3 is out of
-reach: b1 and b2 keep all Temps, and count those beyond their bounds.
+reach: b1 and b2 keep all Temps, and count those beyond their bounds. Nor does a broker take one
+that has just started and is alone: its neighbours are about to be heard.
 
 Law 4: before the root tells what was committed it tells the states of rules whose memory no window
 bounds, as of then (routing.durability.state_table): with the first checkpoint of a plan all of
@@ -43,6 +44,8 @@ from routing.network.recovery.resume_points import over
 
 ENDING_S, ENDING_MAX_S = 1.0, 60.0
 """Seconds (Law 2)."""
+HEARD = 4
+"""Heartbeats within which a broker that has started hears from its neighbours, if they live."""
 BEHIND = 2
 """Checkpoints that begin here until one has surely begun after now: one may be on its way."""
 
@@ -67,6 +70,9 @@ class Checkpoints:
         self._root_requests = root_requests
         self._collector = collector
         self._measurements = measurements
+        config = context.overlay.config
+        self._heard_at = context.moment.now + (HEARD * config.heartbeat_s if config.terms else 0.0)
+        """When this broker has heard from all neighbours that live, if there may be any."""
         self._has_asked = False
         """Whether this broker has asked for a checkpoint, and has not heard of one since."""
         self._has_told_states = False
@@ -100,9 +106,14 @@ class Checkpoints:
         if self._router.is_root and self._detection.is_at_work:
             self.begin()
 
+    @property
+    def _is_new(self) -> bool:
+        """Whether this broker is alone because it has just started (Law 3)."""
+        return self._detection.is_alone and self._context.moment.now < self._heard_at
+
     def begin(self) -> None:
         """At the root: ask up to where composite events have arrived, if that can be known."""
-        is_idle = self._collector.question is None
+        is_idle = self._collector.question is None and (self._behind or not self._is_new)
         if is_idle and self._agreed.is_planned and not self._agreed.out_of_reach:
             self._probe(CheckpointProbe(self._agreed.next_number()))
 
@@ -195,7 +206,7 @@ class Checkpoints:
         may_wait = evaluator.missing.absent or detection.tree_table.trees
         if may_wait and (unpublished := detection.take_unpublished()):
             self._root_requests.say(RootRequest(RootTask.RELEASE, unpublished))
-        is_due = detection.replay_buffer.is_full or evaluator.notes.are_many
+        is_due = (detection.replay_buffer.is_full or evaluator.notes.are_many) and not self._is_new
         if not self._has_asked and (is_due or self._behind):
             self._has_asked = True
             self._root_requests.say(RootRequest(RootTask.CHECKPOINT))
