@@ -46,6 +46,7 @@ from routing.partition.pulls import Pulls, roles_at
 from routing.partition.questions import Answers, AskedSpans
 from routing.partition.rule_states import ResumedRule, StateNotes, resume
 from routing.serving.deployment import Deployed, install
+from routing.serving.slices import rest_of_slice
 from routing.watermarks.ends import CLOSED
 from routing.watermarks.missing_types import MissingTypes
 from routing.watermarks.type_progress import TypeProgress
@@ -82,6 +83,8 @@ class TreeEvaluator:
         """The engine, or the next one, and the rules that were installed in it ahead."""
         self._duties = NO_DUTIES
         """The duties by the division of the rules."""
+        self._to_come: tuple[Division, Duties] | None = None
+        """The duties by a division that is to come, worked out ahead."""
         self.missing = MissingTypes(waiting_events_max)
         self._division: Division | None = None
         self._fresh: list[EventBatch] = []
@@ -212,7 +215,7 @@ class TreeEvaluator:
         """Rules are divided in another way."""
         self._take_come()
         self.progress.settle()
-        before, duties = self._duties.rules, duties_of(self._name, division)
+        before, duties = self._duties.rules, self._duties_by(division)
         here = duties.rules
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
             self.engine.remove(gone)
@@ -240,13 +243,19 @@ class TreeEvaluator:
         self.found = {}
         self.has_news = self._is_anew = self._is_fed = True
 
+    def _duties_by(self, division: Division) -> Duties:
+        if self._to_come is None or self._to_come[0] is not division:
+            self._to_come = division, duties_of(self._name, division)
+        return self._to_come[1]
+
     def install_ahead(self, division: Division, *, anew: bool) -> Iterator[None]:
         """Install rules that come with a division, before ``follow``, or where rules begin anew
         ``begin_anew``; nothing is evaluated meanwhile. Yields for each rule, behind some of them.
         """
         self._take_ahead({})
         yield from division.derive(self._name)
-        duties = duties_of(self._name, division)
+        duties = self._duties_by(division)
+        yield from rest_of_slice()
         before = {} if anew else self._duties.rules
         new = [one for rule, one in duties.rules.items() if rule not in before]
         engine, installed = self.engine.fresh() if anew else self.engine, dict[str, Deployed]()

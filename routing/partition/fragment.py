@@ -22,7 +22,7 @@ Its *roles* say what is forwarded (docs/reproduction/distribution.md):
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from routing.partition.masters import Pull
@@ -120,6 +120,20 @@ class Fragment:
     roles: tuple[Role, ...]
     reach: int
     pull: Pull | None = None
+    forwards: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The types of which events may pass."""
+    kept: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The types whose events wait until they are asked for: slaves that pass plainly. What passes
+    by other roles is near a master already, and is sent as it comes to be.
+    """
+
+    def __post_init__(self) -> None:
+        # Kept, since they are asked for of each rule whenever rules are divided.
+        passing = frozenset(self.predicate_of(role).type.name for role in self.roles)
+        object.__setattr__(self, "forwards", passing)
+        slaves = frozenset[str]() if self.pull is None else self.pull.slaves
+        kept = slaves.intersection(one.type.name for one in self.plain) if slaves else slaves
+        object.__setattr__(self, "kept", kept)
 
     def whole(self, pull: Pull | None, names: Container[str] | None = None) -> Fragment:
         """The fragment by which static conditions alone count, and being asked for; of the types of
@@ -133,17 +147,6 @@ class Fragment:
     def plain(self) -> tuple[Predicate, ...]:
         """The predicates whose events pass at once."""
         return tuple(role.predicate for role in self.roles if isinstance(role, Plain))
-
-    @property
-    def kept(self) -> frozenset[str]:
-        """The types whose events wait until they are asked for: slaves that pass plainly.
-
-        What passes by other roles is near a master already, and is sent as it comes to be.
-        """
-        if self.pull is None:
-            return frozenset()
-        slaves = self.pull.slaves
-        return slaves.intersection(one.type.name for one in self.plain)
 
     @property
     def asks(self) -> bool:
@@ -165,11 +168,6 @@ class Fragment:
     def bound(self) -> tuple[Predicate, ...]:
         """The predicates whose events must be kept and looked at together, each once."""
         return tuple(dict.fromkeys(self._bound()))
-
-    @property
-    def forwards(self) -> frozenset[str]:
-        """The types of which events may pass."""
-        return frozenset(self.predicate_of(role).type.name for role in self.roles)
 
     @property
     def types(self) -> frozenset[str]:

@@ -21,7 +21,7 @@ of the types that would wait for it, nor Timer.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -31,6 +31,9 @@ from routing.partition.uses import own_keys, side_uses
 from routing.partition.windows import Distances, Span, reach
 from rules.pattern import TIMER, Constraint, Policy, Rule, uses_of
 from rules.terms import CANDIDATE, TERMINATOR
+
+PULLS = 4
+"""Rules whose pulls are worked out together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,17 @@ def pull_of(rule: Rule, master: int) -> Pull | None:
     )
     far = max(reach(way, Distances.of(way), [use.window for use in uses_of(way)]) for way in ways)
     return Pull(master, predicate, around, far, values) if around else None
+
+
+def work_out_pulls(rules: Iterable[Rule]) -> Iterator[None]:
+    """Have ``pull_of`` remember how rules are pulled by any of their masters; yields behind some,
+    which take about as long as one takes to be loaded.
+    """
+    for count, rule in enumerate(rules, 1):
+        for master in masters_of(rule, ()):
+            pull_of(rule, master)
+        if count % PULLS == 0:
+            yield
 
 
 def _uses(rule: Rule, master: int) -> Iterator[tuple[str, Span, Keys]]:

@@ -309,11 +309,11 @@ class Deployments:
         self._users = users
         advertised = frozenset(published)
         self._published = advertised.intersection(uses)
-        self._needs = {
-            name: _needs(one.uses, uses, advertised) for name, one in self._rules.items()
-        }
+        together = {one.uses for one in self._rules.values()}  # many rules use the same
+        needed = {used: _needs(used, uses, advertised) for used in together}
+        self._needs = {name: needed[one.uses] for name, one in self._rules.items()}
         groups: dict[str, dict[frozenset[str], None]] = {}
-        for needs in self._needs.values():
+        for needs in dict.fromkeys(self._needs.values()):
             for type_name in needs:
                 groups.setdefault(type_name, {})[needs] = None
         self._groups = {name: tuple(sets) for name, sets in groups.items()}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, repeat
 from typing import Protocol
 
 from routing.serving.moment import Moment
@@ -21,6 +21,11 @@ from rules.collector import collector_paused
 
 RULES = 16
 """Rules of a slice: one takes about a millisecond to be loaded, and half of one to be installed."""
+
+
+def rest_of_slice() -> Iterator[None]:
+    """Yield as often as ends a slice, for what comes next takes one by itself."""
+    return repeat(None, RULES)
 
 
 class Timed(Protocol):
@@ -49,6 +54,8 @@ class Slices:
         """Whether something is prepared, and what neighbours say waits behind it (Law 1). An
         attribute, for it is asked with each message.
         """
+        self._is_unsettled = False
+        """Whether something was done that others have yet to follow, which takes a slice, too."""
         self._ahead: deque[tuple[Iterator[None], Callable[[], None]]] = deque()
         """Work that is read ahead, and what follows when it has been."""
 
@@ -85,15 +92,20 @@ class Slices:
     @property
     def due_at(self) -> float | None:
         """Now, if there is a slice to be done."""
-        return self._moment.now if self.is_preparing or self._ahead else None
+        is_due = self.is_preparing or self._is_unsettled or self._ahead
+        return self._moment.now if is_due else None
 
     def handle_timer(self) -> None:
-        """Do a slice of what is prepared, else of what is read ahead."""
+        """Do a slice of what is prepared, what follows then, or a slice of what is read ahead."""
         if self.is_preparing:
             self._go_on()
+            self._is_unsettled = not self.is_preparing
+        elif self._is_unsettled:
+            self._is_unsettled = False
+            self._settle()
         else:
             self._go_on_ahead()
-        self._settle()
+            self._settle()
 
 
 @collector_paused()

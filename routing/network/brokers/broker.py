@@ -555,7 +555,8 @@ class Broker:
             self.back_pressure.look_at_lags()
             self._pulled_progress.tell_kept()
         timer, sinks, detection = self._timer, self._sinks, self._detection
-        if timer.seen != sinks.version and self._router.has_tree:
+        is_changed = timer.seen != sinks.version and self._router.has_tree
+        if is_changed and not self._slices.is_preparing:  # else it is looked at behind the plan
             timer.seen = sinks.version
             self._know()
         if self.overlay.neighbours:

@@ -27,6 +27,7 @@ from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.deployment import Deployed
 from routing.serving.known_rules import load_ahead
+from routing.serving.slices import rest_of_slice
 from rules.errors import RuleErrors
 from rules.pattern import Rule
 
@@ -116,6 +117,7 @@ class CatalogSync:
             for rule in load_ahead(types, rules):
                 self._loaded.append(rule)
                 yield
+            yield from rest_of_slice()
         except RuleErrors:
             return  # it is heard, and left out
 

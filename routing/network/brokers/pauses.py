@@ -16,7 +16,7 @@ asks for a plan, and all pause once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -34,7 +34,7 @@ from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
 from routing.serving.ahead import horizon_of
-from routing.serving.slices import Slices
+from routing.serving.slices import Slices, rest_of_slice
 
 
 class Reason(Protocol):
@@ -88,6 +88,8 @@ class Pauses:
         self._is_asked = False
         """At the root: whether anybody needs a pause."""
         self._newcomers: Sequence[str] = ()
+        self._own: Plan | None = None
+        """At the root: the plan that is about to be followed."""
 
     # --- what a plan is for ---
 
@@ -194,8 +196,7 @@ class Pauses:
         report = combined(self._report(pause), reports)
         if self._router.is_root:
             plan = self._planner.plan(report, introduce=pause.introduce, anew=is_far)
-            self._detection.is_at_work = False
-            self._slices.prepare(self._follower.prepare(plan), lambda: self._follow_own(plan))
+            self._slices.prepare(self._prepare_own(plan), self._follow_own)
         elif father is not None:
             self._subscription_sync.index()
             self._subscription_sync.tell((father,))
@@ -205,7 +206,15 @@ class Pauses:
             context.send(father, report)
             self._detection.is_at_work = False
 
-    def _follow_own(self, plan: Plan) -> None:
+    def _prepare_own(self, planning: Generator[None, None, Plan]) -> Iterator[None]:
+        self._own = yield from planning
+        yield from rest_of_slice()
+        yield from self._follower.prepare(self._own)
+        yield from rest_of_slice()
+
+    def _follow_own(self) -> None:
+        assert self._own is not None
+        plan, self._own = self._own, None
         self._follower.follow(plan, is_lost=self._may_have_lost)
         self._timer.look_again()  # the answers follow
 
@@ -272,6 +281,8 @@ class Pauses:
     def prepare_plan(self, neighbour: str, plan: Plan) -> Iterator[None]:
         """Install the rules that it is about to evaluate; yields behind each."""
         if self._is_to_be_followed(neighbour, plan) and not self._detection.is_at_work:
+            yield from rest_of_slice()  # the catalog may have come with it
+            yield from self._agreed.divide_ahead()
             yield from self._follower.prepare(plan)
 
     def _is_to_be_followed(self, neighbour: str, plan: Plan) -> bool:

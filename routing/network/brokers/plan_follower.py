@@ -22,6 +22,7 @@ from routing.network.brokers.single_tree_traffic import SingleTreeTraffic
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.trees import SinkTrees
 from routing.network.recovery.resume_points import Times
+from routing.serving.slices import rest_of_slice
 
 REOPENED = "inputs that had been closed are open again"
 """Words of their broker's log for them, and for where they begin (planner, Law 4)."""
@@ -55,8 +56,12 @@ class PlanFollower:
         """Install the rules that are to be evaluated here by a plan; yields behind some of them."""
         if not self._agreed.by_arrival:
             agreed = self._agreed
-            trees = [agreed.divided_for(tree, plan) for tree in plan.trees]
-            yield from self._context.detection.install_ahead(plan, agreed.divided(plan), trees)
+            trees, division = [], agreed.divided(plan)
+            for tree in plan.trees:
+                yield
+                trees.append(agreed.divided_for(tree, plan))
+            yield from rest_of_slice()
+            yield from self._context.detection.install_ahead(plan, division, trees)
 
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""

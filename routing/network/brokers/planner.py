@@ -36,7 +36,7 @@ whose resume points nobody knows, no rule is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -53,6 +53,7 @@ from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
 from routing.network.recovery.resume_points import Times, least
 from routing.partition.places import Division
+from routing.serving.slices import rest_of_slice
 from routing.serving.status import time_or_none
 from routing.watermarks.ends import CLOSED
 
@@ -86,9 +87,10 @@ class Planner:
         self._measurements = measurements
         self._inputs = inputs
 
-    def plan(self, found: Report, *, introduce: bool, anew: bool) -> Plan:
-        """Do what was asked while the whole tree pauses, and tell all of it; gives the plan.
-        ``introduce`` as in Pause; ``anew``: rules are to begin anew, whatever else there is.
+    def plan(self, found: Report, *, introduce: bool, anew: bool) -> Generator[None, None, Plan]:
+        """Do what was asked while the whole tree pauses, and tell all of it; gives the plan, and
+        yields before rules are divided. ``introduce`` as in Pause; ``anew``: rules are to begin
+        anew, whatever else there is.
         """
         agreed, before = self._agreed, self._agreed.division()
         known = {facts.id for facts in agreed.catalog.rules}
@@ -120,6 +122,9 @@ class Planner:
         self._catalog_sync.conclude({**staying, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened, ended)
         resume_points = tuple(sorted(resume_from.items()))
+        self._detection.is_at_work = False
+        yield from rest_of_slice()
+        yield from agreed.divide_ahead()
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
         if introduce or anew or is_moved or past:

@@ -94,7 +94,10 @@ class Requests:
         )
         """At the root: requests that wait for the tree to pause."""
         self._answered: list[tuple[str, Answered]] = []
-        """At the root: answers that wait until it has told what they are true of."""
+        """At the root: answers that wait until it has told what they are true of, and goes by it.
+        """
+        self._answered_here: list[tuple[Peer, Confirmed]] = []
+        """Those of own clients."""
         self.behind_events: set[Peer] = set()
         """The clients that have un-advertised types while events of theirs are held: these go
         first, or they would be of a type that is known no more."""
@@ -196,6 +199,9 @@ class Requests:
         answered, self._answered = self._answered, []
         for neighbour, message in answered:
             self._context.send(neighbour, message)
+        here, self._answered_here = self._answered_here, []
+        for peer, answer in here:
+            self._context.answer(peer, answer)
         self._queue.go_on()
 
     # --- while the tree pauses ---
@@ -246,7 +252,7 @@ class Requests:
         except ProtocolError as error:
             callbacks.expel(peer, error.code, str(error))
         else:
-            self._context.answer(peer, answer)
+            self._answered_here.append((peer, answer))
             self._note_own(link, request)
             return True
         return False

@@ -181,7 +181,7 @@ class Overview:
         """
         single, (evaluator, division) = self._division(), self._tree(deployed)
         needs = self._deployments.needs(deployed.rule.name)
-        place, absent = self._place(deployed, division), self.absent(deployed)
+        place, absent = self._place(deployed, division), self._absent(deployed, division)
         state = "waiting" if absent else "elsewhere" if place else "running"
         if place == UNKNOWN and single is not None and self._is_idle(deployed):
             published = frozenset[str]().union(*single.published.values())
@@ -233,10 +233,12 @@ class Overview:
         """The types that a rule waits for, since nobody in the network has advertised them. Who is
         alone knows all, before any plan has it.
         """
+        return self._absent(deployed, self._tree(deployed)[1])
+
+    def _absent(self, deployed: Deployed, division: Division | None) -> list[str]:
         name = deployed.rule.name
         if self._detection.is_alone:
             return sorted(filter(self._detection.is_absent, self._deployments.needs(name)))
-        _, division = self._tree(deployed)
         return [] if division is None else sorted(division.partition.waiting.get(name, ()))
 
     def _is_idle(self, deployed: Deployed) -> bool:

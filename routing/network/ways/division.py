@@ -4,7 +4,7 @@ alone, since every broker works it out for itself (planner, Law 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 
 from matcher.model import EventType
@@ -12,9 +12,17 @@ from routing.config import Ordering
 from routing.messages import Catalog, Plan
 from routing.network.agreement.catalog import rules_of
 from routing.network.agreement.rounds import Absent, ReportedNode
-from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees, has_sink_trees_by
+from routing.network.strategy import (
+    Choice,
+    Choosing,
+    Strategy,
+    chosen_by,
+    has_sink_trees,
+    has_sink_trees_by,
+)
 from routing.network.ways.sink_trees import below, kinds_of, rules_for
 from routing.overlay.graph import Edge, fathers_of
+from routing.partition.masters import work_out_pulls
 from routing.partition.placement import Partition, Tree, tree_of
 from routing.partition.places import Division
 from routing.serving.deployment import Deployed
@@ -81,6 +89,12 @@ def divided_for_sinks(
     schemas = {schema.name: schema for schema in known.types if schema.name in mentioned}
     divide = _divide_of(strategy(), choice)
     return _division(divide, ordering, root, fathers, published, deployed, schemas)
+
+
+def divide_ahead(strategy: type[Strategy], known: Catalog) -> Iterator[None]:
+    """Work out what a strategy has to know of each rule before it divides; yields behind some."""
+    if chosen_by(strategy):
+        yield from work_out_pulls(one.rule for one in rules_of(known))
 
 
 def choice_of(plan: Plan) -> Choice:
