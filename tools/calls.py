@@ -56,8 +56,7 @@ class Exchange:
         moved = True
         while moved:
             moved = False
-            due = self.node.next_timer()
-            if due is not None and due <= 0.0:
+            while (due := self.node.next_timer()) is not None and due <= 0.0:
                 self.node.handle_timer(0.0)
             for peer, session in self.sessions.items():
                 for frames in _frames(session.take_effects()):

@@ -97,7 +97,7 @@ class Requests:
         """At the root: answers that wait until it has told what they are true of, and goes by it.
         """
         self._answered_here: list[tuple[Peer, Confirmed]] = []
-        """Those of own clients."""
+        """The same, to own clients."""
         self.behind_events: set[Peer] = set()
         """The clients that have un-advertised types while events of theirs are held: these go
         first, or they would be of a type that is known no more."""
