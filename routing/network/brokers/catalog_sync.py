@@ -117,7 +117,8 @@ class CatalogSync:
             for rule in load_ahead(types, rules):
                 self._loaded.append(rule)
                 yield
-            yield from rest_of_slice()
+            if self._loaded:
+                yield from rest_of_slice()
         except RuleErrors:
             return  # it is heard, and left out
 

@@ -8,8 +8,8 @@ the root b1.
 
 Law 2: what changes the division of the rules is done while the tree pauses (pauses). So a rule
 holds from an instant beyond all that has been evaluated anywhere, and a source that joins begins
-beyond all marks. An answer is sent once the root has told what it is true of. All have come to 40 s
-or less: fire, deployed now, holds from 40 s on.
+beyond all marks. An answer is sent, to own clients too, once the root has told what it is true of
+and goes by it. All have come to 40 s or less: fire, deployed now, holds from 40 s on.
 
 Law 3: when the tree changes, what was asked may be lost: what can be asked twice is asked again,
 and so is what this broker has yet to do for its own clients. A request that waits at a link which
