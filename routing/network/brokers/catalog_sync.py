@@ -117,8 +117,7 @@ class CatalogSync:
             for rule in load_ahead(types, rules):
                 self._loaded.append(rule)
                 yield
-            if self._loaded:
-                yield from rest_of_slice()
+            yield from rest_of_slice()  # whatever others have loaded here: steps are the same
         except RuleErrors:
             return  # it is heard, and left out
 
