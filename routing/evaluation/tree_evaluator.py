@@ -255,7 +255,7 @@ class TreeEvaluator:
         self._take_ahead({})
         yield from division.derive(self._name)
         duties = self._duties_by(division)
-        yield from rest_of_slice()
+        yield from rest_of_slice(len(division.rules))
         before = {} if anew else self._duties.rules
         new = [one for rule, one in duties.rules.items() if rule not in before]
         engine, installed = self.engine.fresh() if anew else self.engine, dict[str, Deployed]()

@@ -23,9 +23,13 @@ RULES = 16
 """Rules of a slice: one takes about a millisecond to be loaded, and half of one to be installed."""
 
 
-def rest_of_slice() -> Iterator[None]:
-    """Yield as often as ends a slice, for what comes next takes one by itself."""
-    return repeat(None, RULES)
+MANY = 100
+"""Rules that take some milliseconds to be looked through."""
+
+
+def rest_of_slice(rules: int) -> Iterator[None]:
+    """Yield as often as ends a slice, where what comes next looks through so many rules."""
+    return repeat(None, RULES if rules >= MANY else 0)
 
 
 class Timed(Protocol):

@@ -10,6 +10,7 @@ from conversation import schema_of
 from event_batches import batch_of_events
 from networks import run
 from pairs import seeds
+from simulator_text import overlay
 
 from matcher.model import MICROSECONDS, Event
 from routing.messages import Delivery
@@ -22,7 +23,7 @@ from simulator.fuzzing.campaign import differences
 from simulator.fuzzing.making import random_case
 from simulator.fuzzing.tearing import made_storeless
 from simulator.losses import Losses
-from simulator.oracle import Answer
+from simulator.oracle import Answer, delivered
 
 TEMP, FIRE = schema_of("Temp(v: int)"), schema_of("Fire(v: int)")
 RULE = """
@@ -106,19 +107,13 @@ def test_networks_of_which_a_broker_with_clients_fails_lose_nothing_else(seed: i
     assert differences(replace(case, coming=())) == [], f"seed {seed}, {name}"
 
 
+LINKED = overlay({"n0 n1": 400.0})
 TWO = """
 strategy = "{name}"
 rules = "rules.tesla"
 [protocol]
 heartbeat_s = 2.0
 lead_s = 60.0
-[[broker]]
-name = "n0"
-[[broker]]
-name = "n1"
-[[link]]
-between = ["n0", "n1"]
-delay_ms = 400.0
 [[source]]
 name = "b"
 broker = "n1"
@@ -154,7 +149,7 @@ def test_a_rule_does_not_wait_for_a_type_that_its_broker_has_forgotten(written, 
         f"{one.lower()}.jsonl": json.dumps({"type": one, "time": time, "data": {"p": 1}}) + "\n"
         for one, time in (("B", 8.0), ("C", 0.0), ("D", 6.0))
     }
-    outcome = run(written(TWO.format(name=name), rules, **files))
+    outcome = run(written(TWO.format(name=name) + LINKED, rules, **files))
     assert outcome.settled
     assert check(outcome) == []
     (sink,) = outcome.experiment.sinks.values()
@@ -167,13 +162,6 @@ rules = "rules.tesla"
 [protocol]
 heartbeat_s = 2.0
 unasked_events_max = 1
-[[broker]]
-name = "n0"
-[[broker]]
-name = "n1"
-[[link]]
-between = ["n0", "n1"]
-delay_ms = 400.0
 [[source]]
 name = "b"
 broker = "n0"
@@ -202,14 +190,10 @@ def test_events_published_before_a_broker_that_is_back_has_heard_its_neighbours_
         json.dumps({"type": "B", "time": float(time), "data": {"p": 1}}) + "\n"
         for time in range(1, 20)
     )
-    outcome = run(written(BACK.format(name=name), rules, **{"b.jsonl": "".join(lines)}))
+    text = BACK.format(name=name) + LINKED
+    outcome = run(written(text, rules, **{"b.jsonl": "".join(lines)}))
     assert outcome.settled
     assert check(outcome) == []
     (sink,) = outcome.experiment.sinks.values()
-    got = {
-        event.time
-        for one in sink.arrivals
-        for batch in one.delivery.batches
-        for event in batch.events()
-    }
+    got = {event.time for event in delivered(sink.arrivals).published}
     assert got >= {time * MICROSECONDS for time in range(3, 20)}

@@ -6,7 +6,7 @@ next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from routing.config import Ordering
 from routing.messages import Catalog, Plan, Report, SinkTree
@@ -14,13 +14,7 @@ from routing.network.agreement.rounds import Absent
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.router import Router
 from routing.network.strategy import Choice, Strategy, has_sink_trees_by
-from routing.network.ways.division import (
-    NOTHING,
-    choice_of,
-    divide_ahead,
-    divided,
-    divided_for_sinks,
-)
+from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
 from routing.network.ways.sink_trees import Kinds, kinds_of
 from routing.partition.places import Division
 
@@ -90,10 +84,6 @@ class Agreed:
         return detection.not_before_committed(
             detection.with_unsaid(said, promises, apart, planned, now)
         )
-
-    def divide_ahead(self) -> Iterator[None]:
-        """Work out what is to be known of each rule before they are divided; yields behind some."""
-        return divide_ahead(self.strategy, self.catalog)
 
     def division(self) -> Division | None:
         """How rules are divided over the single tree; None before there was a plan."""

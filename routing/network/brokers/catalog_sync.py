@@ -111,13 +111,13 @@ class CatalogSync:
                 return  # it is heard, and left out
             yield from self._load_ahead(types, [facts for _, facts in new])
 
-    def _load_ahead(self, types: Iterable[EventType], rules: Iterable[RuleFacts]) -> Iterator[None]:
+    def _load_ahead(self, types: Iterable[EventType], rules: Sequence[RuleFacts]) -> Iterator[None]:
         self._loaded = []
         try:
             for rule in load_ahead(types, rules):
                 self._loaded.append(rule)
                 yield
-            yield from rest_of_slice()  # whatever others have loaded here: steps are the same
+            yield from rest_of_slice(len(rules) + len(self._agreed.catalog.rules))
         except RuleErrors:
             return  # it is heard, and left out
 

@@ -33,6 +33,7 @@ from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.subscription_sync import SubscriptionSync
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.update_timer import UpdateTimer
+from routing.network.ways.division import divide_ahead
 from routing.serving.ahead import horizon_of
 from routing.serving.slices import Slices, rest_of_slice
 
@@ -208,9 +209,12 @@ class Pauses:
 
     def _prepare_own(self, planning: Generator[None, None, Plan]) -> Iterator[None]:
         self._own = yield from planning
-        yield from rest_of_slice()
+        yield from self._rest_of_slice()
         yield from self._follower.prepare(self._own)
-        yield from rest_of_slice()
+        yield from self._rest_of_slice()
+
+    def _rest_of_slice(self) -> Iterator[None]:
+        return rest_of_slice(len(self._agreed.catalog.rules))
 
     def _follow_own(self) -> None:
         assert self._own is not None
@@ -281,8 +285,8 @@ class Pauses:
     def prepare_plan(self, neighbour: str, plan: Plan) -> Iterator[None]:
         """Install the rules that it is about to evaluate; yields behind each."""
         if self._is_to_be_followed(neighbour, plan) and not self._detection.is_at_work:
-            yield from rest_of_slice()  # the catalog may have come with it
-            yield from self._agreed.divide_ahead()
+            yield from self._rest_of_slice()  # the catalog may have come with it
+            yield from divide_ahead(self._agreed.strategy, self._agreed.catalog)
             yield from self._follower.prepare(plan)
 
     def _is_to_be_followed(self, neighbour: str, plan: Plan) -> bool:

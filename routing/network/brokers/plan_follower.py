@@ -60,7 +60,7 @@ class PlanFollower:
             for tree in plan.trees:
                 yield
                 trees.append(agreed.divided_for(tree, plan))
-            yield from rest_of_slice()
+            yield from rest_of_slice(len(agreed.catalog.rules))
             yield from self._context.detection.install_ahead(plan, division, trees)
 
     def follow(self, plan: Plan, *, is_lost: bool) -> None:

@@ -52,6 +52,7 @@ from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.requests import Requests
 from routing.network.brokers.trees import SinkTrees
 from routing.network.recovery.resume_points import Times, least
+from routing.network.ways.division import divide_ahead
 from routing.partition.places import Division
 from routing.serving.slices import rest_of_slice
 from routing.serving.status import time_or_none
@@ -123,8 +124,8 @@ class Planner:
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened, ended)
         resume_points = tuple(sorted(resume_from.items()))
         self._detection.is_at_work = False
-        yield from rest_of_slice()
-        yield from agreed.divide_ahead()
+        yield from rest_of_slice(len(agreed.catalog.rules))
+        yield from divide_ahead(agreed.strategy, agreed.catalog)
         after = agreed.divided(plan)
         is_moved = has_moved(known, before, after, self._trees.rerouted)
         if introduce or anew or is_moved or past:
