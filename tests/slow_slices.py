@@ -17,7 +17,7 @@ from rules.pattern import Rule
 def slow_slices(monkeypatch: pytest.MonkeyPatch, pause_s: float) -> list[str]:
     """Have it so; gives a list of what was prepared, which grows with each slice."""
     monkeypatch.setattr(slices, "RULES", 1)
-    monkeypatch.setattr(slices, "MANY", 0)
+    monkeypatch.setattr(slices, "SLICED_FROM", 0)
     monkeypatch.setattr(tree_evaluator, "INSTALLED", 1)
     monkeypatch.setattr(catalog_sync, "load_ahead", _load_all)
     due_at, handle_timer = Slices.due_at, Slices.handle_timer

@@ -21,15 +21,13 @@ from rules.collector import collector_paused
 
 RULES = 16
 """Rules of a slice: one takes about a millisecond to be loaded, and half of one to be installed."""
-
-
-MANY = 100
-"""Rules that take some milliseconds to be looked through."""
+SLICED_FROM = 100
+"""Rules: so many or more take some milliseconds to be looked through."""
 
 
 def rest_of_slice(rules: int) -> Iterator[None]:
     """Yield as often as ends a slice, where what comes next looks through so many rules."""
-    return repeat(None, RULES if rules >= MANY else 0)
+    return repeat(None, RULES if rules >= SLICED_FROM else 0)
 
 
 class Timed(Protocol):
