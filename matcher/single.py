@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from matcher.joining import joined
 from matcher.lazy import Lazy
 from matcher.model import (
     DTYPES,
@@ -98,17 +99,18 @@ def single_at(batch: EventBatch, place: int) -> Single:
 
 def packed(batches: Iterable[EventBatch]) -> list[EventBatch]:
     """The same events in fewer batches: singles of one type and source in columns, in their order,
-    before batches of several events, which stay as they are.
+    and behind them batches that are alike; behind all, composite events as they are.
     """
     rows: dict[tuple[EventType, str, bool], list[Row]] = {}
-    others = []
+    others, composites = list[EventBatch](), list[EventBatch]()
     for batch in batches:
         if isinstance(batch, Single):
             row = batch.row
             rows.setdefault((batch.type, row.source, row.text is None), []).append(row)
         else:
-            others.append(batch)
-    return [_columns_of(kind, alike) for (kind, _, _), alike in rows.items()] + others
+            (composites if batch.is_composite else others).append(batch)
+    columns = [_columns_of(kind, alike) for (kind, _, _), alike in rows.items()]
+    return [*joined([*columns, *others]), *composites]
 
 
 def _columns_of(event_type: EventType, rows: list[Row]) -> EventBatch:

@@ -95,7 +95,7 @@ def test_what_it_has_not_is_missing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_singles_are_packed_by_type_and_source_in_their_order(seed: int) -> None:
+def test_what_came_by_itself_is_packed_each_source_in_its_order(seed: int) -> None:
     rng = random.Random(seed)
     other = EventType.of("Other", n="int")
     come: list[EventBatch] = [
@@ -115,14 +115,20 @@ def test_singles_are_packed_by_type_and_source_in_their_order(seed: int) -> None
     def by_source(batches: list[EventBatch]) -> dict[tuple[str, str, bool], list[str]]:
         found: dict[tuple[str, str, bool], list[str]] = {}
         for batch in batches:
-            if batch is not several:
-                given = batch.ids.text is None
-                for event in batch.events():
-                    key = event.type, event.source, given
-                    found.setdefault(key, []).append(repr(event))
+            given = batch.ids.text is None
+            for event in batch.events():
+                key = event.type, event.source, given
+                found.setdefault(key, []).append(repr(event))
         return found
 
     done = packed(come)
     assert by_source(done) == by_source(come)
-    assert len(done) == len(by_source(come)) + 1
-    assert done[-1] is several
+    assert len(done) == len({(batch.type, batch.ids.text is None) for batch in come})
+
+
+def test_composite_events_are_not_packed() -> None:
+    names = EventIds(
+        StringColumn.constant("r", 1), np.array([1]), digest=np.ones((1, 2), np.uint64)
+    )
+    found = EventBatch(EventType.of("Found"), np.array([5]), names, ())
+    assert packed([found, found]) == [found, found]

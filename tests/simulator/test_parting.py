@@ -97,6 +97,38 @@ def test_each_part_goes_on_with_what_it_has_and_says_so(written, name: str) -> N
     ]
 
 
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_rule_waits_for_nobody_out_of_reach_whom_another_needs(written, name: str) -> None:
+    """Where rules are pulled, nothing was asked of anybody along a tree until the broker was back
+    that keeps events for one of them.
+    """
+    rules = "".join(f"event {kind}(n: int)\n" for kind in "ABC")
+    for rule, found, kind in (("r", "Z", "B"), ("q", "Y", "C")):
+        rules += f"rule {rule}: define {found}(n: int) from A() as a and each {kind}() as x"
+        rules += " within 1 s from a where n = a.n\n"
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
+    text += "[protocol]\nheartbeat_s = 0.5\nlead_s = 60.0\n"
+    text += f'[[fault]]\nkind = "cut"\nat_s = {CUT_S}\nfor_s = {HEALED_S - CUT_S}\n'
+    text += 'links = [["b1", "b3"]]\n'
+    files = {}
+    for source, broker, kind, each in (
+        ("sa", "b2", "A", 4),
+        ("sb", "b3", "B", 1),
+        ("sc", "b4", "C", 1),
+    ):
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\n'
+        text += f'events = "{source}.jsonl"\n'
+        times = [step / 4 for step in range(0, 200, each)]
+        files[f"{source}.jsonl"] = published(kind, source, times)
+    for found in ("Y", "Z"):
+        text += f'[[sink]]\nname = "{found}"\nbroker = "b1"\nsubscribe = ["{found}"]\n'
+    text += overlay({"b1 b2": 5.0, "b1 b3": 5.0, "b1 b4": 5.0})
+    outcome = run(written(text, rules, **files))
+    assert check(outcome) == []
+    assert came_while_apart(outcome, "Y", "Y")[-1] > 38
+    assert not came_while_apart(outcome, "Z", "Z")
+
+
 def test_unless_it_may_forget_nobody_goes_on(written) -> None:
     outcome = parted(written, "distributed-st", forget_s=3_600.0)
     assert check(outcome) == []

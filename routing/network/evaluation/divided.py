@@ -277,7 +277,7 @@ class DividedDetection(Evaluator):
     def _resume_points_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
         for tree in self.trees.values():
             for name in tree.evaluator.rules:
-                yield name, tree.evaluator.output_watermark(name)
+                yield name, tree.part.due_from(name)
         own = self.own
         if own is not None:
             for name in sorted(wanted & own.wanted):

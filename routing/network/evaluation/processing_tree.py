@@ -80,10 +80,11 @@ class ProcessingTree:
             one.rule.name for one in division.rules if one.rule.defines.name in types
         )
         """The rules whose composite events the root's sinks get; others serve these."""
-        self.father = division.fathers.get(name)
-        self.children = frozenset(
-            child for child, father in division.fathers.items() if father == name
-        )
+        present = {node for node, _, _ in plan.nodes}
+        self._fathers = {one: father for one, father in division.fathers.items() if one in present}
+        """The fathers of brokers in reach: others stand below the root in the division alone."""
+        self.father = self._fathers.get(name)
+        self.children = frozenset(one for one, father in self._fathers.items() if father == name)
         self.neighbours = {*self.children, *([] if self.father is None else [self.father])}
         """The father and the children, but for those over whose links it is at its end."""
         self.met: set[str] = set()
@@ -140,8 +141,7 @@ class ProcessingTree:
 
     def has_link(self, one: str, other: str) -> bool:
         """Whether the tree uses the link between two brokers."""
-        fathers = self.division.fathers
-        return fathers.get(one) == other or fathers.get(other) == one
+        return self._fathers.get(one) == other or self._fathers.get(other) == one
 
     def resume(self, reached: Mapping[str, int]) -> Mapping[str, int]:
         """Begin where the last generation was; gives, by source, what is news from when on."""

@@ -39,10 +39,8 @@ class TreePart:
 
     def mark_of(self, name: str) -> int:
         """Up to where this broker has a rule's composite events."""
-        before = self.router.marks.get(name, TIME_MIN)
-        return (
-            max(before, self.evaluator.output_watermark(name)) if self.evaluates(name) else before
-        )
+        before, here = self.router.marks.get(name, TIME_MIN), self.evaluates(name)
+        return max(before, self.evaluator.output_watermark(name)) if here else before
 
     def has_ended(self, name: str) -> bool:
         """Whether nobody publishes anything any more for a rule."""
@@ -52,16 +50,10 @@ class TreePart:
 
     def complete_to(self, rules: Sequence[Deployed]) -> int:
         """Up to where the composite events of all these rules are complete; CLOSED for no rule."""
-        least, here, router = CLOSED, self.evaluator.rules, self.router
-        ended = self.evaluator.ended
-        for deployed in rules:
-            name = deployed.rule.name
-            if name in here and name not in self._outdated:
-                mark = CLOSED if name in ended else self.mark_of(name)
-            else:
-                mark = CLOSED if name in router.ended else router.marks.get(name, TIME_MIN)
-            if mark < least:
-                least = mark
+        least, ended = CLOSED, self.evaluator.ended
+        for name in [deployed.rule.name for deployed in rules]:
+            if name not in (ended if self.evaluates(name) else self.router.ended):
+                least = min(least, self.mark_of(name))
         return least
 
     def resume_points(self, wanted: Iterable[str]) -> dict[str, int]:
@@ -69,7 +61,12 @@ class TreePart:
         here; of those that it was told something about, and that may still give some.
         """
         names = {name for name in wanted if name in self.router.marks} - self.router.ended
-        return {name: self.mark_of(name) for name in sorted(names | self.evaluator.rules.keys())}
+        return {name: self.due_from(name) for name in sorted(names | self.evaluator.rules.keys())}
+
+    def due_from(self, name: str) -> int:
+        """The same of one; of what is evaluated here, not before it began anew: all had that."""
+        begun = self.resume_from.get(name, TIME_MIN) if self.evaluates(name) else TIME_MIN
+        return max(self.mark_of(name), begun)
 
     def forget(self, name: str) -> None:
         """Forget a rule that is gone: nothing that was said or found of it counts."""

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from brokers import SCHEMAS, Network
 from conversation import batches_of, schema_of
 
 import rules
@@ -42,6 +43,25 @@ def deployed(text: str, since: int | None = None) -> tuple[Deployed, ...]:
 
 def in_seconds(times: dict[str, int]) -> dict[str, float | None]:
     return {name: None if at == TIME_MIN else at / MICROSECONDS for name, at in times.items()}
+
+
+def test_what_all_had_before_a_rule_began_anew_is_not_due_once_more() -> None:
+    """A second plan, while what was needed for the first still came, began where that reached back
+    to.
+    """
+    network = Network(2)
+    network.connect("t", "b2").advertise([SCHEMAS["Temp"]])
+    network.connect("m", "b1").deploy("rule hot: define Hot() from Temp()")
+    network.connect("k", "b1").subscribe("Hot()")
+    network.run(1)
+    (detection,) = (
+        broker.context.detection
+        for broker in network.brokers.values()
+        if "hot" in broker.context.detection.part.evaluator.rules
+    )
+    assert detection.part.mark_of("hot") < 40 * MICROSECONDS
+    detection.part.resume_from = {"hot": 40 * MICROSECONDS}
+    assert detection.resume_points_of(()) == {"hot": 40 * MICROSECONDS}
 
 
 def test_a_type_is_needed_as_far_back_as_the_rules_above_reach() -> None:

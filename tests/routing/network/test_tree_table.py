@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from brokers import SCHEMAS, Network
 from networks import run, sharp, write
 from pairs import seeds
 
@@ -42,6 +43,31 @@ def test_a_tree_without_news_has_nothing_to_do(
             run(write(tmp_path, seed, *case, strategy))
     assert passed_over[0] > 100, passed_over
     assert looked_at[0] > 100, looked_at
+
+
+def test_a_tree_is_of_brokers_in_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its root asked for a plan once it heard again of who had been out of reach, which another
+    root made anew at once.
+    """
+    monkeypatch.setattr(Network, "strategy", "push-pull-mt")
+    network = Network(3)
+    network.link("b1", "b3")
+    for name, broker, kind in (("t", "b2", "Temp"), ("s", "b3", "Smoke")):
+        network.connect(name, broker).advertise([SCHEMAS[kind]])
+    network.connect("m", "b1").deploy(
+        "rule hot: define Hot() from Smoke() and last Temp() within 5 s from Smoke"
+    )
+    network.connect("k", "b1").subscribe("Hot()")
+    network.run(1)
+    trees = network.brokers["b1"].context.detection.trees
+    assert trees["b1"].children == {"b2", "b3"}
+    for wire in (*network.both_ways("b1", "b3"), *network.both_ways("b2", "b3")):
+        wire.cut = True
+    network.run(10)
+    tree = network.brokers["b1"].context.detection.trees["b1"]
+    assert tree.division.fathers == {"b2": "b1", "b3": "b1"}
+    assert tree.children == {"b2"}
+    assert not tree.has_link("b1", "b3")
 
 
 def test_fewer_trees_may_stand_while_others_have_news() -> None:
