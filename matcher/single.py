@@ -11,13 +11,13 @@ order, an int already a float where a float is declared (tesla.md E1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from matcher.joining import joined
+from matcher.joining import concatenated
 from matcher.lazy import Lazy
 from matcher.model import (
     DTYPES,
@@ -98,19 +98,40 @@ def single_at(batch: EventBatch, place: int) -> Single:
 
 
 def packed(batches: Iterable[EventBatch]) -> list[EventBatch]:
-    """The same events in fewer batches: singles of one type and source in columns, in their order,
-    and behind them batches that are alike; behind all, composite events as they are.
+    """The same events in fewer batches: those of one type and source as one, in their order; behind
+    them composite events, and batches of several sources, as they are.
     """
-    rows: dict[tuple[EventType, str, bool], list[Row]] = {}
-    others, composites = list[EventBatch](), list[EventBatch]()
+    kinds: dict[Hashable, list[EventBatch]] = {}
+    others = list[EventBatch]()
+    for batch in batches:
+        kind = _kind_of(batch)
+        (others if kind is None else kinds.setdefault(kind, [])).append(batch)
+    return [concatenated(list(_in_columns(alike))) for alike in kinds.values()] + others
+
+
+def _kind_of(batch: EventBatch) -> Hashable | None:
+    """A key that batches have which can stand in one; None for one that stays as it is."""
+    if isinstance(batch, Single):
+        return batch.type, batch.row.source, batch.row.text is None, False
+    if batch.is_composite or len(batch.ids.source.values) > 1:
+        return None
+    ids = batch.ids
+    return batch.type, ids.source.values[0], ids.text is None, ids.given
+
+
+def _in_columns(batches: list[EventBatch]) -> Iterator[EventBatch]:
+    """Batches of one type, those that are one behind the other singles as one."""
+    rows = list[Row]()
     for batch in batches:
         if isinstance(batch, Single):
-            row = batch.row
-            rows.setdefault((batch.type, row.source, row.text is None), []).append(row)
-        else:
-            (composites if batch.is_composite else others).append(batch)
-    columns = [_columns_of(kind, alike) for (kind, _, _), alike in rows.items()]
-    return [*joined([*columns, *others]), *composites]
+            rows.append(batch.row)
+            continue
+        if rows:
+            yield _columns_of(batch.type, rows)
+            rows = []
+        yield batch
+    if rows:
+        yield _columns_of(batches[0].type, rows)
 
 
 def _columns_of(event_type: EventType, rows: list[Row]) -> EventBatch:
