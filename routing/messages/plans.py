@@ -66,11 +66,11 @@ class Report:
     ``fronts``: types, and the greatest time of an event that was taken in there; ``marks`` and
     ``rules``: types and rules, and the greatest mark that was given there. ``sources``: names,
     homes and types of the open sources there. ``known``: what brokers there know otherwise than
-    the root. ``wants``: brokers, and what their own sinks want. ``front``: the greatest mark of a
-    rule that was given or told there. ``ended``: rules that have ended there by themselves, and up
-    to when they hold. ``committed``, from brokers that join: rules, and up to where nothing is kept
-    for them any more where they were. ``logs``: brokers that have logs, and from which time on each
-    is whole.
+    the root. ``wants``: brokers with sinks, and what these want if there are trees for them.
+    ``front``: the greatest mark of a rule that was given or told there. ``ended``: rules that have
+    ended there by themselves, and up to when they hold. ``committed``, from brokers that join:
+    rules, and up to where nothing is kept for them any more where they were. ``logs``: brokers that
+    have logs, and from which time on each is whole.
 
     To a CheckpointProbe, where the root chooses by it: ``wants``, too; ``counts``: types, how many
     events of each were published there so far, and the greatest time of one; ``found``: the sources

@@ -323,14 +323,14 @@ class Planner:
         return resume_from
 
     def _with_owed(self, found: Report) -> Report:
-        """The same, with rules owed to brokers that were apart when they came: these have nothing
-        of them, and no resume point. Those in a plan are among the homes that they know; who is
-        not, and has no sinks yet, is owed nothing, and who tells of others out of reach alone knows
-        the rest as the root does.
+        """The same, with rules owed to brokers with sinks that were apart when they came, and have
+        nothing of them, and no resume point. Those in a plan are among the homes that they know;
+        who is not is owed nothing, and who tells of others out of reach alone knows the rest as the
+        root does.
         """
-        present, resume_points = {name for name, _, _ in found.nodes}, [found.resume_from]
+        wanting, resume_points = {name for name, _ in found.wants}, [found.resume_from]
         for known in (self._agreed.catalog, *found.known):
-            if any(name in present for name, _ in known.homes):
+            if any(name in wanting for name, _ in known.homes):
                 had = {facts.id for facts in known.rules}
                 rules = self._context.deployments.rules
                 new = [one for one in rules if one.rule.name not in had]

@@ -157,13 +157,13 @@ class SinkTrees:
         self.has_work = False
 
     def answer(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Say what this broker's sinks want, as Report does, whatever way the events come; nothing
-        where the strategy has no trees for sinks, and nobody asks.
+        """Say whether this broker has sinks, as Report does, and what they want, whatever way the
+        events come; not what, where the strategy has no trees for sinks, and nobody asks.
         """
-        if not has_sink_trees(self._agreed.strategy):
-            return ()
-        wanted = maximal(self._context.filters, self._context.advertisements.schemas)
-        return ((self._context.name, wanted),) if wanted else ()
+        context, wanted = self._context, tuple[str, ...]()
+        if has_sink_trees(self._agreed.strategy):
+            wanted = maximal(context.filters, context.advertisements.schemas)
+        return ((context.name, wanted),) if context.filters else ()
 
     @property
     def rerouted(self) -> frozenset[str]:

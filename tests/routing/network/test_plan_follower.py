@@ -78,3 +78,27 @@ def test_the_names_of_who_is_forgotten_are_free(monkeypatch: pytest.MonkeyPatch)
     network.run(0.5)
     network.publish("t", 'Temp@1("a", 50)', 2)
     assert network.take_lines() == ["t: confirmed", 'k: t#1 Temp@1("a", 50.0)']
+
+
+@pytest.mark.parametrize("strategy", ["centralized", "push-pull-mt"])
+def test_who_has_no_sinks_is_owed_nothing(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    """A broker that was started again, and had been a network of one before it was linked, had all
+    be found once more from the last checkpoint on.
+    """
+    monkeypatch.setattr(Network, "strategy", strategy)
+    monkeypatch.setattr(Network, "overlay", {"forget_s": 12.0})
+    network = Network(2)
+    network.connect("t", "b2").advertise([TEMP])
+    network.connect("m", "b1").deploy("rule hot: define Hot() from Temp()")
+    network.connect("k", "b1").subscribe("Hot()")
+    network.run(1)
+    network.publish("t", 'Temp@19("a", 50)', 20)
+    start(network, "b3")
+    network.run(1)
+    assert [name for name, _ in network.brokers["b3"].agreed.catalog.homes] == ["b3"]
+    network.link("b2", "b3")
+    network.run(2)
+    plan = network.brokers["b3"].agreed.plan
+    assert plan is not None
+    assert plan.anew
+    assert dict(plan.resume_from)["hot"] == 20_000_000
