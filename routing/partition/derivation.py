@@ -24,7 +24,7 @@ docs/reproduction/distribution.md):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -88,6 +88,25 @@ def reach_of(rule: Rule) -> int:
     nothing = frozenset[str]()
     ways = rule.alternatives or (rule,)
     return max(_Derivation(way, nothing, nothing, nothing).reach for way in ways)
+
+
+def reaches_of(rule: Rule) -> Mapping[str, int]:
+    """How far before a composite event of a rule may be what it depends on, in microseconds, by
+    type: no further than the windows around its terminator in which events of the type count. Of
+    events that come together any may be the terminator (X1).
+    """
+    whole, found = reach_of(rule), dict[str, int]()
+    for way in rule.alternatives or (rule,):
+        distances = Distances.of(way)
+        chosen = [one for clause in way.selected for one in (clause, *clause.rivals)]
+        windows: list[tuple[str, Window]] = [(one.type.name, one.window) for one in chosen]
+        windows += [(one.use.type.name, one.use.window) for one in side_uses(way)]
+        found.setdefault(way.terminator.name, 0)
+        for name, window in windows:
+            far = distances.from_window(window, TERMINATOR).most
+            found[name] = max(far, found.get(name, 0))
+    is_one = rule.together is None
+    return {one.name: found[one.name] if is_one else whole for one in rule.used_types}
 
 
 def _joined(parts: Sequence[Fragment]) -> Fragment:

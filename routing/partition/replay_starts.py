@@ -1,9 +1,10 @@
 """Replay starts: from when on rules are evaluated once more, and how far back they see from there.
 
 Law 1: a rule has to be right from its resume point on, and as far back as the rules above it reach
-from where they have to be right. From there it sees as far as it reaches itself; earlier events
-cannot matter. So every type that rules use has a *horizon*. fire is due from 40 s and reaches 5
-min: Temps and Smokes before -260 s do not matter.
+from where they have to be right. From there it sees as far as it reaches itself with each type;
+earlier events cannot matter. So every type that rules use has a *horizon*. fire is due from 40 s,
+and looks for Temps in the 5 min before each Smoke: Temps before -260 s do not matter, nor Smokes
+before 40 s.
 
 Law 2: what no window bounds (consumption, cycles) goes on from the mark of its state (rule_states),
 if all that is needed of it lies behind that; else it has to be right from the beginning, as have
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from matcher.model import TIME_MAX, TIME_MIN
-from routing.partition.derivation import reach_of
+from routing.partition.derivation import reach_of, reaches_of
 from routing.partition.placement import is_unbounded
 from routing.partition.rule_states import groups_of
 from routing.serving.deployment import Deployed
@@ -36,6 +37,12 @@ WITHOUT_STATES: Mapping[str, int] = {}
 @lru_cache(maxsize=65_536)
 def _reach(rule: Rule) -> int:
     return reach_of(rule)
+
+
+@lru_cache(maxsize=65_536)
+def _reaches(rule: Rule) -> Mapping[str, int]:
+    found: Mapping[str, int] = reaches_of(rule)
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -54,11 +61,13 @@ class ReplayStarts:
     """From when on rules are evaluated once more, by name.
 
     ``starts``: how far back each sees; ``marks``: where those go on that no window bounds, if they
-    do not begin at the beginning.
+    do not begin at the beginning; ``horizons``: for each type that they use, the time before which
+    no event is needed any more.
     """
 
     starts: Mapping[str, int]
     marks: Mapping[str, int]
+    horizons: Mapping[str, int]
 
 
 def replay_starts(
@@ -87,7 +96,8 @@ class _Tracing:
         self._defining: dict[str, list[str]] = {}
         for one in rules:
             self._defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
-        self._starts: dict[str, int] = {}
+        self._seen: dict[str, Mapping[str, int]] = {}
+        """By rule and by type, how far back."""
         self._marks: dict[str, int] = {}
 
     def traced(self) -> ReplayStarts:
@@ -97,32 +107,44 @@ class _Tracing:
             name = waiting.pop()
             if self._is_over(name):
                 continue
-            start, within = self._start(name)
-            start = max(start, self._since.get(name, TIME_MIN))
-            if self._starts.get(name, TIME_MAX) <= start:
+            seen, within = self._sight(name)
+            if self._seen.get(name) == seen:
                 continue
-            self._starts[name] = start
-            for used in self._by_name[name].used_types:
-                for below in self._defining.get(used.name, ()):
+            self._seen[name] = seen
+            for used, start in seen.items():
+                for below in self._defining.get(used, ()):
                     if below not in within and start < self._right[below]:
                         self._right[below] = start
                         waiting += (below, *self._groups.get(below, ()))
+        starts = {name: min(seen.values()) for name, seen in self._seen.items()}
         marks = {name: mark for name, mark in self._marks.items() if mark > TIME_MIN}
-        return ReplayStarts(self._starts, marks)
+        return ReplayStarts(starts, marks, self._horizons())
+
+    def _horizons(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for seen in self._seen.values():
+            for name, start in seen.items():
+                found[name] = min(start, found.get(name, TIME_MAX))
+        found.pop(TIMER.name, None)
+        return found
 
     def _is_over(self, name: str) -> bool:
         return name in self._until and self._right[name] >= self._until[name]
 
-    def _start(self, name: str) -> tuple[int, Collection[str]]:
-        """How far back a rule sees, and the rules whose states it has of that."""
-        group = self._groups.get(name)
-        mark, rule = self._right[name], self._by_name[name]
-        if group is not None:
+    def _sight(self, name: str) -> tuple[Mapping[str, int], Collection[str]]:
+        """How far back a rule sees, by type, and the rules whose states it has of that."""
+        reaches, group = _reaches(self._by_name[name]), self._groups.get(name, ())
+        mark, since = self._right[name], self._since.get(name, TIME_MIN)
+        if group:
             self._marks[name] = resumed = self._mark_of(group)
-            if resumed == TIME_MIN and is_unbounded(rule):
-                return TIME_MIN, ()
+            if resumed == TIME_MIN and is_unbounded(self._by_name[name]):
+                return dict.fromkeys(reaches, since), ()
             mark, group = (resumed, group) if resumed > TIME_MIN else (mark, ())
-        return (mark - _reach(rule) if mark > TIME_MIN else mark), group or ()
+            # A state is of all that came before its mark, whatever a composite event depends on.
+            reaches = dict.fromkeys(reaches, _reach(self._by_name[name]))
+        if mark == TIME_MIN:
+            return dict.fromkeys(reaches, since), group
+        return {used: max(mark - far, since) for used, far in reaches.items()}, group
 
     def _mark_of(self, group: Collection[str]) -> int:
         """Where the rules of a group go on; TIME_MIN for the beginning."""
@@ -149,22 +171,9 @@ def horizons(
     rules: Sequence[Deployed],
     due: Mapping[str, int],
     states: Mapping[str, int] = WITHOUT_STATES,
-) -> dict[str, int]:
+) -> Mapping[str, int]:
     """For each type that rules use, the time before which no event is needed any more.
 
     ``states`` as in replay_starts.
     """
-    return horizons_from(rules, replay_starts(rules, due, states).starts)
-
-
-def horizons_from(rules: Sequence[Deployed], starts: Mapping[str, int]) -> dict[str, int]:
-    """The same, of rules that see so far back."""
-    found: dict[str, int] = {}
-    for one in rules:
-        start = starts.get(one.rule.name)
-        if start is None:
-            continue
-        for used in one.rule.used_types:
-            if used != TIMER:
-                found[used.name] = min(found.get(used.name, TIME_MAX), start)
-    return found
+    return replay_starts(rules, due, states).horizons

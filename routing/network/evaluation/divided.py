@@ -61,7 +61,7 @@ from routing.network.tables.branch import Branch
 from routing.network.ways.sink_trees import Kinds, below
 from routing.order import in_sequence
 from routing.partition.places import Division
-from routing.partition.replay_starts import horizons, horizons_from, replay_starts
+from routing.partition.replay_starts import horizons, replay_starts
 from routing.partition.rule_states import groups_of
 from routing.serving.changes import RuleChanges
 from routing.serving.deployment import Deployed
@@ -693,9 +693,9 @@ class DividedDetection(Evaluator):
         """Composite events have arrived up to these times: what nobody needs can go."""
         rules, states = self._deployments.rules, self.states
         self.committed = self.not_before_committed(resume_from)
-        starts = replay_starts(rules, self.committed, states.marks).starts
-        self.replay_buffer.commit(horizons_from(rules, starts))
-        states.let_go((one.rule for one in rules), starts)
+        needed = replay_starts(rules, self.committed, states.marks)
+        self.replay_buffer.commit(needed.horizons)
+        states.let_go((one.rule for one in rules), needed.starts)
         if self.keeper is None:
             states.take_changes()
 

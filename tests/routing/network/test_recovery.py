@@ -68,7 +68,8 @@ def test_a_type_is_needed_as_far_back_as_the_rules_above_reach() -> None:
     resume_from = {"low": 100 * MICROSECONDS, "high": 60 * MICROSECONDS}
     # High has to be right from 60 on and sees L from 50 on; so low has to be right from there.
     found = horizons(deployed(f"{LOW}\n{HIGH}"), resume_from)
-    assert in_seconds(found) == {"A": 45.0, "B": 45.0, "L": 50.0}
+    # That looks for B in the 5 s before each A.
+    assert in_seconds(found) == {"A": 50.0, "B": 45.0, "L": 50.0}
 
 
 def test_what_no_window_bounds_is_needed_since_the_rule_holds() -> None:

@@ -1,0 +1,99 @@
+"""From when on rules are evaluated once more, and what they see then (partition.replay_starts)."""
+
+from random import Random
+
+import pytest
+from cases import Deploy, Push, Remove, batches, random_case
+from pairs import seeds
+
+import rules
+from matcher.identity import RULE_SOURCE
+from matcher.model import MICROSECONDS, TIME_MAX, Event, EventBatch, EventType
+from routing.partition.derivation import reach_of, reaches_of
+from routing.partition.replay_starts import horizons
+from routing.serving.deployment import Deployed
+from rules.engine import make
+from rules.pattern import TIMER, Rule, RuleSet
+
+KNOWN = {name: EventType.of(name, n="int") for name in "ABCD"}
+
+
+def far(text: str) -> dict[str, float]:
+    """How far back a rule sees, in seconds, by type."""
+    (rule,) = rules.load(
+        f"rule r: define R({'n: int' if 'n =' in text else ''}) from {text}", known=KNOWN
+    ).rules
+    reaches = reaches_of(rule)
+    assert max(reaches.values()) <= reach_of(rule)
+    return {name: reach / MICROSECONDS for name, reach in reaches.items()}
+
+
+def test_windows_add_up_to_the_terminator() -> None:
+    assert far("A() as a and last B() as b within 5 s from a and each C() within 3 s from b") == {
+        "A": 0,
+        "B": 5,
+        "C": 8,
+    }
+
+
+def test_what_may_not_be_and_what_is_counted_lies_in_windows_too() -> None:
+    assert far("A() as a and last B() as b within 5 s from a and not C() between b and a") == {
+        "A": 0,
+        "B": 5,
+        "C": 5,
+    }
+    assert far("A() as a and not A() within 2 s from a where n = Count(D() within 7 s from a)") == {
+        "A": 2,
+        "D": 7,
+    }
+
+
+def test_the_widest_window_of_a_type_counts() -> None:
+    """Which one is chosen is decided by all in its own window, however close it has to be (S7)."""
+    text = "A() as a and first B() as b within 9 s from a and b within 2 s from a"
+    assert far(text) == {"A": 0, "B": 9}
+
+
+def test_of_events_that_come_together_any_is_the_last() -> None:
+    found = far("all A() as a, B() as b within 4 s")
+    assert found["A"] >= 4
+    assert found["B"] >= 4
+
+
+def found(ruleset: RuleSet, pushed: list[EventBatch]) -> list[Event]:
+    """The composite events of these rules over these events."""
+    engine = make("naive")
+    engine.deploy(ruleset)
+    for batch in pushed:
+        if len(batch):
+            engine.push(batch)
+    return list(engine.advance(TIME_MAX).events())
+
+
+def uses_timer(rule: Rule) -> bool:
+    return TIMER in rule.used_types
+
+
+@pytest.mark.parametrize("seed", seeds(60, 2_000))
+def test_events_before_the_horizons_change_nothing_that_is_due(seed: int) -> None:
+    random, case = Random(seed), random_case(seed, long=True)
+    if any(isinstance(one, Remove) for one in case.steps):
+        return  # other rules may have the names of those that were removed
+    text = "\n\n".join(
+        str(rule) for one in case.steps if isinstance(one, Deploy) for rule in one.rules
+    )
+    ruleset = rules.load(text, known=case.schemas)
+    if any(map(uses_timer, ruleset.rules)):
+        return  # where they begin follows from all events
+    events = [event for one in case.steps if isinstance(one, Push) for event in one.events]
+    due = {one.name: random.choice(events).time for one in ruleset.rules}
+    deployed = [Deployed(rule, None, 0, number) for number, rule in enumerate(ruleset.rules)]
+    needed = horizons(deployed, due)
+    pushed = batches(events, case.schemas.values())
+    left = [one.take(one.time >= needed.get(one.type.name, TIME_MAX)) for one in pushed]
+
+    def is_due(event: Event) -> bool:
+        return event.time >= due[event.source.removeprefix(RULE_SOURCE)]
+
+    expected = list(filter(is_due, found(ruleset, pushed)))
+    assert list(filter(is_due, found(ruleset, left))) == expected, seed
