@@ -522,7 +522,7 @@ class DividedDetection(Evaluator):
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
         )
         self._published_types = frozenset({TIMER.name}).union(*division.published.values())
-        self._router.reach((name, reached[name]) for name in self._routed.intersection(reached))
+        self._router.reach(reached.items())
         self._router.aside = self._single - self._routed
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
