@@ -330,6 +330,11 @@ def test_what_was_committed_and_is_taken_back_is_found(monkeypatch: pytest.Monke
     assert any("what was committed of rule" in line for line in differences(case))
 
 
+def test_a_subscription_that_comes_again_brings_nothing_twice() -> None:
+    """Its tree, which nobody had wanted for a while, began where an earlier plan had it begin."""
+    assert differences(random_case(4034, "push-pull-mt")) == []
+
+
 def lose_the_second(self: clients.Sink, result: object) -> None:
     """A sink that forgets what comes second."""
     if isinstance(result, clients.Delivery):

@@ -102,25 +102,3 @@ def test_who_has_no_sinks_is_owed_nothing(monkeypatch: pytest.MonkeyPatch, strat
     assert plan is not None
     assert plan.anew
     assert dict(plan.resume_from)["hot"] == 20_000_000
-
-
-def test_who_wants_a_type_again_has_what_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree that nobody wanted for a while began where the last plan had it begin, and gave what
-    the sink had got before.
-    """
-    monkeypatch.setattr(Network, "strategy", "push-pull-mt")
-    network = Network(2)
-    network.connect("t", "b2").advertise([TEMP])
-    network.connect("m", "b1").deploy("rule hot: define Hot() from Temp()")
-    sink = network.connect("k", "b1")
-    _, number = sink.subscribe("Hot()")
-    network.run(1)
-    network.publish("t", 'Temp@19("a", 50)', 19)
-    assert [line for line in network.take_lines() if line.startswith("k: ")] != []
-    sink.unsubscribe(number)
-    network.run(1)
-    sink.subscribe("Hot()")
-    network.run(1)
-    network.publish("t", 'Temp@21("a", 50)', 22)
-    (line,) = (line for line in network.take_lines() if " Hot@" in line)
-    assert "Hot@21" in line
