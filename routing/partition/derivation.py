@@ -95,7 +95,9 @@ def reaches_of(rule: Rule) -> Mapping[str, int]:
     type: no further than the windows around its terminator in which events of the type count. Of
     events that come together any may be the terminator (X1).
     """
-    whole, found = reach_of(rule), dict[str, int]()
+    if rule.together is not None:
+        return dict.fromkeys([one.name for one in rule.used_types], reach_of(rule))
+    found: dict[str, int] = {}
     for way in rule.alternatives or (rule,):
         distances = Distances.of(way)
         chosen = [one for clause in way.selected for one in (clause, *clause.rivals)]
@@ -105,8 +107,7 @@ def reaches_of(rule: Rule) -> Mapping[str, int]:
         for name, window in windows:
             far = distances.from_window(window, TERMINATOR).most
             found[name] = max(far, found.get(name, 0))
-    is_one = rule.together is None
-    return {one.name: found[one.name] if is_one else whole for one in rule.used_types}
+    return found
 
 
 def _joined(parts: Sequence[Fragment]) -> Fragment:
