@@ -133,18 +133,20 @@ class _Tracing:
 
     def _sight(self, name: str) -> tuple[Mapping[str, int], Collection[str]]:
         """How far back a rule sees, by type, and the rules whose states it has of that."""
-        reaches, group = _reaches(self._by_name[name]), self._groups.get(name, ())
+        rule, group = self._by_name[name], self._groups.get(name, ())
         mark, since = self._right[name], self._since.get(name, TIME_MIN)
         if group:
             self._marks[name] = resumed = self._mark_of(group)
-            if resumed == TIME_MIN and is_unbounded(self._by_name[name]):
-                return dict.fromkeys(reaches, since), ()
+            if resumed == TIME_MIN and is_unbounded(rule):
+                mark = TIME_MIN
             mark, group = (resumed, group) if resumed > TIME_MIN else (mark, ())
+        if mark == TIME_MIN:  # how far it reaches takes long to work out the first time
+            return {one.name: since for one in rule.used_types}, group
+        if name in self._groups:
             # A state is of all that came before its mark, whatever a composite event depends on.
-            reaches = dict.fromkeys(reaches, _reach(self._by_name[name]))
-        if mark == TIME_MIN:
-            return dict.fromkeys(reaches, since), group
-        return {used: max(mark - far, since) for used, far in reaches.items()}, group
+            start = max(mark - _reach(rule), since)
+            return {one.name: start for one in rule.used_types}, group
+        return {used: max(mark - far, since) for used, far in _reaches(rule).items()}, group
 
     def _mark_of(self, group: Collection[str]) -> int:
         """Where the rules of a group go on; TIME_MIN for the beginning."""
