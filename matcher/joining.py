@@ -7,7 +7,7 @@ Temp(a2), Temp(a3) come four Temps, with a dictionary of three areas.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,19 +30,6 @@ def concatenated(batches: Sequence[EventBatch]) -> EventBatch:
         ),
         _causes(causes) if causes else None,
     )
-
-
-def joined(batches: Iterable[EventBatch]) -> list[EventBatch]:
-    """The same events in fewer batches: those that are alike as one, where the first of them is."""
-    kinds: list[list[EventBatch]] = []
-    for batch in batches:
-        for kind in kinds:
-            if are_alike(kind[0], batch):
-                kind.append(batch)
-                break
-        else:
-            kinds.append([batch])
-    return [concatenated(kind) for kind in kinds]
 
 
 def are_alike(one: EventBatch, other: EventBatch) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 
 from broker.errors import StoreError
 from broker.store.entries import message_of
-from matcher.joining import joined
+from matcher.joining import are_alike, concatenated
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from matcher.traces import TraceContexts
 
@@ -182,7 +182,7 @@ class Ordered:
             if count < enough and end < total:
                 continue
             bound = int(self._positions.first_time[end]) if end < total else TIME_MAX + 1
-            ready, waiting = _parted(joined(waiting), bound)
+            ready, waiting = _parted(_joined(waiting), bound)
             if ready:
                 yield Step(ready, order_of(ready), bound)
             count = sum(map(len, waiting))
@@ -206,6 +206,19 @@ class Ordered:
                     f"which it has one"
                 )
             yield batch
+
+
+def _joined(batches: Sequence[EventBatch]) -> list[EventBatch]:
+    """The batches, those that are alike as one."""
+    kinds: list[list[EventBatch]] = []
+    for batch in batches:
+        for kind in kinds:
+            if are_alike(kind[0], batch):
+                kind.append(batch)
+                break
+        else:
+            kinds.append([batch])
+    return [concatenated(kind) for kind in kinds]
 
 
 def _parted(batches: Sequence[EventBatch], bound: int) -> tuple[list[EventBatch], list[EventBatch]]:

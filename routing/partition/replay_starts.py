@@ -133,20 +133,22 @@ class _Tracing:
 
     def _sight(self, name: str) -> tuple[Mapping[str, int], Collection[str]]:
         """How far back a rule sees, by type, and the rules whose states it has of that."""
-        rule, group = self._by_name[name], self._groups.get(name, ())
-        mark, since = self._right[name], self._since.get(name, TIME_MIN)
-        if group:
+        rule, group = self._by_name[name], self._groups.get(name)
+        mark = self._right[name]
+        within: Collection[str] = ()
+        if group is not None:
             self._marks[name] = resumed = self._mark_of(group)
-            if resumed == TIME_MIN and is_unbounded(rule):
+            if resumed > TIME_MIN:
+                mark, within = resumed, group
+            elif is_unbounded(rule):
                 mark = TIME_MIN
-            mark, group = (resumed, group) if resumed > TIME_MIN else (mark, ())
-        if mark == TIME_MIN:  # how far it reaches takes long to work out the first time
-            return {one.name: since for one in rule.used_types}, group
-        if name in self._groups:
-            # A state is of all that came before its mark, whatever a composite event depends on.
-            start = max(mark - _reach(rule), since)
-            return {one.name: start for one in rule.used_types}, group
-        return {used: max(mark - far, since) for used, far in _reaches(rule).items()}, group
+        since = self._since.get(name, TIME_MIN)
+        if mark > TIME_MIN and group is None:
+            return {used: max(mark - far, since) for used, far in _reaches(rule).items()}, within
+        # A state is of all that came before its mark, whatever a composite event depends on. And
+        # how far a rule reaches takes long to work out the first time.
+        start = max(mark - _reach(rule), since) if mark > TIME_MIN else since
+        return {one.name: start for one in rule.used_types}, within
 
     def _mark_of(self, group: Collection[str]) -> int:
         """Where the rules of a group go on; TIME_MIN for the beginning."""

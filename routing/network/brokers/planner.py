@@ -324,9 +324,8 @@ class Planner:
 
     def _with_owed(self, found: Report) -> Report:
         """The same, with rules owed to brokers with sinks that were apart when they came, and have
-        nothing of them, and no resume point. Those in a plan are among the homes that they know;
-        who is not is owed nothing, and who tells of others out of reach alone knows the rest as the
-        root does.
+        nothing of them, and no resume point. Who was in a plan is among the homes that it knows;
+        who tells of others out of reach alone knows the rest as the root does.
         """
         wanting, resume_points = {name for name, _ in found.wants}, [found.resume_from]
         for known in (self._agreed.catalog, *found.known):

@@ -157,13 +157,10 @@ class SinkTrees:
         self.has_work = False
 
     def answer(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Say whether this broker has sinks, as Report does, and what they want, whatever way the
-        events come; not what, where the strategy has no trees for sinks, and nobody asks.
-        """
-        context, wanted = self._context, tuple[str, ...]()
-        if has_sink_trees(self._agreed.strategy):
-            wanted = maximal(context.filters, context.advertisements.schemas)
-        return ((context.name, wanted),) if context.filters else ()
+        """Say whether this broker has sinks, and what they want if there are trees for them."""
+        filters, schemas = self._context.filters, self._context.advertisements.schemas
+        wanted = maximal(filters, schemas) if has_sink_trees(self._agreed.strategy) else ()
+        return ((self._context.name, wanted),) if filters else ()
 
     @property
     def rerouted(self) -> frozenset[str]:

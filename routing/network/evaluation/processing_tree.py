@@ -80,8 +80,8 @@ class ProcessingTree:
             one.rule.name for one in division.rules if one.rule.defines.name in types
         )
         """The rules whose composite events the root's sinks get; others serve these."""
-        present = {node for node, _, _ in plan.nodes}
-        self._fathers = {one: father for one, father in division.fathers.items() if one in present}
+        fathers, nodes = division.fathers, [node for node, _, _ in plan.nodes]
+        self._fathers = {node: fathers[node] for node in nodes if node in fathers}
         """The fathers of brokers in reach: others stand below the root in the division alone."""
         self.father = self._fathers.get(name)
         self.children = frozenset(one for one, father in self._fathers.items() if father == name)

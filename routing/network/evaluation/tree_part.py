@@ -50,10 +50,14 @@ class TreePart:
 
     def complete_to(self, rules: Sequence[Deployed]) -> int:
         """Up to where the composite events of all these rules are complete; CLOSED for no rule."""
-        least, ended = CLOSED, self.evaluator.ended
+        least, router, here, ended = CLOSED, self.router, self.evaluator.rules, self.evaluator.ended
         for name in [deployed.rule.name for deployed in rules]:
-            if name not in (ended if self.evaluates(name) else self.router.ended):
-                least = min(least, self.mark_of(name))
+            if name in here and name not in self._outdated:
+                mark = CLOSED if name in ended else self.mark_of(name)
+            else:
+                mark = CLOSED if name in router.ended else router.marks.get(name, TIME_MIN)
+            if mark < least:
+                least = mark
         return least
 
     def resume_points(self, wanted: Iterable[str]) -> dict[str, int]:
