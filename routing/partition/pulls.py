@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import numpy as np
 
@@ -210,9 +211,8 @@ class Pulls:
             for one in self._waiting[batch.type.name]:
                 if one.pull.master == predicate:
                     one.new += (
-                        MasterSpan(time, time, max(time, one.passed), values)
-                        for time, values in _masters(batch, places, one.pull)
-                        if time >= one.horizon
+                        MasterSpan(first, last, max(first, one.passed), values)
+                        for first, last, values in _masters(batch, places, one.pull, one.horizon)
                     )
                     self._touch(one)
 
@@ -330,13 +330,23 @@ class Pulls:
         return TIME_MAX if one is None else one.answered
 
 
-def _masters(batch: EventBatch, places: Int64s, pull: Pull) -> Iterator[tuple[int, Values]]:
-    """The times of masters, and the values that what is asked for must be equal to."""
-    if not pull.values:
-        return ((time, ANY) for time in np.unique(batch.time[places]).tolist())
+def _masters(batch: EventBatch, places: Int64s, pull: Pull, since: int) -> Spans:
+    """The times of masters from ``since`` on, and the values that what is asked for must be equal
+    to; those that follow one another closely are one, since many come at once when they are sent
+    again.
+    """
+    places = places[batch.time[places] >= since]
     columns = [values_of(batch, attribute, places) for attribute in pull.values]
-    times = batch.time[places].tolist()
-    return iter(dict.fromkeys(zip(times, zip(*columns, strict=True), strict=True)))
+    spans, slack = [], pull.slack
+    last: dict[Values, tuple[int, int]] = {}
+    kinds: Iterable[Values] = zip(*columns, strict=True) if columns else repeat(ANY)
+    for time, values in zip(batch.time[places].tolist(), kinds, strict=False):
+        begin, end = last.get(values, (time, time))
+        if not begin <= time <= end + slack:
+            spans.append((begin, end, values))
+            begin = end = time
+        last[values] = begin, max(time, end)
+    return (*spans, *((*span, values) for values, span in last.items()))
 
 
 def _is_due(one: _Pulled) -> bool:

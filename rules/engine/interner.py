@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.model import Int64s
-from rules.engine.tables import grown
+from rules.engine.memory import grown
 from rules.terms import TextFunction
 from rules.texts import results_of
 

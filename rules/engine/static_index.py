@@ -14,7 +14,8 @@ from matcher.model import AnyArray
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.entering import dispatch_place
-from rules.engine.tables import RecordTable, zeros
+from rules.engine.memory import zeros
+from rules.engine.tables import RecordTable
 
 _PLACES_MIN = 64
 

@@ -6,16 +6,13 @@ that a removed rule gave back are used again, and growing doubles.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from matcher.model import AnyArray
-
-_LINE = 64  # bytes
+from rules.engine.memory import grown, zeros
 
 
 class RecordTable:
@@ -84,18 +81,3 @@ class BlockTable:
 
     def _taken_by(self, count: int) -> int:
         return -(-count // self._unit) * self._unit
-
-
-def grown(array: AnyArray, length: int) -> AnyArray:
-    """A copy of an array with room for ``length`` items."""
-    larger = zeros((length, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-def zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> AnyArray:
-    """Zeros that begin with a line of memory: a record of 64 bytes is then in one line."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    held = np.zeros(size + _LINE, np.uint8)
-    start = -held.ctypes.data % _LINE
-    return held[start : start + size].view(dtype).reshape(shape)

@@ -44,7 +44,7 @@ from rules.engine.engine import Detections
 from rules.engine.kernels import layout
 from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS, renumber, spread_runs
 from rules.engine.pool import Pool
-from rules.engine.tables import grown
+from rules.engine.memory import grown
 
 FEW = 16
 """So few codes are looked up one by one."""

@@ -24,7 +24,7 @@ from numba.np.numpy_support import from_dtype
 from matcher.model import AnyArray, Int64s
 from rules.engine.kernels import layout
 from rules.engine.kernels.views import View, arrayobj
-from rules.engine.tables import grown
+from rules.engine.memory import grown
 
 _cgutils: Any = cgutils  # which is not typed
 _I = np.dtype(np.int64)
@@ -148,9 +148,8 @@ class Arrays:
 
     def grow(self, name: str, length: int) -> None:
         """Give an array room for at least ``length`` items."""
-        array = self._held[name]
-        if len(array) < length:
-            self[name] = grown(array, length)
+        if len(self._held[name]) < length:
+            self[name] = grown(self._held.pop(name), length)
 
 
 def _view_at(context: Any, builder: Any, kind: Any, address: Any, length: Any) -> Any:

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from rules.engine.tables import BlockTable, RecordTable, grown
+from rules.engine.tables import BlockTable, RecordTable
 
 PAIR = np.dtype([("one", np.int64), ("other", np.int64)])
 
@@ -49,7 +49,3 @@ def test_blocks_begin_at_multiples_of_their_unit():
     assert [first for first, _ in blocks] == [0, 4, 8, 16]
     table.release(*blocks[2])
     assert table.reserve(7) == 8  # it takes as many units
-
-
-def test_growing_keeps_what_is_there_and_adds_zeros():
-    assert grown(np.array([1, 2]), 4).tolist() == [1, 2, 0, 0]
