@@ -27,11 +27,9 @@ been sent up to there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
-
-import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s
 from routing.partition.masters import Pull

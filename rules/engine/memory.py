@@ -28,7 +28,7 @@ def grown(array: AnyArray, length: int) -> AnyArray:
     a reference to it, else a copy.
     """
     dtype = array.dtype
-    memory = array.base.obj if isinstance(array.base, memoryview) else None
+    memory = getattr(array.base, "obj", None)
     if isinstance(memory, mmap.mmap):
         del array  # memory that is referred to does not grow
         with suppress(BufferError, OSError):
