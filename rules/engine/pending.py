@@ -33,6 +33,7 @@ from rules.engine.duplicates import DuplicateFilter, Remembered
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.intake import repack, take_in, take_in_staged
+from rules.engine.memory import zeros
 from rules.engine.rows import RowWriter
 
 _LASTING = (layout.LEAST, layout.GREATEST, layout.DROPPED, layout.ENTERED)
@@ -344,18 +345,39 @@ class Pending:
             self.show()
         elif status == layout.GROW_ARRIVALS:
             for name in ("arrivals", "merging"):
-                arrays[name] = np.empty(_room(top - first), layout.ARRIVING)
+                arrays.grow(name, _room(top - first))
         elif status == layout.GROW_WAITING:
-            room = np.empty(_room(top - first + self._coming()), layout.ARRIVING)
-            room[: top - first] = arrays["waiting"][first:top]
-            arrays["waiting"] = room
-            counters[layout.WAITING_LATE] -= first
-            counters[layout.WAITING_TOP] -= first
-            counters[layout.WAITING_FIRST] = 0
+            self._make_room_behind(first, top - first)
         else:
-            widths = self._tables.types.array["width"]
-            held = int(widths[arrays["waiting"][first:top]["type"]].sum())
-            inbox = np.empty(_room(held + self._coming() * self._tables.width), np.int64)
+            self._make_room_for_rows(first, top)
+
+    def _make_room_behind(self, first: int, count: int) -> None:
+        """Room for what is coming behind the records that are left, which go to the beginning."""
+        arrays, counters = self._arrays, self._counters
+        length = _room(count + self._coming())
+        if length < len(arrays["waiting"]):
+            room = zeros((length,), layout.ARRIVING)
+            room[:count] = arrays["waiting"][first : first + count]
+            arrays["waiting"] = room
+        else:
+            arrays["waiting"][:count] = arrays["waiting"][first : first + count]
+            arrays.grow("waiting", length)
+        counters[layout.WAITING_LATE] -= first
+        counters[layout.WAITING_TOP] -= first
+        counters[layout.WAITING_FIRST] = 0
+
+    def _make_room_for_rows(self, first: int, top: int) -> None:
+        """Room for the rows of what is coming; those that are left are packed where they are less
+        than half.
+        """
+        arrays, counters = self._arrays, self._counters
+        widths, used = self._tables.types.array["width"], int(counters[layout.INBOX_TOP])
+        held = int(widths[arrays["waiting"][first:top]["type"]].sum())
+        coming = self._coming() * self._tables.width
+        if used < 2 * held:
+            arrays.grow("inbox", _room(used + coming))
+        else:
+            inbox = zeros((_room(held + coming),), np.int64)
             counters[layout.INBOX_TOP] = repack(arrays.state, inbox)
             arrays["inbox"] = inbox
 
