@@ -124,6 +124,7 @@ def _run(detector: CdpEngine) -> None:
     detector.push(_readings(many, MANY))
     found = detector.advance((many + MANY - 2) * MICROSECONDS)
     assert len(list(found.events())) == len(found)
+    detector.push(_readings(many + MANY, 2 * MANY))  # behind the few that are left
     detector.choose()
     detector.remove(next(iter(detector.marks)))
     detector.deploy(load(LATER, known={READING.name: READING}, file="<warm-up>"), since=TIME_MIN)
