@@ -28,9 +28,9 @@ from rules.engine.naive import NaiveEngine
 from rules.errors import RuleErrors
 
 SIMULATED = device().simulated
-SEEDS = seeds(4, 8) if SIMULATED else range(80)
+SEEDS = seeds(3, 8) if SIMULATED else range(80)
 OVERRUN_SEEDS = [3, 5] if SIMULATED and not WHOLE else SEEDS
-PLACED_SEEDS = seeds(5, 10) if SIMULATED else range(30)
+PLACED_SEEDS = seeds(3, 10) if SIMULATED else range(30)
 NARROW_SEEDS = [3, 81, 97] if SIMULATED and not WHOLE else [*range(3, 8), 81, 89, 97]
 
 

@@ -23,7 +23,7 @@ from matcher.model import TIME_MAX, Event
 from routing.config import SessionConfig
 from routing.messages import Delivery, Refused, Rejected
 
-CASES = len(seeds(30, 150))
+CASES = len(seeds(10, 150))
 
 
 def recorded(engine: str, text: str, events: list[Event]) -> list[Event]:

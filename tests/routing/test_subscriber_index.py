@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from pairs import seeds
 
 from matcher.matching import MATCHERS, Matching
 from matcher.model import EventBatch, EventType
@@ -21,7 +22,7 @@ from routing.serving.deployment import Deployments
 TEMP = EventType.of("Temp", room="string", value="float", n="int", ok="bool")
 SCHEMAS = {"Temp": TEMP}
 ROOMS = ["", "a", "ab", "aba", "b", "ba", "é"]
-SEEDS = 20
+SEEDS = len(seeds(8, 20))
 
 
 class Listener:

@@ -8,6 +8,7 @@ import pytest
 from cases import Case, random_case, run
 from engines import make
 from iteration_cases import iteration_case
+from pairs import WHOLE
 from recordings import plain_cases, recording_of
 from timeline import batches, history
 
@@ -21,7 +22,7 @@ from rules.explaining.explanation import Fate
 from rules.explaining.recording import Recording
 from rules.pattern import Rule
 
-COUNT = int(os.environ.get("REXMQ_CASES", "40"))
+COUNT = int(os.environ.get("REXMQ_CASES", "40" if WHOLE else "16"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 4
 ALL = 1_000_000

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from cases import Case, random_case
 from iteration_cases import iteration_case
+from pairs import WHOLE
 from recordings import plain_cases, recording_of
 from timeline import batches, history
 
@@ -21,7 +22,7 @@ from rules.explaining.telling import told_summary
 from rules.pattern import Rule
 from rules.planning.variants import variants
 
-COUNT = int(os.environ.get("REXMQ_CASES", "40"))
+COUNT = int(os.environ.get("REXMQ_CASES", "40" if WHOLE else "16"))
 PARTS = 4
 ALL = 1_000_000
 

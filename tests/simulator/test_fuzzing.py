@@ -42,7 +42,7 @@ def centralized(seed: int) -> Case:
     return random_case(seed, "centralized")
 
 
-@pytest.mark.parametrize("seed", seeds(9, 40))
+@pytest.mark.parametrize("seed", seeds(6, 40))
 def test_a_random_network_is_as_the_oracle_says(seed: int) -> None:
     """Every strategy has its turn; ``make fuzz`` runs more seeds, each with all of them."""
     case = random_case(seed, STRATEGIES[seed % len(STRATEGIES)])

@@ -81,7 +81,7 @@ def ruleset_of(case: Case) -> RuleSet | None:
     return None if any(TIMER in rule.used_types for rule in found.rules) else found
 
 
-@pytest.mark.parametrize("seed", seeds(60, 2_000))
+@pytest.mark.parametrize("seed", seeds(16, 2_000))
 def test_events_before_the_horizons_change_nothing_that_is_due(seed: int) -> None:
     random = Random(seed)
     drawn = (random_case(100 * seed + number, long=True) for number in range(100))

@@ -24,7 +24,7 @@ from rules.engine.intervals import Intervals
 from rules.engine.parts import PartedEngine
 from rules.pattern import RuleSet
 
-COUNT = int(os.environ.get("REXMQ_STATES", "60" if WHOLE else "20"))
+COUNT = int(os.environ.get("REXMQ_STATES", "60" if WHOLE else "10"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 ENGINES = ("naive", "cdp", "aip", "auto", "aip-published", "parts")
 

@@ -12,6 +12,7 @@ import pytest
 from agreement import row
 from cases import Deploy, Push, random_case
 from engines import OF_MEANING, make
+from pairs import WHOLE
 from rule_texts import SCHEMAS
 from timeline import batches
 
@@ -25,7 +26,7 @@ from rules.engine.parts import PartedEngine
 from rules.errors import RuleErrors
 from rules.pattern import Rule, RuleSet
 
-COUNT = int(os.environ.get("REXMQ_COMING", "30"))
+COUNT = int(os.environ.get("REXMQ_COMING", "30" if WHOLE else "12"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 
 
