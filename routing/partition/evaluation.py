@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from heapq import heappop, heappush
 from typing import Any
 
@@ -34,7 +35,7 @@ FIRST, SECOND = 0, 1
 
 
 class Evaluation:
-    """The bound roles of one fragment, and what they remember.
+    """The events of one fragment that wait for their mark, and its roles.
 
     ``since``: the instant from which its rule holds, in us (Law 2).
     """
@@ -46,10 +47,58 @@ class Evaluation:
         self.mark = TIME_MIN
         pull, kept = fragment.pull, fragment.kept
         self.buffer = PullBuffer(pull, kept) if pull is not None and kept else None
-        self._places = {predicate: place for place, predicate in enumerate(fragment.bound)}
-        self._predicates = fragment.bound
+        self.predicates: Sequence[Predicate] = fragment.bound
+        """The predicates whose events have to be taken in."""
         self._pending: list[tuple[int, int, int, tuple[Any, ...]]] = []  # a heap
         self._swept = TIME_MIN
+
+    @cached_property
+    def _roles(self) -> _Roles:
+        """Made when the first event comes: a thousand fragments come in one step."""
+        return _Roles(self.fragment)
+
+    @property
+    def earliest(self) -> int:
+        """The time of the first event that has not been looked at; TIME_MAX when there is none."""
+        return self._pending[0][0] if self._pending else TIME_MAX
+
+    def take(self, place: int, stored: Stored, chosen: Int64s) -> None:
+        """Take in events of a batch, which satisfy the predicate at a place."""
+        if self.since > TIME_MIN:
+            chosen = chosen[stored.batch.time[chosen] >= self.since]
+        times = stored.batch.time[chosen].tolist()
+        rows = (stored.first + chosen).tolist()
+        columns = [values_of(stored.batch, one, chosen) for one in self._roles.kept[place]]
+        values = zip(*columns, strict=True) if columns else itertools.repeat(())
+        for time, row, own in zip(times, rows, values, strict=False):
+            heappush(self._pending, (time, row, place, own))
+
+    def advance(self, mark: int) -> list[int]:
+        """Look at everything before a mark; gives the rows that pass, some perhaps again."""
+        self.mark = max(self.mark, mark)
+        due: dict[int, list[Seen]] = defaultdict(list)
+        while self._pending and self._pending[0][0] < self.mark:
+            time, row, place, values = heappop(self._pending)
+            due[place].append(Seen(time, row, values))
+        passing: list[int] = []
+        if due:
+            self._roles.look(due, passing)
+            before = self.mark - self.fragment.reach
+            if before > self._swept:
+                # Twice the reach is kept at most, and each event is passed over twice at most.
+                self._swept = self.mark
+                self._roles.forget(before)
+        return passing
+
+
+class _Roles:
+    """The bound roles of one fragment, and what they remember; ``kept``: the attributes of the
+    events that satisfy each of its predicates.
+    """
+
+    def __init__(self, fragment: Fragment) -> None:
+        self._members = fragment.members
+        self._places = {predicate: place for place, predicate in enumerate(fragment.bound)}
         attributes = Attributes()
         absent = {one for member in fragment.members for one, _ in member.absent}
         absent.update(one for link in fragment.links for one in link.absent)
@@ -68,44 +117,13 @@ class Evaluation:
             for role in fragment.roles
             if isinstance(role, Chosen)
         ]
-        self._kept = [attributes.kept(predicate) for predicate in self._predicates]
+        self.kept = [attributes.kept(predicate) for predicate in fragment.bound]
 
-    @property
-    def predicates(self) -> Sequence[Predicate]:
-        """The predicates whose events have to be taken in."""
-        return self._predicates
+    def look(self, due: Mapping[int, Sequence[Seen]], passing: list[int]) -> None:
+        """Look at events, by the places of the predicates that they satisfy; adds the rows that
+        pass.
+        """
 
-    @property
-    def earliest(self) -> int:
-        """The time of the first event that has not been looked at; TIME_MAX when there is none."""
-        return self._pending[0][0] if self._pending else TIME_MAX
-
-    def take(self, place: int, stored: Stored, chosen: Int64s) -> None:
-        """Take in events of a batch, which satisfy the predicate at a place."""
-        if self.since > TIME_MIN:
-            chosen = chosen[stored.batch.time[chosen] >= self.since]
-        times = stored.batch.time[chosen].tolist()
-        rows = (stored.first + chosen).tolist()
-        columns = [values_of(stored.batch, one, chosen) for one in self._kept[place]]
-        values = zip(*columns, strict=True) if columns else itertools.repeat(())
-        for time, row, own in zip(times, rows, values, strict=False):
-            heappush(self._pending, (time, row, place, own))
-
-    def advance(self, mark: int) -> list[int]:
-        """Look at everything before a mark; gives the rows that pass, some perhaps again."""
-        self.mark = max(self.mark, mark)
-        due: dict[int, list[Seen]] = defaultdict(list)
-        while self._pending and self._pending[0][0] < self.mark:
-            time, row, place, values = heappop(self._pending)
-            due[place].append(Seen(time, row, values))
-        passing: list[int] = []
-        if due:
-            self._look(due, passing)
-            if self.mark - self.fragment.reach > self._swept:
-                self._forget()
-        return passing
-
-    def _look(self, due: Mapping[int, Sequence[Seen]], passing: list[int]) -> None:
         def of(predicate: Predicate) -> Sequence[Seen]:
             return due.get(self._places[predicate], ())
 
@@ -116,7 +134,7 @@ class Evaluation:
             chosen.enter(of(chosen.role.predicate))
         for near in self._near:
             passing += near.ask(of(near.role.predicate))
-        for place, member in enumerate(self.fragment.members):
+        for place, member in enumerate(self._members):
             for seen in of(member.predicate):
                 self._join(self._guarded.enter(place, seen), passing, guarded=True)
                 if self._free is not self._guarded:
@@ -137,10 +155,8 @@ class Evaluation:
     def _serves(self, role: Near, *, guarded: bool) -> bool:
         return role.guarded == guarded or self._free is self._guarded
 
-    def _forget(self) -> None:
-        before = self.mark - self.fragment.reach
-        # Twice the reach is kept at most, and each event is passed over twice at most.
-        self._swept = self.mark
+    def forget(self, before: int) -> None:
+        """Forget what is earlier than a time."""
         self._guarded.forget(before)
         self._free.forget(before)
         for near in self._near:

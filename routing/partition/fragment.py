@@ -126,6 +126,12 @@ class Fragment:
     """The types whose events wait until they are asked for: slaves that pass plainly. What passes
     by other roles is near a master already, and is sent as it comes to be.
     """
+    bound: tuple[Predicate, ...] = field(init=False, repr=False, compare=False)
+    """The predicates whose events must be kept and looked at together, each once."""
+    binds: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The types whose events must be looked at together."""
+    types: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The types of which events are looked at."""
 
     def __post_init__(self) -> None:
         # Kept, since they are asked for of each rule whenever rules are divided.
@@ -134,6 +140,10 @@ class Fragment:
         slaves = frozenset[str]() if self.pull is None else self.pull.slaves
         kept = slaves.intersection(one.type.name for one in self.plain) if slaves else slaves
         object.__setattr__(self, "kept", kept)
+        bound = tuple(dict.fromkeys(self._bound()))
+        object.__setattr__(self, "bound", bound)
+        object.__setattr__(self, "binds", frozenset(one.type.name for one in bound))
+        object.__setattr__(self, "types", passing | self.binds)
 
     def whole(self, pull: Pull | None, names: Container[str] | None = None) -> Fragment:
         """The fragment by which static conditions alone count, and being asked for; of the types of
@@ -158,21 +168,6 @@ class Fragment:
     def pushed(self) -> frozenset[str]:
         """The types of which events may pass unasked."""
         return self.forwards - self.kept
-
-    @property
-    def binds(self) -> frozenset[str]:
-        """The types whose events must be looked at together."""
-        return frozenset(predicate.type.name for predicate in self.bound)
-
-    @property
-    def bound(self) -> tuple[Predicate, ...]:
-        """The predicates whose events must be kept and looked at together, each once."""
-        return tuple(dict.fromkeys(self._bound()))
-
-    @property
-    def types(self) -> frozenset[str]:
-        """The types of which events are looked at."""
-        return self.forwards | self.binds
 
     def predicate_of(self, role: Role) -> Predicate:
         """The predicate that an event must satisfy at least to pass by a role."""
