@@ -19,7 +19,7 @@ from typing import Protocol
 from routing.serving.moment import Moment
 from rules.collector import collector_paused
 
-RULES = 8
+RULES = 16
 """Rules of a slice: one takes about a millisecond to be loaded, and half of one to be installed."""
 SLICED_FROM = 100
 """Rules: so many or more take some milliseconds to be looked through."""
