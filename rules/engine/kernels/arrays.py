@@ -149,6 +149,7 @@ class Arrays:
     def grow(self, name: str, length: int) -> None:
         """Give an array room for at least ``length`` items."""
         if len(self._held[name]) < length:
+            # Taken out, for what somebody refers to is copied.
             self[name] = grown(self._held.pop(name), length)
 
 
