@@ -81,12 +81,14 @@ def summarised(  # type: ignore[no-untyped-def]
 @making
 def gather(state: int, step, number: int, low: int, high: int):  # type: ignore[no-untyped-def]
     """The words of what is aggregated of the entries low to high that fit: an attribute, or what
-    a program computes; those for which that is undefined are left out.
+    a program computes; those for which that is undefined are left out. There may be no list
+    (``number`` is -1) if there are no entries.
     """
-    heap = arrays.heap(state)
-    record = arrays.lists(state)[number]
-    start = first_entry(record)
     words = arrays.gathered(state)[:]  # an array like the other one
+    if low >= high:
+        return words[:0]
+    heap = arrays.heap(state)
+    start = first_entry(arrays.lists(state)[number])
     if high - low > len(words):
         words = np.empty(high - low, np.int64)
     count, failed, place = 0, 0, low

@@ -4,7 +4,9 @@ An index that may be negative costs numba four instructions and a look at the ar
 every access, and the kernels do little else than to access arrays. None of their indices counts
 from the end.
 
-Law: an index is not below 0. What is below it is no entry of the array, and not noticed.
+Law: an index is not below 0, and below the array's length. Kernels that are compiled with
+``NUMBA_BOUNDSCHECK=1`` raise an IndexError otherwise; others read or write what stands beside the
+array.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ import operator
 from typing import Any
 
 from numba import types
+from numba.core import cgutils as _numba_cgutils
 from numba.core import imputils
 from numba.extending import models, register_model
 
-_imputils: Any = imputils  # which is not typed
+cgutils: Any = _numba_cgutils  # which is not typed
+_imputils: Any = imputils
 _lower = _imputils.lower_builtin
 
 
@@ -41,8 +45,19 @@ def arrayobj() -> Any:
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any, index_kind: Any) -> Any:
     """The address of an item."""
-    data = arrayobj().make_array(kind)(context, builder, array).data
-    return builder.gep(data, [context.cast(builder, index, index_kind, types.intp)])
+    view = arrayobj().make_array(kind)(context, builder, array)
+    place = context.cast(builder, index, index_kind, types.intp)
+    if context.enable_boundscheck:
+        _check(context, builder, kind, place, builder.extract_value(view.shape, 0))
+    return builder.gep(view.data, [place])
+
+
+def _check(context: Any, builder: Any, kind: Any, place: Any, length: Any) -> None:
+    """Raise an IndexError that names the kernel and the items, unless a place is in the array."""
+    is_outside = builder.icmp_unsigned(">=", place, length)
+    with cgutils.if_unlikely(builder, is_outside):
+        text = f"index outside an array of {kind.dtype} in {builder.function.name}"
+        context.call_conv.return_user_exc(builder, IndexError, (text,))
 
 
 @_lower(operator.getitem, View, types.Integer)
