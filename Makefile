@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .PHONY: demo test test-spark wheel check lint bench gpu campaign combinations \
-	fuzz fuzz-inputs strangers soak kill clean
+	fuzz fuzz-inputs guarded sizes strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
 # start hundreds, and most of what each does before its work is that.
@@ -78,6 +78,22 @@ combinations: $(VENV)/.ready
 # (make fuzz-inputs tries what reads bytes from outside.)
 fuzz: $(VENV)/.ready
 	$(BIN)/rexmq simulate --fuzz --seeds $(or $(SEEDS),0..500)
+
+# Engines, operators and matchers in guarded memory: every array grows in every test, and an access
+# outside of one ends the run. Flush with the front, then with the end of each array, then with all
+# indices checked. Kernels of each run are kept apart.
+GUARDED := $(BIN)/python -m pytest -n 2 --timeout 900 $(or $(FOLDERS),tests/runtime \
+	tests/conformance tests/rules tests/matcher tests/sizes tests/simulator/test_fuzzing.py)
+guarded: $(VENV)/.ready
+	NUMBA_CACHE_DIR=$(CURDIR)/build/guarded $(GUARDED) --guarded front
+	NUMBA_CACHE_DIR=$(CURDIR)/build/guarded $(GUARDED) --guarded end
+	NUMBA_CACHE_DIR=$(CURDIR)/build/checked NUMBA_BOUNDSCHECK=1 $(GUARDED) \
+		-W error::pytest.PytestUnraisableExceptionWarning
+
+# Each kind of clause over many events and keys, in every engine, beside what numpy says.
+# SIZE=1000000 make sizes
+sizes: $(VENV)/.ready
+	REXMQ_SIZE=$(or $(SIZE),120000) $(BIN)/python -m pytest -n 2 --timeout 0 tests/sizes
 
 # Bytes from outside, against every reader of them: frames, files of events, rules, configuration,
 # keys. Guided by coverage, where there is a wheel of atheris. COUNT=1000000 TARGETS="wire rules"

@@ -8,7 +8,7 @@
     ``ClientClosed``: the client was used after it was closed (the caller's mistake).
     ``AddressTaken``: an endpoint that a broker should listen on is in use.
     ``ConfigurationError``: a configuration is refused; names file, key and what was expected.
-    ``ForeignPackage``: one of the five packages comes from somewhere else.
+    ``ForeignPackage``: one of the six packages comes from somewhere else.
     ``StoreError``: what is wrong with a broker's store; the message names its folder.
         ``StoreHeld``: another process has it open.
         ``StoreDamaged``: it holds what was never written there, or lacks what was.

@@ -25,13 +25,16 @@ from typing import IO, Any, TypeAlias, TypeVar
 
 import numba
 from numba.core import caching, compiler_lock
+from numba.core import config as numba_config
 from numba.core.runtime.nrt import rtsys
 
 from matcher import awaited
 from matcher.fragments import call_as_fragment
 from matcher.pipeline import KernelCompiler, found_once
+from runtime.memory import is_guarded
 
 Stamp: TypeAlias = tuple[tuple[str, str], ...]
+_config: Any = numba_config
 _FunctionCache: Any = caching.FunctionCache
 _compiler_lock: Any = compiler_lock.global_compiler_lock
 PATIENT = 200_000, 50, 1000
@@ -41,8 +44,13 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def stamp_of(sources: Sequence[Path]) -> Stamp:
-    """A stamp that changes whenever the text of any of the files does, and only then."""
-    return tuple((path.name, sha256(path.read_bytes()).hexdigest()) for path in sources)
+    """A stamp that changes whenever the text of any of the files does. Kernels that check their
+    indices, or run in guarded memory, have stamps of their own.
+    """
+    files = ((path.name, sha256(path.read_bytes()).hexdigest()) for path in sources)
+    checks = [("indices", "checked")] if _config.BOUNDSCHECK else []
+    guards = [("memory", "guarded")] if is_guarded() else []
+    return (*files, *checks, *guards)
 
 
 class KernelCache(_FunctionCache):  # type: ignore[misc]

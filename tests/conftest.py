@@ -9,6 +9,9 @@ from zlib import crc32
 import pytest
 from pairs import WHOLE
 
+from runtime.guarded import Side
+from runtime.memory import guard
+
 LONGEST = (
     "matcher/test_gpu.py",
     "docs/test_commands.py",
@@ -42,12 +45,16 @@ does so by itself, which cannot be shared out, then the others, the longest firs
 """
 
 
-def pytest_configure() -> None:
-    """A shell that starts tests in the background may have Ctrl-C ignored, by all that they start,
+def pytest_configure(config: pytest.Config) -> None:
+    """With ``--guarded`` arrays stand in guarded memory, before any kernel is compiled.
+
+    A shell that starts tests in the background may have Ctrl-C ignored, by all that they start,
     too: programs whose end by it is tested.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if side := config.getoption("--guarded"):
+        guard(Side(side))
 
 
 TURNS = (
@@ -123,6 +130,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--rewrite",
         action="store_true",
         help="write what the commands of script tests gave into the scripts",
+    )
+    parser.addoption(
+        "--guarded",
+        choices=[side.value for side in Side],
+        help="have arrays end at pages that nobody may touch, flush with this side of them",
     )
 
 

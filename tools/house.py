@@ -32,7 +32,7 @@ from typing import NamedTuple
 import networkx
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("matcher", "rules", "routing", "broker", "simulator")
+PACKAGES = ("runtime", "matcher", "rules", "routing", "broker", "simulator")
 NETWORK = Path("routing/network")
 PRONOUNS = frozenset(
     ["he", "it", "she", "that", "these", "they", "this", "those", "what", "which", "who", "whose"]

@@ -21,7 +21,6 @@ from matcher.filters.mixed import FLOAT, STRING, FilterBatch
 from matcher.filters.numbering import Numbering, Places
 from matcher.filters.texts import ORDER, TEST_OF
 from matcher.filters.vocabulary import SORTS, TYPE_SORT, Vocabulary
-from matcher.growing import Growing
 from matcher.kernels.layout import (
     APART,
     BY_FLOAT,
@@ -35,6 +34,7 @@ from matcher.kernels.layout import (
     TERM_MASK,
 )
 from matcher.model import AnyArray, Int64s
+from runtime.growing import Growing
 
 RELATIONS = {
     Operator.EQUAL: SAME,

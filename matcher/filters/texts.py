@@ -25,8 +25,8 @@ import numpy as np
 from matcher.filters.constraint import Operator
 from matcher.filters.encoded import Texts
 from matcher.filters.numbering import Numbering
-from matcher.growing import Growing
 from matcher.model import Int64s
+from runtime.growing import Growing
 
 TEXTS_MAX = 2**20
 """Distinct texts remembered; beyond them all are forgotten and learnt anew."""

@@ -24,9 +24,9 @@ from matcher.filters.encoded import EncodedEvents, type_order
 from matcher.filters.mixed import Events, MixedEvents
 from matcher.filters.numbering import Numbering
 from matcher.filters.texts import KnownTexts
-from matcher.growing import with_room
 from matcher.kernels.encoding import encode
 from matcher.model import AnyArray, EventBatch, Int64s
+from runtime.growing import with_room
 
 TYPE_SORT = 3
 """The sort of the terms that stand for types, beside those of :class:`Sort`."""

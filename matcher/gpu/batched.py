@@ -23,10 +23,10 @@ from matcher.filters.table import COUNT, INTERFACE, START, FilterTable
 from matcher.gpu.device import Buffer, Device, device
 from matcher.gpu.kernels import FIRST, GROUP, HEAD, PLACE, ROWS, SECOND, SIZE, match, spread
 from matcher.gpu.mirror import Mirror, TextMirror
-from matcher.growing import Growing
 from matcher.kernels.layout import TERM_MASK
 from matcher.methods.tabled import Found, TableMatcher
 from matcher.model import AnyArray, Int64s
+from runtime.growing import Growing
 
 THREADS, EVENT_THREADS = 256, 64
 """Threads of a block, where a thread takes a filter and where it takes an event."""

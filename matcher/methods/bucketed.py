@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.growing import Growing
 from matcher.kernels.buckets import grow_part
 from matcher.kernels.layout import BEGIN, FREE, LAST, PARTS, STATE, TOP
 from matcher.model import Int64s
+from runtime.growing import Growing
 
 PART_MIN = 4
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from matcher.filters.encoded import EncodedEvents
 from matcher.filters.table import COUNT, INTERFACE
-from matcher.growing import Growing, with_room
 from matcher.kernels.counting import (
     LEFT,
     NUMBERS,
@@ -29,6 +28,7 @@ from matcher.kernels.counting import (
 from matcher.kernels.layout import FREE, STATE
 from matcher.methods.tabled import Found, TableMatcher
 from matcher.model import Int64s
+from runtime.growing import Growing, with_room
 
 ROOM_MIN = 64
 

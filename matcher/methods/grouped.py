@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from matcher.growing import Growing
 from matcher.kernels.groups import bury
 from matcher.kernels.index import head_of, move_heads
 from matcher.kernels.layout import (
@@ -26,6 +25,7 @@ from matcher.kernels.layout import (
     TOLD_IN,
 )
 from matcher.model import Int64s
+from runtime.growing import Growing
 
 HEADS_MIN = 16
 BLOCKS_MIN = 64

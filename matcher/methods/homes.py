@@ -13,13 +13,13 @@ from itertools import chain
 import numpy as np
 
 from matcher.filters.table import FilterTable
-from matcher.growing import Growing
 from matcher.kernels.building import build_group
 from matcher.kernels.grouping import arranged, type_hash
 from matcher.kernels.layout import ALIVE, GROUP_BITS_MAX, GROUP_MAX, LAYER_FILLED, MASK, TERM_MASK
 from matcher.methods.grouped import Groups
 from matcher.model import AnyArray, Int64s
 from matcher.sorting import stable_order
+from runtime.growing import Growing
 
 WIDE_MAX = GROUP_BITS_MAX // LAYER_FILLED
 """Filters of a group, where they come at once for many interfaces."""

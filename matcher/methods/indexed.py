@@ -25,7 +25,6 @@ import numpy as np
 
 from matcher.filters.encoded import EncodedEvents
 from matcher.filters.table import INTERFACE, FilterTable
-from matcher.growing import Growing
 from matcher.kernels.buckets import place_of
 from matcher.kernels.entering import (
     index_insert_all,
@@ -61,6 +60,7 @@ from matcher.methods.prefixes import Prefixes
 from matcher.methods.tabled import Found, TableMatcher
 from matcher.model import Int64s
 from matcher.sorting import stable_order
+from runtime.growing import Growing
 
 ARENA_MIN = 64
 GATHERED_MIN = 4 * GROUP_MIN

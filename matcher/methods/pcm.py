@@ -21,11 +21,11 @@ from matcher.filters.encoded import EncodedEvents
 from matcher.filters.numbering import Numbering
 from matcher.filters.table import COUNT, INTERFACE
 from matcher.filters.vocabulary import TYPE_SORT
-from matcher.growing import Growing, with_room
 from matcher.kernels.layout import FREE, STATE
 from matcher.kernels.pcm import pcm_insert_all, pcm_match, pcm_remove
 from matcher.methods.tabled import Found, TableMatcher
 from matcher.model import Int64s
+from runtime.growing import Growing, with_room
 
 ARENA_MIN = 64
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from matcher.filters.table import FilterTable
-from matcher.growing import Growing
 from matcher.kernels.layout import BLOOM_BITS, LEARNT
 from matcher.kernels.signatures import learn_some
 from matcher.model import Int64s
+from runtime.growing import Growing
 
 LARGER = 4
 """How many times as large the next filter is."""

@@ -18,12 +18,12 @@ import numpy as np
 
 from matcher.filters.constraint import Filter
 from matcher.filters.numbering import Numbering
-from matcher.growing import with_room
 from matcher.matching import ON_PROCESSOR, Matching
 from matcher.model import EventBatch, Int64s
 from routing.delivery.delivery_batch import SubscriptionNumbers
 from rules.planning.sketch import sketch_of
 from rules.subscription import Subscription
+from runtime.growing import with_room
 
 Pattern: TypeAlias = tuple[SubscriptionNumbers, Int64s | None]
 """Subscriptions of one sink, and the events that just these of them match (None: all)."""

@@ -15,6 +15,7 @@ import numpy as np
 from matcher.model import AnyArray
 from rules.engine.kernels.layout import BLOCK, HELD, KNOWN
 from rules.engine.kernels.seen import move
+from runtime.memory import first_length, zeros
 
 BLOCKS_MIN = 64
 """The least length of a table."""
@@ -31,8 +32,8 @@ def used(table: AnyArray) -> AnyArray:
 
 def filled(blocks: AnyArray) -> AnyArray:
     """A table that has room, with just these blocks in it."""
-    length = max(BLOCKS_MIN, 1 << max(0, 4 * len(blocks) - 1).bit_length())
-    table = np.zeros(length + 1, blocks.dtype)
+    length = max(2, first_length(BLOCKS_MIN), 1 << max(0, 4 * len(blocks) - 1).bit_length())
+    table = zeros((length + 1,), blocks.dtype)
     if len(blocks):  # a kernel, which an engine that is made needs not have compiled yet
         move(blocks, table)
     return table
@@ -63,7 +64,7 @@ class Explicit:
         places = blocks["place"][:, None] + np.arange(HELD_NUMBERS)
         blocks["place"] = np.arange(0, HELD_NUMBERS * len(blocks), HELD_NUMBERS)
         held = filled(blocks)
-        room = np.empty(HELD_NUMBERS * (len(held) // 2), KNOWN)
+        room = zeros((HELD_NUMBERS * (len(held) // 2),), KNOWN)
         room[: places.size] = known[places.ravel()]
         return cls(held, room)
 

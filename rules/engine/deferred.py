@@ -14,6 +14,7 @@ from rules.engine.groups import Groups
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.switching import renumbered
+from runtime.memory import sheltered
 
 
 class Deferred:
@@ -43,7 +44,7 @@ class Deferred:
             ready &= records["time"] < until
         stored = records[ready]
         if len(stored) or self._is_any_given:
-            arrays["stored"] = stored
+            arrays["stored"] = sheltered(stored)
             arrays.counters[layout.STORED] = 0
             self.records = records[~ready]
         self._is_any_given = len(stored) > 0

@@ -48,7 +48,7 @@ from rules.engine.conflict import Conflict
 from rules.engine.journal import Journal
 from rules.engine.kernels.layout import KNOWN
 from rules.engine.kernels.seen import CONFLICT, NEW, accept
-from rules.engine.memory import grown
+from runtime.memory import grown
 
 NAMES_MIN = 64
 """Room for so many ids that are no numbers there is at least."""

@@ -18,6 +18,7 @@ import numpy as np
 from matcher.model import TIME_MIN, AnyArray, Int64s
 from rules.engine.kernels import layout
 from rules.engine.raising import raise_groups
+from runtime.memory import sheltered
 
 
 class _Shape(NamedTuple):
@@ -50,9 +51,8 @@ class Groups:
         count, types = len(shape.numbers), len(shape.types)
         self._shape = shape
         self._sizes = count, types
-        self._words: Int64s = np.concatenate(
-            [np.repeat(marks, 2), np.full(types, TIME_MIN, np.int64), shape.members]
-        )
+        least = np.full(types, TIME_MIN, np.int64)
+        self._words: Int64s = sheltered(np.concatenate([np.repeat(marks, 2), least, shape.members]))
         self._items = self._words.data  # which are read and set far sooner
         self._types = self._words[2 * count : 2 * count + types]
         self._has_moved = False

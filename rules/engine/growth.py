@@ -6,14 +6,13 @@ it again.
 
 from __future__ import annotations
 
-import numpy as np
-
 from matcher.model import TIME_MIN
 from rules.engine.kernels import layout
 from rules.engine.kernels.ahead import WALKED_KINDS, WALKED_MAX
-from rules.engine.kernels.arrays import Arrays
+from rules.engine.kernels.arrays import DTYPES, Arrays
 from rules.engine.kernels.buckets import rehash
 from rules.engine.linker import Linker
+from runtime.memory import filled, first_length, zeros
 
 SCAN_MAX = 32
 """A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
@@ -32,6 +31,11 @@ GROWING = {
     layout.GROW_ACCEPTED: ("accepted",),
 }
 """The arrays that a status asks to grow."""
+GROWN_WHEN_FULL = (
+    *(name for names in GROWING.values() for name in names),
+    *("waiting", "inbox", "arrivals", "merging"),
+)
+"""Arrays that kernels need no first room in."""
 
 
 def new_arrays(yield_max: int = UNBOUNDED) -> Arrays:
@@ -39,8 +43,10 @@ def new_arrays(yield_max: int = UNBOUNDED) -> Arrays:
     rule may yield at one instant.
     """
     arrays = Arrays()
-    arrays["free"] = np.full(layout.SIZE_CLASSES, -1, np.int64)
-    arrays["buckets"] = np.full(128, -1, np.int64)
+    arrays["free"] = filled(layout.SIZE_CLASSES, -1)
+    arrays["buckets"] = filled(first_length(128), -1)
+    for name in GROWN_WHEN_FULL:
+        arrays[name] = zeros((first_length(64),), DTYPES[name])
     arrays["counters"][layout.LISTS_FREE] = arrays["counters"][layout.SUMMARIES_FREE] = -1
     arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
     arrays["counters"][layout.LOOK_MIN] = LOOK_MIN
@@ -48,14 +54,14 @@ def new_arrays(yield_max: int = UNBOUNDED) -> Arrays:
     arrays["counters"][layout.YIELD_MAX] = yield_max
     arrays["accesses"]["list"] = -1
     arrays.grow("walked", WALKED_KINDS * WALKED_MAX)
-    arrays["stored"] = np.empty(0, layout.DEFERRED_TRIGGER)
+    arrays["stored"] = zeros((0,), layout.DEFERRED_TRIGGER)
     return arrays
 
 
 def grow(arrays: Arrays, status: int) -> None:
     """Double what a kernel asked for."""
     if status == layout.GROW_BUCKETS:
-        buckets = np.full(2 * len(arrays["buckets"]), -1, np.int64)
+        buckets = filled(2 * len(arrays["buckets"]), -1)
         rehash(arrays.state, buckets)
         arrays["buckets"] = buckets
         return

@@ -11,6 +11,7 @@ have a code for each time that they come (:class:`Texts`).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -18,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.model import Int64s
-from rules.engine.memory import grown
 from rules.terms import TextFunction
 from rules.texts import results_of
+from runtime.memory import filled, first_length, grown, zeros
 
 SWEEP_MIN = 65_536
 """Fewer strings than this are not worth a sweep,"""
@@ -102,13 +103,15 @@ class Interner(Texts):
         super().__init__()
         self._codes: dict[str, int] = {}
         self._top = 0
-        self.extents: Int64s = np.zeros(32, np.int64)  # begin and end in data, by code
-        self.data: npt.NDArray[np.uint8] = np.zeros(256, np.uint8)
-        self.results: Int64s = np.zeros(1, np.int64)
+        self.extents: Int64s = zeros(
+            (2 * first_length(16),), np.int64
+        )  # begin and end in data, by code
+        self.data: npt.NDArray[np.uint8] = zeros((first_length(256),), np.uint8)
+        self.results: Int64s = zeros((1,), np.int64)
         """Results of the functions in use over the strings, function by function, in the order of
         codes: a code, 0 or 1, or -1 where it is undefined.
         """
-        self._table = np.zeros((0, 16), np.int64)  # the same, a row for each function
+        self._table = zeros((0, first_length(16)), np.int64)  # the same, a row for each function
         self._functions: list[TextFunction | None] = []
         self._users: Counter[TextFunction] = Counter()
 
@@ -150,7 +153,7 @@ class Interner(Texts):
         super().resume(texts)
         self._codes = {text: code for code, text in enumerate(texts) if text is not None}
         self._top = 0
-        self.data = np.zeros(256, np.uint8)
+        self.data = zeros((first_length(256),), np.uint8)
         for text, code in self._codes.items():
             self._write(code, text)
         self._note(list(self._codes.values()), list(self._codes))
@@ -182,10 +185,11 @@ class Interner(Texts):
 
     def _lay_out(self) -> None:
         """Give the results room for all functions and all codes."""
-        old, table = self._table, np.full((len(self._functions), len(self.extents) // 2), -1)
+        old, shape = self._table, (len(self._functions), len(self.extents) // 2)
+        table = filled(math.prod(shape), -1).reshape(shape)
         table[: old.shape[0], : old.shape[1]] = old
         self._table = table
-        self.results = table.reshape(-1) if table.size else np.zeros(1, np.int64)
+        self.results = table.reshape(-1) if table.size else zeros((1,), np.int64)
 
     def _write(self, code: int, text: str) -> None:
         encoded = text.encode()

@@ -19,6 +19,7 @@ from matcher.model import TIME_MIN, AnyArray, Int64s, UInt64s
 from rules.engine.blocks import Explicit
 from rules.engine.kernels.layout import JOURNALED
 from rules.engine.kernels.seen import compare, settle
+from runtime.memory import zeros
 
 CHUNK = 1 << 13
 """Numbers of a chunk; one that is made for more has just these."""
@@ -33,7 +34,7 @@ class Journal:
         self._table = table
         self._full: deque[tuple[int, AnyArray]] = deque()  # with the greatest time of each
         self._free: list[AnyArray] = []
-        self._open(np.zeros(1, JOURNALED))
+        self._open(zeros((1,), JOURNALED))
 
     def __len__(self) -> int:
         """How many blocks of numbers there are in the table."""
@@ -50,9 +51,9 @@ class Journal:
             return
         self._close()
         if count > CHUNK:
-            self._open(np.empty(count + 1, JOURNALED))
+            self._open(zeros((count + 1,), JOURNALED))
         else:
-            self._open(self._free.pop() if self._free else np.empty(CHUNK + 1, JOURNALED))
+            self._open(self._free.pop() if self._free else zeros((CHUNK + 1,), JOURNALED))
 
     def add(self, sources: Int64s, numbers: Int64s, times: Int64s, contents: UInt64s) -> None:
         """Enter numbers that are new, with the times and the digests of their events."""
@@ -111,7 +112,7 @@ class Journal:
         """Put the chunk with those that are full, unless nothing was written."""
         if self._top():
             self._full.append((int(_used(self.chunk)["time"].max()), self.chunk))
-            self._open(np.zeros(1, JOURNALED))
+            self._open(zeros((1,), JOURNALED))
 
     def _use_again(self, chunks: list[AnyArray]) -> None:
         free = self._free + [chunk for chunk in chunks if len(chunk) == CHUNK + 1]

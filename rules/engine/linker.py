@@ -33,6 +33,7 @@ from rules.planning.plan import RulePlan, StepKind, laid_out
 from rules.planning.planner import plans_of
 from rules.planning.program import TRUE, Program
 from rules.planning.sequences import AutomatonPlan, access_of, automaton_of
+from runtime.memory import zeros
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class Linker:
         self.tables = ColumnTables(strings)
         self._automata = self._tables_of_automata()
         self.rules = RecordTable(layout.RULE)
-        self.groups: AnyArray = np.zeros(0, layout.GROUP)
+        self.groups: AnyArray = zeros((0,), layout.GROUP)
         self.steps = BlockTable(layout.STEP)
         self._values = BlockTable(layout.VALUE)
         self._private = BlockTable(np.int64)

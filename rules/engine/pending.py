@@ -33,8 +33,8 @@ from rules.engine.duplicates import DuplicateFilter, Remembered
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.intake import repack, take_in, take_in_staged
-from rules.engine.memory import zeros
 from rules.engine.rows import RowWriter
+from runtime.memory import filled, first_length, zeros
 
 _LASTING = (layout.LEAST, layout.GREATEST, layout.DROPPED, layout.ENTERED)
 """Counters that go along into other arrays."""
@@ -101,11 +101,11 @@ class Pending:
         self._staged = arrays["staged"].data.cast("B")
         self._parcel = arrays["parcel"].data.cast("B")
         self._forms.clear()
-        least = np.full(types, TIME_MAX, np.int64)
+        least = filled(types, TIME_MAX)
         least[: self._types_fitted] = arrays["type_least"][: self._types_fitted]
         self._types_fitted = types
         arrays["type_least"] = least
-        arrays["type_marks"] = np.full(types, TIME_MIN, np.int64)
+        arrays["type_marks"] = filled(types, TIME_MIN)
         self._marks = arrays["type_marks"].data
 
     # --- what waits ------------------------------------------------------------------------
@@ -392,8 +392,8 @@ class Pending:
         self.repeats.forget(time)
         if not self and len(self._arrays["inbox"]) > KEPT_MAX:
             for name in ("waiting", "arrivals", "merging"):
-                self._arrays[name] = np.empty(0, layout.ARRIVING)
-            self._arrays["inbox"] = np.empty(0, np.int64)
+                self._arrays[name] = zeros((0,), layout.ARRIVING)
+            self._arrays["inbox"] = zeros((0,), np.int64)
 
 
 def times_of(batch: EventBatch) -> tuple[int, int] | None:
@@ -405,4 +405,4 @@ def times_of(batch: EventBatch) -> tuple[int, int] | None:
 
 def _room(least: int) -> int:
     """A length for at least so many, and as many again."""
-    return max(64, 1 << (2 * least - 1).bit_length())
+    return max(first_length(64), 1 << (2 * least - 1).bit_length())

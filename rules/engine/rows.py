@@ -29,6 +29,7 @@ from rules.engine.kernels.layout import (
     ID_IS_SEQUENCE,
 )
 from rules.engine.naming import keys_of
+from runtime.memory import filled, first_length, grown, zeros
 
 
 class Sources:
@@ -42,8 +43,8 @@ class Sources:
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.ranks: Int64s = np.zeros(16, np.int64)
-        self.hashes: Int64s = np.zeros(16, np.int64)
+        self.ranks: Int64s = zeros((first_length(16),), np.int64)
+        self.hashes: Int64s = zeros((first_length(16),), np.int64)
         self._numbers: dict[str, int] = {}
         self._rule_numbers: dict[str, int] = {}
         self._dictionary: tuple[str, ...] = ()
@@ -97,8 +98,8 @@ class Sources:
         number = len(self.names)
         self.names.append(name)
         if number == len(self.ranks):
-            self.ranks = np.append(self.ranks, np.zeros(number, np.int64))
-            self.hashes = np.append(self.hashes, np.zeros(number, np.int64))
+            self.ranks = grown(self.ranks, 2 * number)
+            self.hashes = grown(self.hashes, 2 * number)
         self.hashes[number] = np.uint64(source_hash(name)).astype(np.int64)
         return number
 
@@ -148,8 +149,8 @@ class RowWriter:
         self.texts = Texts()
         self.sources = Sources()
         self._answer = _ANSWER(partial(is_lesser_id, self.texts))
-        address = ctypes.cast(self._answer, ctypes.c_void_p).value
-        self.asked: Int64s = np.array([address], np.int64)
+        address = ctypes.cast(self._answer, ctypes.c_void_p).value or 0
+        self.asked: Int64s = filled(1, address)
 
     def parcel(self, type_number: int, batch: EventBatch, seen: Int64s | None) -> Parcel:
         """The events of a batch, none of which repeats any known by ``seen``: the numbers by which
@@ -181,6 +182,7 @@ class RowWriter:
             0 if keys is None else address(keys),
             start_of(batch.type) or 1 if is_digested else 0,
             0,
+            len(source.values),
         ]
         for column in batch.columns:
             if isinstance(column, StringColumn):
@@ -188,13 +190,13 @@ class RowWriter:
                     column = column.compact()  # a slice may carry a dictionary much larger than it
                 codes = self.strings.codes(column.values)
                 hashes = address(text_hashes(column.values)) if is_digested else 0
-                words += COLUMN_IS_CODES, address(column.codes), address(codes), hashes
+                words += COLUMN_IS_CODES, address(column.codes), address(codes), hashes, len(codes)
             elif column.dtype == np.bool_:
-                words += COLUMN_IS_BYTES, address(column), 0, 0
+                words += COLUMN_IS_BYTES, address(column), 0, 0, 0
             elif column.dtype == np.float64:
-                words += COLUMN_IS_FLOATS, address(column), 0, 0
+                words += COLUMN_IS_FLOATS, address(column), 0, 0, 0
             else:
-                words += COLUMN_IS_WORDS, address(column), 0, 0
+                words += COLUMN_IS_WORDS, address(column), 0, 0, 0
         return Parcel(words, held)
 
     def ids(self, ids: EventIds) -> tuple[int, Int64s | None, Int64s | None]:

@@ -14,8 +14,8 @@ from matcher.model import AnyArray
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.entering import dispatch_place
-from rules.engine.memory import zeros
 from rules.engine.tables import RecordTable
+from runtime.memory import zeros
 
 _PLACES_MIN = 64
 

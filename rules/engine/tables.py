@@ -12,14 +12,14 @@ from typing import Any
 import numpy.typing as npt
 
 from matcher.model import AnyArray
-from rules.engine.memory import grown, zeros
+from runtime.memory import first_length, grown, zeros
 
 
 class RecordTable:
     """Records of one dtype; ``array`` is replaced when the table grows."""
 
     def __init__(self, dtype: npt.DTypeLike, capacity: int = 16) -> None:
-        self.array: AnyArray = zeros((capacity,), dtype)
+        self.array: AnyArray = zeros((first_length(capacity),), dtype)
         self._top = 0
         self._free: list[int] = []
 
@@ -53,7 +53,7 @@ class BlockTable:
     """
 
     def __init__(self, dtype: npt.DTypeLike, capacity: int = 64, unit: int = 1) -> None:
-        self.array: AnyArray = zeros((capacity,), dtype)
+        self.array: AnyArray = zeros((first_length(capacity),), dtype)
         self._unit = unit
         self._top = 0
         self._free: dict[int, list[int]] = {}

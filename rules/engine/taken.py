@@ -43,8 +43,8 @@ from matcher.model import (
 from rules.engine.engine import Detections
 from rules.engine.kernels import layout
 from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS, renumber, spread_runs
-from rules.engine.memory import grown
 from rules.engine.pool import Pool
+from runtime.memory import grown
 
 FEW = 16
 """So few codes are looked up one by one."""

@@ -25,6 +25,8 @@ from iteration_cases import iteration_case
 from sequence_cases import sequence_case
 
 from matcher.model import Event
+from runtime.guarded import Side
+from runtime.memory import guarding
 
 COUNT = int(os.environ.get("REXMQ_CASES", "10" if IS_SLOW else "64"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
@@ -139,6 +141,15 @@ def test_engines_agree_with_the_oracle(part: int):
 def test_engines_agree_with_the_oracle_on_nulls(part: int):
     for seed in seeds(part, COUNT // 4):
         check_against_the_oracle(nullable(random_case(seed, long=seed % 20 == 4)))
+
+
+@pytest.mark.parametrize("side", Side)
+def test_engines_agree_with_the_oracle_in_guarded_memory(side: Side):
+    """A sample of what ``make guarded`` tries: every array grows, and none is left."""
+    with guarding(side):
+        for seed in range(FIRST, FIRST + COUNT // 16):
+            check_against_the_oracle(random_case(seed))
+            check_against_the_oracle(iteration_case(seed))
 
 
 def test_many_cases_detect_something_with_nulls_and_many_of_what_they_detect_is_null():

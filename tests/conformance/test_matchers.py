@@ -24,6 +24,8 @@ from matcher.methods.ocm import OcmMatcher
 from matcher.methods.pcm import PcmMatcher
 from matcher.model import EventType, Value
 from matcher.rows import batch_of
+from runtime.guarded import Side
+from runtime.memory import guarding
 
 MAKERS = {name: make for name in MATCHERS if name != "naive"}
 SEEDS = len(seeds(14, 60))
@@ -146,6 +148,13 @@ def test_random_histories(name: str) -> None:
             history(make(name), seed)
         except Exception as error:
             raise AssertionError(f"matcher {name}, seed {seed}") from error
+
+
+@pytest.mark.parametrize("side", Side)
+def test_random_histories_in_guarded_memory(side: Side) -> None:
+    with guarding(side):
+        for name in MATCHERS:
+            history(make(name), seed=62)
 
 
 def test_random_histories_of_plain_counting() -> None:

@@ -21,7 +21,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from matcher.growing import Growing
 from matcher.model import Bools, EventBatch, EventType, Int64s, Kind, StringColumn
 from rules.engine.gpu.batches import Names, rows_as_batch
 from rules.engine.interner import Interner
@@ -38,6 +37,7 @@ from rules.engine.kernels.layout import (
 from rules.engine.rows import RowWriter
 from rules.planning.columnar import satisfied
 from rules.planning.plan import ColumnPlan
+from runtime.growing import Growing
 
 FORGET_MIN = 4_096
 """Fewer rows than this are not worth forgetting."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from matcher.model import Int64s
+from runtime.memory import zeros
 
 FIRST_WORDS, MOST_WORDS = 1 << 13, 1 << 22
 """Words that are found at once, more each time."""
@@ -35,7 +36,7 @@ class ChunkMemory:
     def _find(self, least: int) -> int:
         try:
             words = min(FIRST_WORDS << len(self._pieces), MOST_WORDS)
-            piece = np.empty(max(words, least), np.int64)
+            piece = zeros((max(words, least),), np.int64)
             piece[0] = piece.nbytes
             self._pieces.append(piece)
             return piece.ctypes.data

@@ -30,6 +30,7 @@ from rules.engine.hybrid.working import work
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.linker import LinkedRule
 from rules.engine.published import layout as words_of_models
+from runtime.memory import first_length, grown, zeros
 
 SLICE_LEAST, SLICE_MOST = 128, 2048
 """Events of a slice: about as many as a whole match may span, for then few sequences are stored
@@ -100,7 +101,7 @@ class Feed:
     """Owner of the events of one place that may still be needed, by their numbers."""
 
     def __init__(self) -> None:
-        self._times, self._rows = np.zeros((2, 64), np.int64)
+        self._times, self._rows = (zeros((first_length(64),), np.int64) for _ in range(2))
         self._first = 0  # the number of the first that is kept
         self._count = 0
 
@@ -121,8 +122,8 @@ class Feed:
         """Where the times and the rows of so many more events are to be written."""
         if self._count + more > len(self._times):
             length = 2 * (self._count + more)
-            self._times = _longer(self._times, length)
-            self._rows = _longer(self._rows, length)
+            self._times = grown(self._times, length)
+            self._rows = grown(self._rows, length)
         return self._times[self._count :].ctypes.data, self._rows[self._count :].ctypes.data
 
     def note(self, more: int) -> Int64s:
@@ -143,12 +144,6 @@ class Feed:
     def times_of(self, numbers: npt.NDArray[np.int64]) -> Int64s:
         """The times of events by their numbers."""
         return self._times[numbers - self._first]
-
-
-def _longer(array: Int64s, length: int) -> Int64s:
-    longer = np.empty(length, np.int64)
-    longer[: len(array)] = array
-    return longer
 
 
 class Pipeline:
@@ -195,7 +190,7 @@ class Pipeline:
     def _made(self, arrays: Arrays) -> Int64s:
         places, crew = len(self._places), self._crew
         length = layout.windows_at(places, crew.threads) + layout.WINDOW * len(self._windows)
-        block = np.zeros(length, np.int64)
+        block = zeros((length,), np.int64)
         block[layout.PLACES], block[layout.WORKERS] = places, crew.threads
         block[layout.CAPACITY], block[layout.BATCH] = crew.capacity, crew.batch
         block[layout.WINDOWS] = len(self._windows)

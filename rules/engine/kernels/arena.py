@@ -12,6 +12,13 @@ import numpy as np
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.layout import ENTRY_WORDS, HEAP_TOP, LINE_BITS, LINE_WORDS
+from runtime.guarded import PATTERN
+from runtime.memory import is_guarded
+
+IS_SPOILED = is_guarded()
+"""Whether what is given back is filled with a pattern: for tests (:mod:`runtime.guarded`)."""
+SPOILED = np.frombuffer(bytes([PATTERN]) * 8, np.int64).item()
+"""A word of the pattern."""
 
 
 @kernel
@@ -47,5 +54,9 @@ def allocate(state: int, size_class: int) -> int:
 @kernel
 def release(state: int, offset: int, size_class: int) -> None:
     """Give a segment back."""
+    if IS_SPOILED:
+        heap = arrays.heap(state)
+        for place in range(offset, offset + (np.int64(1) << size_class)):
+            heap[place] = SPOILED
     arrays.heap(state)[offset] = arrays.free(state)[size_class]
     arrays.free(state)[size_class] = offset

@@ -24,7 +24,8 @@ from numba.np.numpy_support import from_dtype
 from matcher.model import AnyArray, Int64s
 from rules.engine.kernels import layout
 from rules.engine.kernels.views import View, arrayobj
-from rules.engine.memory import grown
+from runtime import guarded
+from runtime.memory import grown, is_guarded, zeros
 
 _cgutils: Any = cgutils  # which is not typed
 _I = np.dtype(np.int64)
@@ -118,7 +119,7 @@ class Arrays:
         self._words: Int64s = np.zeros(2 * len(DTYPES), np.int64)
         self.state: int = self._words.ctypes.data
         for name, dtype in DTYPES.items():
-            self[name] = np.zeros(64, dtype)
+            self[name] = zeros((64,), dtype)
         self.grow("digits", layout.DIGITS)
         self.counters = self._held["counters"].data  # whose items are read and set far sooner
 
@@ -131,6 +132,7 @@ class Arrays:
         assert array.dtype == DTYPES[name], name
         assert array.flags.c_contiguous, name
         assert array.ndim == 1, name
+        assert is_guarded() <= guarded.holds(array), name
         self._held[name] = array
         place = _PLACES[name]
         self._words[place : place + 2] = array.ctypes.data, len(array)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
-from rules.engine.kernels.arena import allocate, logarithm, release
+from rules.engine.kernels.arena import IS_SPOILED, SPOILED, allocate, logarithm, release
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.layout import (
     BUCKETS_USED,
@@ -139,6 +139,14 @@ def empty_bucket(state: int, number: int) -> None:
 
 
 @kernel
+def spoil(record) -> None:  # type: ignore[no-untyped-def]
+    """Fill what a list says of itself with the pattern."""
+    record.last_time = record.last_row = record.first_key = record.second_key = SPOILED
+    record.first = SPOILED
+    record.line = record.access = record.summary = np.int32(SPOILED & 0x7FFFFFFF)
+
+
+@kernel
 def forget_list(state: int, number: int) -> None:
     """Give back a list's bucket, segment and record."""
     lists, counters = arrays.lists(state), arrays.counters(state)
@@ -149,6 +157,8 @@ def forget_list(state: int, number: int) -> None:
         empty_bucket(state, number)
     forget_summaries(state, number)
     release(state, record.line * LINE_WORDS, logarithm(record.capacity * ENTRY_WORDS))
+    if IS_SPOILED:
+        spoil(lists[number])
     lists[number].capacity = 0
     lists[number].length = 0
     lists[number].head = counters[LISTS_FREE]

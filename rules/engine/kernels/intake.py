@@ -28,6 +28,7 @@ from rules.engine.kernels.layout import (
     HEADER,
     INBOX_TOP,
     LEAST,
+    PARCEL_CODES,
     PARCEL_COLUMN,
     PARCEL_COUNT,
     PARCEL_DIGEST,
@@ -93,7 +94,7 @@ def note_new(state: int) -> int:
     times = arrays.words_at(parcel[PARCEL_TIMES], count)
     sequences = arrays.words_at(parcel[PARCEL_SEQUENCES], count)
     codes = arrays.codes_at(parcel[PARCEL_SOURCES], count)
-    numbers = arrays.words_at(parcel[PARCEL_SEEN], count)
+    numbers = arrays.words_at(parcel[PARCEL_SEEN], parcel[PARCEL_CODES])
     blocks = arrays.seen(state)
     is_looked_for, is_one_source = parcel[PARCEL_SEEN] != 0, parcel[PARCEL_SOURCES] == 0
     least, greatest = counters[LEAST], counters[GREATEST]
@@ -137,7 +138,7 @@ def note_explicit(state: int, first: int, begun: int) -> None:
     count, end = parcel[PARCEL_COUNT], counters[WAITING_TOP]
     sequences = arrays.words_at(parcel[PARCEL_SEQUENCES], count)
     codes = arrays.codes_at(parcel[PARCEL_SOURCES], count)
-    numbers = arrays.words_at(parcel[PARCEL_SEEN], count)
+    numbers = arrays.words_at(parcel[PARCEL_SEEN], parcel[PARCEL_CODES])
     is_one_source, last = parcel[PARCEL_SOURCES] == 0, len(journal) - 1
     top, place, again = journal[last].number, first, parcel[PARCEL_REPEATS]
     for event in range(begun, parcel[PARCEL_DONE]):
@@ -172,7 +173,7 @@ def write_digests(state: int) -> None:
                 digests[event] = absorb(digests[event], flags[event])
         elif form == COLUMN_IS_CODES:
             codes = arrays.codes_at(address, count)
-            hashes = arrays.words_at(parcel[column + 3], count)
+            hashes = arrays.words_at(parcel[column + 3], parcel[column + 4])
             for event in range(count):
                 digests[event] = absorb(digests[event], hashes[codes[event]])
         else:
@@ -194,7 +195,7 @@ def write_headers(state: int, first: int) -> None:
     count, width = parcel[PARCEL_COUNT], parcel[PARCEL_WIDTH]
     sequences = arrays.words_at(parcel[PARCEL_SEQUENCES], count)
     codes = arrays.codes_at(parcel[PARCEL_SOURCES], count)
-    numbers = arrays.words_at(parcel[PARCEL_NUMBERS], count)
+    numbers = arrays.words_at(parcel[PARCEL_NUMBERS], parcel[PARCEL_CODES])
     ids = arrays.words_at(parcel[PARCEL_IDS], count)
     keys = arrays.words_at(parcel[PARCEL_KEYS], 2 * count)
     has_ids, has_keys = parcel[PARCEL_IDS] != 0, parcel[PARCEL_KEYS] != 0
@@ -232,7 +233,8 @@ def write_column(state: int, first: int, attribute: int) -> None:
             inbox[start] = flags[waiting[place].offset]
             start += width
     else:
-        codes, strings = arrays.codes_at(address, count), arrays.words_at(parcel[column + 2], count)
+        codes = arrays.codes_at(address, count)
+        strings = arrays.words_at(parcel[column + 2], parcel[column + 4])
         for place in range(first, end):
             inbox[start] = strings[codes[waiting[place].offset]]
             start += width

@@ -333,10 +333,11 @@ PARCEL_ID, PARCEL_IDS = 9, 10  # ROW_ID of all; or, if not 0, int64 of each
 PARCEL_KEYS = 11  # two words each; 0 where they follow from source and sequence number
 PARCEL_DIGEST = 12  # where digests start, if ids are explicit numbers; else 0
 PARCEL_REPEATS = 13  # of these, how many events are repeats so far
-PARCEL_HEADER = 14
+PARCEL_CODES = 14  # codes of sources
+PARCEL_HEADER = 15
 # Then for each attribute how it stands there, where, and of codes where their words are, and the
-# hashes of their texts.
-PARCEL_COLUMN = 4
+# hashes of their texts, and how many codes there are.
+PARCEL_COLUMN = 5
 COLUMN_IS_WORDS, COLUMN_IS_BYTES, COLUMN_IS_CODES, COLUMN_IS_FLOATS = 0, 1, 2, 3
 # Words of an event that is to be taken in alone: its type, its source in the table of what was
 # seen or -1, and its row.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from matcher.growing import MOVED_MIN, Growing
+from runtime.growing import MOVED_MIN, Growing
 
 BEYOND = 4 * MOVED_MIN // 16
 """Rows of two numbers that have to be moved more than once."""

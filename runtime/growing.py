@@ -21,7 +21,7 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from matcher.model import AnyArray
+from runtime.memory import Array, grown, is_guarded, zeros
 
 ROOM_MIN = 16
 MOVED_MIN = 1 << 18
@@ -35,13 +35,12 @@ _WRITABLE = 23 if sys.platform == "linux" else None
 """MADV_POPULATE_WRITE, of Linux 5.14 and later, which mmap has no name for."""
 
 
-def with_room(array: AnyArray, rows: int) -> AnyArray:
+def with_room(array: Array, rows: int) -> Array:
     """The array, or a copy of at least twice its length, with room for so many rows."""
     if rows <= len(array):
         return array
-    larger = np.zeros((max(rows, 2 * len(array), ROOM_MIN), *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
+    least = rows if is_guarded() else max(rows, 2 * len(array), ROOM_MIN)
+    return grown(array, least)
 
 
 class Growing:
@@ -53,11 +52,11 @@ class Growing:
         self._pages: mmap.mmap | None = None
         self._at_once = False
         self._ready = 0  # rows up to which pages have been asked for
-        self.rows: AnyArray = np.zeros((0, *shape), dtype)
+        self.rows: Array = zeros((0, *shape), dtype)
         self.size = 0
         self.make_room(room)
 
-    def extend(self, rows: AnyArray) -> int:
+    def extend(self, rows: Array) -> int:
         """Append rows; the place of the first."""
         first = self.reserve(len(rows))
         self.rows[first : self.size] = rows
@@ -97,8 +96,8 @@ class Growing:
         if count <= len(self.rows):
             return
         length = max(count, 2 * len(self.rows), ROOM_MIN)
-        if length * self._row_bytes < MOVED_MIN:
-            self.rows = with_room(self.rows, length)
+        if length * self._row_bytes < MOVED_MIN or is_guarded():
+            self.rows = with_room(self.rows, count if is_guarded() else length)
         elif not self._move(length):
             old = self.rows
             self._pages = mmap.mmap(-1, length * self._row_bytes, flags=_PRIVATE)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.memory import LARGE, grown, zeros
+from runtime.memory import LARGE, grown, zeros
 
 WORDS = LARGE // 8
 

@@ -1,0 +1,1 @@
+"""Memory of the arrays that kernels work on, and how it grows."""
