@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from broker import costs, descriptors
+from broker import costs, descriptors, last_words
 from broker.ageing import Ageing
 from broker.clock import Clock
 from broker.configuration import Configuration
@@ -333,7 +333,8 @@ def make_host(
         raise ConfigurationError(str(error)) from None
 
     node = node or configuration.node
-
+    store, links = configuration.store, configuration.links
+    keeping = None if store is None else opened(store)
     engine = engine_of(
         configuration.engine,
         configuration.threads,
@@ -344,32 +345,37 @@ def make_host(
     )
     most = configuration.trace_events_max
     tracer = Tracer(most) if most else None
-    store, links = configuration.store, configuration.links
     if store is None:
         log("info", "what it knows is kept in memory alone", {"see": "docs/durability.md"})
     overlay = configuration.overlay(round(now * MICROSECONDS))
     name = configuration.strategy or (strategy.Centralized.name if links else None)
     chosen = None if name is None else strategy.make(name)
     broker = Broker(node, overlay, engine, chosen, now)
-    keeping = None if store is None else recall(broker, store, now)
+    if keeping is not None:
+        recall(broker, keeping, configuration.values["data"], now)
     for endpoint in links:
         broker.add_link(peer_of(endpoint), now)
     return Host(broker, transport, clock, keeping, tracer)
 
 
-def recall(broker: Broker, choices: StoreChoices, now: float) -> Keeping:
-    """Have a broker go on from what its store has kept; gives the store. ConfigurationError where
-    that cannot be.
+def opened(choices: StoreChoices) -> Keeping:
+    """The store of a broker, which has its last words as well. ConfigurationError if it cannot be
+    opened.
     """
     try:
         keeping = Keeping(choices)
+        last_words.keep_in(choices.directory)
     except (StoreError, OSError) as error:
         raise ConfigurationError(f"data: {error}") from None
+    return keeping
+
+
+def recall(broker: Broker, keeping: Keeping, directory: object, now: float) -> None:
+    """Have a broker go on from what its store has kept. ConfigurationError if that cannot be."""
     try:
         broker.recall(keeping.read(), now)
     except (StoreError, ValueError) as error:
         keeping.close()
-        raise ConfigurationError(f"data: {choices.directory}: {error}") from None
+        raise ConfigurationError(f"data: {directory}: {error}") from None
     sources, events = len(list(broker.context.sources)), len(broker.context.detection.replay_buffer)
-    log("info", "store opened", {"data": choices.directory, "sources": sources, "events": events})
-    return keeping
+    log("info", "store opened", {"data": directory, "sources": sources, "events": events})

@@ -50,10 +50,12 @@ def _serve(read: Any) -> None:
 
     signals = Signals()  # before all that takes its time
     try:
+        from broker import last_words
         from broker.process import READY
         from broker.service import Service
 
         service = Service(read, signals)
+        last_words.tell()
     except Exception:
         signals.restore()
         raise

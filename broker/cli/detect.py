@@ -85,7 +85,7 @@ def command(
     import os
     from time import perf_counter
 
-    from broker import costs
+    from broker import costs, last_words
     from broker.cli.outcome import (
         one_of,
         report_duplicates,
@@ -133,6 +133,8 @@ def command(
     if engine == "hybrid" and threads > processors:
         say(f"--threads {threads}", f"there are {processors} processors, which they share")
     detector = deployed(engine, checked, threads, known, device, say)
+    if engine != "naive":
+        last_words.tell()
     names = {event_type.name for event_type in printed}
     style = {
         "full_cause": cause == "full",

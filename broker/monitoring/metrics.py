@@ -34,6 +34,7 @@ _TOTALS = {
     "dropped": ("events_dropped", "Events that full queues of sinks have dropped."),
     "duplicates": ("events_duplicate", "Events that had come before, and were left out."),
     "malformed": ("messages_malformed", "Messages that were none; each cost its sender the link."),
+    "ended": ("rules_ended", "Rules that have ended by themselves; the log and status say why."),
     "not_allowed": ("requests_not_allowed", "Requests that the rights of users did not allow."),
 }
 

@@ -19,6 +19,7 @@ class Rates:
         self.dropped = 0
         self.malformed = 0
         self.not_allowed = 0
+        self.ended = 0
         self._samples: deque[tuple[float, tuple[int, int, int]]] = deque(
             [(now, (0, 0, 0))], maxlen=WINDOW_TICKS
         )
@@ -35,6 +36,7 @@ class Rates:
             "dropped": self.dropped,
             "malformed": self.malformed,
             "not_allowed": self.not_allowed,
+            "ended": self.ended,
         }
 
     @property

@@ -137,7 +137,7 @@ class Service:
         """Counts of what has come and gone."""
         self._overrun_types: dict[str, str] = {}
         """Types of rules that have ended, having too many composite events: why, in words."""
-        self._overruns: deque[str] = deque(maxlen=OVERRUNS_TOLD)
+        self._overruns: deque[Overrun] = deque(maxlen=OVERRUNS_TOLD)
         """In words, which rules have ended, and why; the last of them."""
         self._unacknowledged: dict[Peer, Link] = {}
         """Links of which a Publish was taken in, while that is not yet said."""
@@ -201,7 +201,7 @@ class Service:
             ],
             "parts": list(self._detection.parts),
             "memory": dict(self._detection.memory),
-            "overruns": list(self._overruns),
+            "overruns": [*map(str, self._overruns)],
             "durable": list(self.durables.facts),
             "durable_elsewhere": dict(self.durables.elsewhere),
             "totals": {
@@ -586,7 +586,8 @@ class Service:
 
     def _take_overrun(self, overrun: Overrun) -> None:
         """A rule has ended, having more composite events at an instant than it may: say so."""
-        self._overruns.append(str(overrun))
+        self._overruns.append(overrun)
+        self.rates.ended += 1
         name = plain_name(overrun.rule)
         self._log("error", "a rule has ended", rule=name, reason=str(overrun))
         self._beyond.note_overrun(overrun)
@@ -595,7 +596,9 @@ class Service:
         """A rule has ended by itself, here or elsewhere: who waits for what it defines is told, as
         soon as no rule names that any more.
         """
-        overrun = Overrun(rule, until - 1, self._config.composites_per_instant_max)
+        here = [overrun for overrun in self._overruns if overrun.rule == rule]
+        most = here[-1].most if here else self._config.composites_per_instant_max
+        overrun = Overrun(rule, until - 1, most)
         self._overrun_types[type_name] = str(overrun)
         self.check_interests()
 

@@ -41,6 +41,7 @@ from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.entering import forget_access, forget_rows
 from rules.engine.kernels.instants import process
+from rules.engine.last_words import LAST_WORDS
 from rules.engine.linker import Linker
 from rules.engine.merged import Merged
 from rules.engine.moving import Holding, Move
@@ -214,6 +215,7 @@ class CdpEngine:
             raise ValueError("the snapshot is of other rules, or of another version of the engine")
         self.advance(kept.mark)
         snapshots.put_into(self._arrays, kept.arrays)
+        self._end_banned()
         self._strings.resume(kept.strings)
         self._writer.texts.resume(kept.texts)
         self._writer.sources.resume(kept.sources)
@@ -299,7 +301,16 @@ class CdpEngine:
             self._linker.link(deployed, source, incremental=self._incremental)
             if uses_timer(deployed.rule):
                 self._clock.append(deployed.rule.name)
+            if deployed.rule.name in LAST_WORDS.banned:
+                self._overruns.append(Overrun(deployed.rule.name, max(since, TIME_MIN + 1) - 1))
         self._rearrange()
+        self._end_banned()
+
+    def _end_banned(self) -> None:
+        """Evaluate no rule that has ended the process before."""
+        for name in LAST_WORDS.banned:
+            if name in self._linker.linked:
+                self._linker.end(self._catalogue.end(name))
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""

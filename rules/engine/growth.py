@@ -11,6 +11,7 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.ahead import WALKED_KINDS, WALKED_MAX
 from rules.engine.kernels.arrays import DTYPES, Arrays
 from rules.engine.kernels.buckets import rehash
+from rules.engine.last_words import LAST_WORDS
 from rules.engine.linker import Linker
 from runtime.memory import filled, first_length, zeros
 
@@ -54,6 +55,7 @@ def new_arrays(yield_max: int = UNBOUNDED) -> Arrays:
     arrays["counters"][layout.YIELD_MAX] = yield_max
     arrays["accesses"]["list"] = -1
     arrays.grow("walked", WALKED_KINDS * WALKED_MAX)
+    arrays["evaluating"] = LAST_WORDS.slot()
     arrays["stored"] = zeros((0,), layout.DEFERRED_TRIGGER)
     return arrays
 

@@ -87,6 +87,7 @@ class Intervals:
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules."""
         self._engine.deploy(rules, since=since, version=version)
+        self.overruns += self._engine.take_overruns()
         self._has_versions |= any(VERSION in rule.name for rule in rules.rules)
 
     def remove(self, name: str) -> None:

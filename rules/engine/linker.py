@@ -24,6 +24,7 @@ from rules.engine.horizons import Horizons, Lookbacks
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
+from rules.engine.last_words import name_bytes
 from rules.engine.static_index import unchain
 from rules.engine.steps import StepRecords, previous
 from rules.engine.straight import straight_words
@@ -33,7 +34,7 @@ from rules.planning.plan import RulePlan, StepKind, laid_out
 from rules.planning.planner import plans_of
 from rules.planning.program import TRUE, Program
 from rules.planning.sequences import AutomatonPlan, access_of, automaton_of
-from runtime.memory import zeros
+from runtime.memory import sheltered, zeros
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class LinkedRule:
     automaton: LinkedAutomaton | None
     arrivals: Mapping[int, int]  # for each selected event, an access that it enters as it comes
     straight: tuple[int, int] | None
+    name: AnyArray  # the text that layout.RULE has the address of
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,9 @@ class Linker:
         private = [access for access in reaches if tables.owner(access)]
         private_block = self._private.add([*private, -1])
         column = tables.use_column(plan.terminator).number
+        name = sheltered(name_bytes(deployed.rule.name))
         number = self.rules.add(
+            name=name.ctypes.data,
             type=tables.type_number(deployed.rule.defines),
             column=column,
             first_step=first,
@@ -180,6 +184,7 @@ class Linker:
             automaton,
             self._arrivals(plan, model),
             straight,
+            name,
         )
         self._decide_straight(linked)
         return linked

@@ -15,6 +15,7 @@ from numba import types
 from rules.engine.kernels import late, layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.instants import process
+from rules.engine.kernels.last_words import last_words
 from rules.engine.linker import Linker
 from rules.planning.plan import StepKind
 
@@ -43,10 +44,15 @@ def address_of(number: int) -> int:
     return pointer_to(KERNELS[number])
 
 
-def pointer_to(kernel: Any) -> int:
+def pointer_to(kernel: Any, signature: Any = _SIGNATURE) -> int:
     """The address of any kernel that others may call in place of one of these."""
-    result = kernel.get_compile_result(_SIGNATURE)
+    result = kernel.get_compile_result(signature)
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
+
+
+def pointer_to_handler() -> int:
+    """The address of the handler of signals that end the process."""
+    return pointer_to(last_words, _types.int64(_types.int64))
 
 
 def load_all() -> None:

@@ -1,4 +1,4 @@
-"""Rules that would yield too much at one instant: a bound for those who cannot hold any number.
+"""Rules that end by themselves: they yield too much at one instant, or have ended the process.
 
 ``each`` beside ``each`` makes every pair: a thousand events of two types are a million composite
 events at one instant. An engine that is given ``composites_per_instant_max`` ends a rule there.
@@ -22,14 +22,16 @@ COMPOSITES_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Overrun:
-    """A rule that has ended: at ``instant``, in microseconds, it has more than ``most`` matches.
+    """A rule that has ended: at ``instant``, in microseconds, it has more than ``most`` matches; or
+    ``most`` is 0, and a signal has ended the process twice while the rule was evaluated
+    (:mod:`rules.engine.last_words`).
 
     ``until`` is the first instant at which it does not hold.
     """
 
     rule: str
     instant: int
-    most: int
+    most: int = 0
 
     @property
     def until(self) -> int:
@@ -37,6 +39,11 @@ class Overrun:
         return self.instant + 1
 
     def __str__(self) -> str:
+        if not self.most:
+            return (
+                f"rule {plain_name(self.rule)} was being evaluated when a signal ended the broker, "
+                f"twice; it is out of force until it is added again"
+            )
         return (
             f"rule {plain_name(self.rule)} has more than {self.most} composite events at "
             f"{time_text(self.instant)} (composites_per_instant_max), and has ended there"

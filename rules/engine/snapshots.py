@@ -70,8 +70,10 @@ def put_into(arrays: Arrays, kept: Mapping[str, AnyArray]) -> None:
         arrays.grow(name, len(kept[name]))
         arrays[name][: len(kept[name])] = kept[name]
     arrays["free"], arrays["buckets"] = kept["free"].copy(), kept["buckets"].copy()
+    rule_names = arrays["rules"]["name"].copy()  # addresses of this process
     for name in ("counters", *_RECORDS):  # which others hold: the tables, above all
         arrays[name][:] = kept[name]
+    arrays["rules"]["name"] = rule_names
 
 
 def form_of(arrays: Arrays) -> str:

@@ -103,6 +103,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "digits": _I,  # of sums in the making
     "gathered": _I,  # the words of a short window
     "composite": _I,  # the row of a composite event that enters columns
+    "evaluating": _I,  # the slot for the rule that is evaluated, see ``last_words``
     "walked": layout.WALKED,  # a part for each kind
     "walked_counts": _I,
 }
@@ -363,5 +364,6 @@ matched = _accessor("matched")
 digits = _accessor("digits")
 gathered = _accessor("gathered")
 composite = _accessor("composite")
+evaluating = _accessor("evaluating")
 walked = _accessor("walked")
 walked_counts = _accessor("walked_counts")

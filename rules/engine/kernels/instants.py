@@ -135,6 +135,7 @@ def process(state: int) -> int:
                 counters[COMPOSITE] = outlet.count - outlet.first
             is_timed = record.evaluated % TIMED_OF == 1
             begun = ticks() if is_timed else 0
+            arrays.evaluating(state)[0] = record.name
             if record.floor == TIME_GREATEST:
                 status = DONE  # it has ended at an earlier terminator of this instant
             elif record.straight >= 0:
@@ -142,6 +143,7 @@ def process(state: int) -> int:
                 status = arrays.call(straight, state, record.straight, trigger_.row, 0, 0, 0)
             else:
                 status = detect_any(state, rule, trigger_.row)
+            arrays.evaluating(state)[0] = 0
             if is_timed:
                 record.ticks += ticks() - begun
             if status != DONE and status != TOO_MANY:

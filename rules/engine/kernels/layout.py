@@ -123,6 +123,7 @@ RULE = np.dtype(
         ("automaton", _I),  # or -1
         ("ticks", _I),  # of the evaluations that were timed, one of TIMED_OF
         ("timed", _I),  # how many were
+        ("name", _I),  # the address of its name, see ``last_words``
     ]
 )
 TIMED_OF = 64
@@ -345,6 +346,18 @@ STAGED_TYPE, STAGED_SEEN, STAGED_ROW = 0, 1, 2
 TRIGGER = np.dtype([("priority", _I), ("serial", _I), ("rule", _I), ("row", _I)])
 DEFERRED_TRIGGER = np.dtype([("time", _I), ("rule", _I), ("row", _I)])
 CONSUMED_EVENT = np.dtype([("rule", _I), ("type", _I), ("row", _I)])
+
+# --- last words ---------------------------------------------------------------------------------
+
+# Words of a process that a signal may end: the signal, how many names are written, how long the
+# text before each is, and a slot for each engine, which holds the address of the name of the rule
+# that it evaluates. Then come the text, the names, and those of the end before this one, for hosts.
+SIGNAL, NAMES_COUNT, PREFIX_LENGTH = 0, 1, 2
+SLOTS = range(8, 64)
+PREFIX_AT, NAMES_AT, BEFORE_AT, WORDS_BYTES = 512, 1024, 3072, 5120
+NAME_BYTES = 256
+SIGNALS = 128
+"""Numbers of signals are below it."""
 
 # --- counters ----------------------------------------------------------------------------------
 
