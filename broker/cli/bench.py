@@ -13,20 +13,32 @@ EXAMPLE = "rexmq bench files --quick --json figures.json"
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 """The benchmarks of a source checkout: beside the packages, and not installed with them."""
-_NOT_BENCHMARKS = {
-    "apart",
-    "detection_workloads",
-    "five",
-    "hybrid_workloads",
-    "kill",
-    "multicore_chains",
-    "overload",
-    "pace",
-    "report",
-    "soak",
-    "spark_log",
-    "steps",
-}
+BENCHMARKS = (
+    "machine",
+    "files",
+    "language",
+    "detection",
+    "growth",
+    "hybrid",
+    "deployment",
+    "matching",
+    "changes",
+    "operators",
+    "subscriptions",
+    "ways",
+    "choice",
+    "brokers",
+    "floods",
+    "store",
+    "fanout",
+    "network",
+    "simulator",
+    "multicore_costs",
+    "processing_costs",
+    "gpu",
+    "spark",
+)
+"""Modules of that folder with ``run(quick)``, in the order in which they are measured."""
 CALIBRATE = "calibrate"
 MACHINE = "machine"
 """Measured before each of the others: figures depend on it."""
@@ -64,15 +76,14 @@ def command(
         raise UsageError(f"bench {CALIBRATE} runs by itself, and --costs belongs to it")
     if not (FOLDER / "report.py").is_file():
         raise UsageError(f"bench needs a source checkout: there is no folder {FOLDER}")
-    known = sorted({path.stem for path in FOLDER.glob("*.py")} - _NOT_BENCHMARKS)
-    unknown = sorted(set(names or ()) - set(known))
+    unknown = sorted(set(names or ()) - set(BENCHMARKS))
     if unknown:
         raise UsageError(
-            f"bench: there is no {unknown[0]!r}; there are {', '.join((*known, CALIBRATE))}"
+            f"bench: there is no {unknown[0]!r}; there are {', '.join((*BENCHMARKS, CALIBRATE))}"
         )
     if str(FOLDER.parent) not in sys.path:
         sys.path.insert(0, str(FOLDER.parent))
-    _measure(names or known, quick, json)
+    _measure(names or [*BENCHMARKS], quick, json)
 
 
 def _measure(names: list[str], quick: bool, json: Path | None) -> None:

@@ -5,6 +5,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,13 @@ from benchmarks.predicted import Prediction, predicted
 from benchmarks.report import Row, table
 from benchmarks.soak import Sample, growth
 from broker.cli import bench, main
+
+
+def test_each_benchmark_of_the_list_is_one_and_stands_in_the_readme() -> None:
+    told = (bench.FOLDER / "README.md").read_text("utf-8")
+    for name in bench.BENCHMARKS:
+        assert signature(bench._benchmark(name).run).parameters["quick"], name
+        assert f"| `{name}` |" in told, name
 
 
 def test_figures_are_printed_and_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
