@@ -61,6 +61,7 @@ COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``rexmq`` with ``arguments`` (default: the process's) and give its exit status."""
     occupy()
+    outcome.end_as_first_process()
     try:
         verify_packages()
     except ForeignPackage as error:

@@ -27,6 +27,8 @@ WRONG_USAGE = 2
 UNREACHABLE = 3
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Errors by which the system says that it takes no more of a file."""
+FIRST_PROCESS = 1
+"""The number of the process that a container was started with."""
 INTERRUPTED = 130
 """The status that a shell reports of a process that SIGINT ended."""
 
@@ -45,6 +47,16 @@ def end_by(*numbers: signal.Signals) -> None:
     for number in numbers:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, end)
+
+
+def end_as_first_process() -> None:
+    """Have SIGTERM and SIGHUP end this command if it is the first process of a container.
+
+    The kernel spares such a process any signal that it has no handler for; any other process ends
+    by them without our help, and at once.
+    """
+    if os.getpid() == FIRST_PROCESS:
+        end_by(signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
