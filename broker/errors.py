@@ -6,6 +6,7 @@
         ``LateEvents``: events earlier than their source's own promise.
     ``PublishBlocked``: the broker gave no room for more events within the time allowed.
     ``ClientClosed``: the client was used after it was closed (the caller's mistake).
+    ``ForeignClient``: the client belongs to another process, or event loop (likewise).
     ``AddressTaken``: an endpoint that a broker should listen on is in use.
     ``ConfigurationError``: a configuration is refused; names file, key and what was expected.
     ``ForeignPackage``: one of the six packages comes from somewhere else.
@@ -46,6 +47,10 @@ class PublishBlocked(BrokerError, TimeoutError):
 
 class ClientClosed(BrokerError):
     """The client was used after it was closed."""
+
+
+class ForeignClient(BrokerError):
+    """The client was used outside the process, or the event loop, that has opened it."""
 
 
 class AddressTaken(BrokerError):

@@ -157,6 +157,16 @@ def refuse_surplus(event_type: EventType, given: Iterable[str]) -> None:
         )
 
 
+OF_THE_EVENT = ("time", "id")
+"""Keys of rows that say when and who an event is."""
+
+
+def refuse_surplus_of_rows(event_type: EventType, rows: Sequence[Mapping[str, object]]) -> None:
+    """``refuse_surplus`` for rows, which have an event's time and id beside its attributes."""
+    given = set[str]().union(*rows).difference(OF_THE_EVENT)
+    refuse_surplus(event_type, sorted(given, key=str))
+
+
 def inferred_type(
     name: str, data: object, others: Sequence[Mapping[str, object]] = ()
 ) -> EventType:

@@ -114,6 +114,9 @@ class Outgoing:
         """The number above which this session's own begin."""
         self.traces = TraceContexts()
         """Trace contexts of events, under the names that they leave by."""
+        self.is_live = False
+        """Whether events that follow are stamped now: then it promises by the clock, and that
+        nothing follows at the time of its last event."""
         self.is_numbered = False
         """Whether the broker has said where the numbers start."""
 
@@ -246,6 +249,8 @@ class Outgoing:
         first, self.last_sequence = _span(named)
         for batch in named:
             self._stamp = max(self._stamp, greatest_time(batch))
+        if self.is_live:
+            promise = self._live_promise(now)
         self._promise = _later(self._promise, promise)
         item = OutgoingItem(tuple(named), events, self.last_sequence, promise, size)
         self._queue(item)
@@ -278,6 +283,8 @@ class Outgoing:
         self.last_sequence = sequence
         if time > self._stamp:
             self._stamp = time
+        if self.is_live:
+            promise = self._live_promise(now)
         if promise is not None and (self._promise is None or promise > self._promise):
             self._promise = promise
         self.unacknowledged += 1
@@ -299,8 +306,21 @@ class Outgoing:
 
     def promise_by_clock(self, now: float) -> None:
         """A live source promises by its clock, events or none."""
-        if self._config.disorder_us is not None and self.is_numbered:
+        if not self.is_numbered:
+            return
+        if self.is_live:
+            self.promise(self._live_promise(now))
+        elif self._config.disorder_us is not None:
             self.promise(round(now * MICROSECONDS) - self._config.disorder_us)
+
+    @property
+    def latest(self) -> int:
+        """The greatest time of its events."""
+        return self._stamp
+
+    def _live_promise(self, now: float) -> int:
+        # As stamps are made: the next one is no earlier than the clock, and beyond the last.
+        return max(int(now * MICROSECONDS), self._stamp + 1)
 
     def _queue(self, item: OutgoingItem) -> None:
         is_long = item.size > self._bytes_max

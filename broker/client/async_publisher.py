@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -11,11 +11,13 @@ from typing import Any, Self
 from broker.client import publisher as synchronous
 from broker.client.address import Address, address_of
 from broker.client.looped import Looped
+from broker.client.open_clients import tell_unsaid
 from broker.client.publisher import AcksName, blocked, check_given_up, new_source
 from broker.client.receipt import AsyncReceipt
 from broker.client.scope import AsyncScoped
-from broker.client.source import OnAck, OnRefusal
-from broker.errors import BrokerError, RefusedError
+from broker.client.source import OnRefusal
+from broker.client.teller import OnAck, telling
+from broker.errors import RefusedError
 from matcher.model import Event, EventType
 from matcher.times import time_of
 
@@ -50,6 +52,7 @@ class AsyncPublisher(AsyncScoped):
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
         replay: bool = False,
+        live: bool = True,
         on_ack: OnAck | None = None,
         key: str | Path | None = None,
         server_key: str | Path | None = None,
@@ -69,8 +72,9 @@ class AsyncPublisher(AsyncScoped):
             on_refusal,
             time_unit,
             replay,
-            on_ack,
+            live,
         )
+        self.on_ack = on_ack
         self._types = tuple(types)
         self._timeout_s = timeout_s
         self._close_timeout_s = close_timeout_s
@@ -79,6 +83,9 @@ class AsyncPublisher(AsyncScoped):
 
     async def open(self) -> Self:
         """Connect and advertise."""
+        if self.on_ack is not None:
+            soon, tell = asyncio.get_running_loop().call_soon, telling(self)
+            self._source.tell = lambda number: soon(tell, number)
         await self._driver.open(self._connect_timeout_s)
         try:
             if self._types:
@@ -100,6 +107,7 @@ class AsyncPublisher(AsyncScoped):
         data: Mapping[str, Any] | None = None,
         /,
         *,
+        time: float | str | datetime | None = None,
         at: int | datetime | None = None,
         id: str | None = None,  # noqa: A002 - the event model's word
         traceparent: str | None = None,
@@ -107,13 +115,21 @@ class AsyncPublisher(AsyncScoped):
     ) -> AsyncReceipt:
         """See ``Publisher.publish``."""
         source, driver = self._source, self._driver
+        driver.check_place()
         source.check()
+        values = {**data, **attributes} if data else attributes
         while not source.has_room:
             await self._room(1)
-        if source.add(event, {**data, **attributes} if data else attributes, at, id, traceparent):
-            driver.pump()
-        elif source.outbox.count == 1:  # its deadline is that of those that follow
-            driver.rearm()
+        now = source.connection.clock.now()
+        given = time, at, id
+        checked = source.check_event(event, values, given, now, traceparent)
+        if source.is_due(now):
+            with driver:
+                source.hand_over(checked, now)
+        else:
+            source.gather(checked)
+            if source.outbox.count == 1:  # its deadline is that of those that follow
+                driver.rearm()
         return AsyncReceipt(self, source.published)
 
     async def publish_batch(
@@ -131,21 +147,21 @@ class AsyncPublisher(AsyncScoped):
         if unknown := source.unknown_types(batches):
             await self.advertise(*unknown)
         pieces = list(source.slices(batches))
+        self._driver.check_place()
         source.note_traces(traces or {})
         for place, piece in enumerate(pieces):
             source.check()
             await self._room(sum(map(len, piece)))
             last = place == len(pieces) - 1
-            source.send_batches(piece, promise if last else None, numbered)
-            self._driver.pump()
+            with self._driver:
+                source.send_batches(piece, promise if last else None, numbered)
         return AsyncReceipt(self, source.published)
 
     async def promise(self, time: int | datetime) -> None:
         """See ``Publisher.promise``."""
-        with self._driver as connection:
+        with self._driver:
             self._source.check()
-            self._source.send()
-            connection.session.promise(time_of(time) if isinstance(time, datetime) else time)
+            self._source.promise(time_of(time) if isinstance(time, datetime) else time)
 
     async def flush(self) -> None:
         """See ``Publisher.flush``."""
@@ -182,35 +198,49 @@ class AsyncPublisher(AsyncScoped):
 
     async def close(self) -> None:
         """See ``Publisher.close``."""
+        source = self._source
         try:
-            if self._source.connection.failure is None:
-                await self._see_off()
-            else:
-                check_given_up(self._source)
+            blocked_s = await self._see_off()
+            check_given_up(source)
+            if source.connection.failure is None:
+                if blocked_s is not None:
+                    raise blocked(source, blocked_s)
+                source.check()
         finally:
             self._driver.close()
 
-    async def _see_off(self) -> None:
-        await self.flush()
-        session = self._source.session
+    async def _leave(self) -> None:
+        try:
+            await self._see_off()
+        finally:
+            tell_unsaid(self._source.connection)
+            self._driver.close()
+
+    async def _see_off(self) -> float | None:
+        """See ``Publisher``."""
+        source, session, seconds = self._source, self._source.session, self._close_timeout_s
+        connection, driver = source.connection, self._driver
+        if connection.failure is not None:
+            return None
+        with driver:
+            source.send()
         while left := session.unacknowledged:
-            if not await self._driver.wait_until(
+            if not await driver.holds_in_time(
                 lambda left=left: session.unacknowledged < left,  # type: ignore[misc]
-                self._close_timeout_s,
+                seconds,
             ):
-                raise blocked(self._source, self._close_timeout_s)
-        self._source.check()
-        with self._driver as connection:
+                return seconds
+        with driver:
             session.leave(connection.clock.now())
-        with suppress(BrokerError):  # the broker has all events
-            await self._driver.wait_until(lambda: session.has_left, self._close_timeout_s)
+        await driver.holds_in_time(lambda: session.has_left, seconds)
+        return None
 
     async def _room(self, events: int) -> None:
         source = self._source
-        source.send()
+        with self._driver:
+            source.send()
         if source.session.room >= events:
             return
-        self._driver.pump()
         if not await self._driver.wait_until(
             lambda: source.session.room >= events, self._timeout_s
         ):

@@ -17,6 +17,7 @@ who shares a durable subscription that has gone to b3 goes on to there.
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -25,7 +26,13 @@ from typing import Any
 from broker.client.address import Address
 from broker.client.link import Link
 from broker.clock import Clock
-from broker.errors import BrokerError, BrokerUnreachable, ClientClosed, RefusedError
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachable,
+    ClientClosed,
+    ForeignClient,
+    RefusedError,
+)
 from broker.log import log
 from routing import wire
 from routing.config import SessionConfig
@@ -78,6 +85,8 @@ class Connection:
         self.due_at = math.inf
         self.unraised: Callable[[], Sequence[BrokerError]] = tuple
         """Gives what the client has yet to raise of its own."""
+        self.unacknowledged: Callable[[], int] = lambda: self.session.unacknowledged
+        """Gives how many events the broker is not known to have."""
         self.settled: Callable[[], None] | None = None
         """Called at each pump's end."""
         self._take = take
@@ -171,7 +180,24 @@ class Connection:
             self.session.close(self.clock.now(), reason, returns=returns)
             self._carry_out()
         self._end_link(GOODBYE_S)
-        self._fail(ClientClosed("the client was closed"))
+        self.fail(ClientClosed("the client was closed"))
+
+    def fail(self, failure: BrokerError) -> None:
+        """End this client, unless it has ended: whoever asks, or has asked, is told why."""
+        self.failure = self.failure or failure
+        answers, self._answers = self._answers, {}
+        for future in answers.values():
+            if not future.done():
+                future.set_exception(failure)
+
+    def disown(self) -> None:
+        """End it in a child that was forked. The link is its parent's, and is left as it is."""
+        self._answers.clear()
+        self._link = None
+        self.failure = ForeignClient(
+            f"this client was opened by the process {os.getppid()}, of which this one is a fork: "
+            f"open one here"
+        )
 
     # --- inside ---
 
@@ -259,7 +285,7 @@ class Connection:
         self._end_link(0)
         if not lost.retry:
             kind = BrokerUnreachable if lost.code is Code.CLOSING else None
-            self._fail(kind(lost.reason) if kind else RefusedError(lost.reason, lost.code.value))
+            self.fail(kind(lost.reason) if kind else RefusedError(lost.reason, lost.code.value))
             return
         self._take(lost)
         pause_s = self._pause_s * self._random.uniform(0.5, 1)
@@ -276,13 +302,6 @@ class Connection:
             self._link.close(linger_s)
             self._link = None
             self.links += 1
-
-    def _fail(self, failure: BrokerError) -> None:
-        self.failure = self.failure or failure
-        answers, self._answers = self._answers, {}
-        for future in answers.values():
-            if not future.done():
-                future.set_exception(failure)
 
 
 _DISPATCHED: Mapping[type, Callable[[Connection, Any], None]] = {

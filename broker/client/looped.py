@@ -1,35 +1,47 @@
 """Drives a connection from an asyncio event loop, for the asynchronous clients.
 
 The loop watches the link's descriptors itself (``add_reader``) and drains what has come: no
-thread, and none of the cost of a poller per call. Used from the loop's thread alone.
+thread, and none of the cost of a poller per call. It is of use in this loop alone, and refused
+elsewhere.
+
+A client that is dropped unclosed is closed by its loop, which sees its events off first; if the
+loop has ended, that is done at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from broker.client import uninterrupted
 from broker.client.connection import Connection
-from broker.client.open_clients import is_seen_off, note_closed, note_open, see_off, tell_unsaid
-from broker.errors import BrokerError, BrokerUnreachable
+from broker.client.open_clients import (
+    EXIT_S,
+    is_seen_off,
+    note_closed,
+    note_open,
+    see_off,
+    tell_unsaid,
+)
+from broker.errors import BrokerError, BrokerUnreachable, ClientClosed, ForeignClient
 
 
 class Looped:
     """A connection in an event loop. ``with driver:`` uses the connection, as in ``Threaded``."""
 
     def __init__(self, connection: Connection) -> None:
-        self.lock = contextlib.nullcontext()
-        """As in ``Threaded``; the loop's thread needs none."""
         self._connection = connection
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watched: tuple[int, ...] = ()
         self._links = 0
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: set[asyncio.Event] = set()
+        self._leaving: asyncio.Task[None] | None = None
 
     async def open(self, timeout_s: float) -> None:
         """Connect and wait for the broker's welcome; BrokerUnreachable after ``timeout_s``."""
@@ -45,7 +57,21 @@ class Looped:
             self.close()
             raise
 
+    def check_place(self) -> None:
+        """Raise ForeignClient outside its loop, and ClientClosed before it is open."""
+        if self._loop is None:
+            raise ClientClosed("this client is not open yet: async with, or await open()")
+        if isinstance(self._connection.failure, ForeignClient):
+            raise self._connection.failure
+        if asyncio._get_running_loop() is not self._loop:
+            raise ForeignClient(
+                "this client belongs to the event loop, and the thread, that has opened it: open "
+                "one here"
+            )
+
     def __enter__(self) -> Connection:
+        self.check_place()
+        uninterrupted.enter()
         return self._connection
 
     def __exit__(
@@ -54,24 +80,31 @@ class Looped:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._connection.session.effects:
-            self.pump()
+        try:
+            if self._connection.session.effects:
+                self._pump()
+        finally:
+            uninterrupted.leave()
 
     async def wait_until(self, holds: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until ``holds()``; False after ``timeout_s`` seconds. Raises what went wrong."""
+        if await self.holds_in_time(holds, timeout_s):
+            return True
+        self._connection.check()
+        return False
+
+    async def holds_in_time(self, holds: Callable[[], bool], timeout_s: float | None) -> bool:
+        """``wait_until``, but False for what went wrong."""
         changed = asyncio.Event()
         self._waiting.add(changed)
-        try:
-            async with asyncio.timeout(timeout_s):
-                while self._connection.failure is None and not holds():
-                    await changed.wait()
-                    changed.clear()
-        except TimeoutError:
-            pass
-        finally:
-            self._waiting.discard(changed)
-        if not holds():
-            self._connection.check()
+        with suppress(TimeoutError):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    while self._connection.failure is None and not holds():
+                        await changed.wait()
+                        changed.clear()
+            finally:
+                self._waiting.discard(changed)
         return holds()
 
     async def ask(self, request: Callable[[], int], timeout_s: float) -> Any:
@@ -89,7 +122,7 @@ class Looped:
     def close(self) -> None:
         """Say goodbye and let go of the loop."""
         note_closed(self)
-        self._connection.close()
+        uninterrupted.whole(self._connection.close)
         self.rearm()
         self._tell()
 
@@ -101,21 +134,61 @@ class Looped:
         if self._loop is None or not self._loop.is_running():
             see_off(self._connection, seconds)
             return
-        leaving = asyncio.run_coroutine_threadsafe(self._leave(seconds), self._loop)
-        with contextlib.suppress(TimeoutError, BrokerError):
+        leaving = asyncio.run_coroutine_threadsafe(self.leave(seconds), self._loop)
+        with suppress(TimeoutError, BrokerError):
             leaving.result(seconds)
 
-    async def _leave(self, seconds: float) -> None:
-        connection = self._connection
-        if connection.failure is None and connection.due is not None:
-            connection.due()
-        self.pump()
-        await self.wait_until(lambda: is_seen_off(connection), seconds)
-        tell_unsaid(connection)
-        self.close()
+    @property
+    def endpoint(self) -> str:
+        """Where its broker is."""
+        return self._connection.endpoint
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether there is nothing left to close."""
+        return self._loop is None or self._connection.failure is not None
+
+    def drop(self) -> None:
+        """Close it as its client is collected, by any thread."""
+        if self._loop is not None and self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._leave_soon)
+        elif not sys.is_finalizing():
+            self.end(EXIT_S)
+
+    def disown(self) -> None:
+        """Begin in a child that was forked, which has nothing of the loop's."""
+        self._connection.disown()
+        self._watched = ()
+
+    async def leave(self, seconds: float) -> None:
+        """See what was published off, for so long at most, say what was not, and close."""
+        try:
+            await self._see_off(seconds)
+        finally:
+            tell_unsaid(self._connection)
+            self.close()
+
+    async def _see_off(self, seconds: float) -> None:
+        with self as connection:
+            if connection.failure is None and connection.due is not None:
+                connection.due()
+        await self.holds_in_time(lambda: is_seen_off(connection), seconds)
+
+    def _leave_soon(self) -> None:
+        assert self._loop is not None, "it is open"
+        self._leaving = self._loop.create_task(self._leave_dropped())
+
+    async def _leave_dropped(self) -> None:
+        with suppress(asyncio.CancelledError):  # its loop ends, so the interpreter's end does this
+            await self._see_off(EXIT_S)
+            tell_unsaid(self._connection)
+            self.close()
 
     def pump(self) -> None:
         """Let the connection do what it can."""
+        uninterrupted.whole(self._pump)
+
+    def _pump(self) -> None:
         if self._connection.failure is None:
             self._connection.pump()
         self.rearm()
@@ -127,8 +200,9 @@ class Looped:
 
     def rearm(self) -> None:
         """Watch the link's descriptors, and the clock up to the next deadline."""
-        assert self._loop is not None, "the client is used before it is opened"
         connection, loop = self._connection, self._loop
+        if loop is None or loop.is_closed():
+            return
         if connection.links != self._links:
             self._links = connection.links
             for descriptor in self._watched:

@@ -9,7 +9,8 @@ has raised yet, is printed on standard error. What a durable subscriber was give
 dealt with by its ``close`` alone: nobody knows what the program has done with it.
 
 Law 2: who is killed, or ends by ``os._exit``, says nothing: that is a lost source. A child that was
-forked closes nothing of its parent's.
+forked closes nothing of its parent's, and can use nothing of it: each client says so at its first
+use.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import time
 from typing import Protocol
 
 from broker.client.connection import Connection
-from broker.errors import BrokerError, PublishBlocked
+from broker.client.uninterrupted import whole
+from broker.errors import BrokerError, ForeignClient, PublishBlocked
 
 EXIT_S = 5.0
 """How long the end of an interpreter waits for brokers at most, in seconds."""
@@ -35,14 +37,18 @@ class Open(Protocol):
         """See its events off, for so long at most, and close it."""
         ...
 
+    def disown(self) -> None:
+        """Let go of it in a child that was forked."""
+        ...
 
-_open: dict[Open, int] = {}
-"""Open clients, and the processes that opened them."""
+
+_open: dict[Open, None] = {}
+"""Open clients, in the order in which they were opened."""
 
 
 def note_open(client: Open) -> None:
     """A client is open from now on."""
-    _open[client] = os.getpid()
+    _open[client] = None
 
 
 def note_closed(client: Open) -> None:
@@ -52,10 +58,18 @@ def note_closed(client: Open) -> None:
 
 @atexit.register
 def _end_all() -> None:
-    ends_at, own = time.monotonic() + EXIT_S, os.getpid()
-    for client, process in list(_open.items()):
-        if process == own:
-            client.end(max(0.0, ends_at - time.monotonic()))
+    ends_at = time.monotonic() + EXIT_S
+    for client in list(_open):
+        client.end(max(0.0, ends_at - time.monotonic()))
+
+
+def _disown_all() -> None:
+    for client in list(_open):
+        client.disown()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_disown_all)
 
 
 def see_off(connection: Connection, seconds: float) -> None:
@@ -65,9 +79,9 @@ def see_off(connection: Connection, seconds: float) -> None:
     """
     ends_at = time.monotonic() + seconds
     if connection.failure is None and connection.due is not None:
-        connection.due()
+        whole(connection.due)
     while connection.failure is None:
-        connection.pump()
+        whole(connection.pump)
         left_s = ends_at - time.monotonic()
         if is_seen_off(connection) or left_s <= 0:
             break
@@ -77,13 +91,15 @@ def see_off(connection: Connection, seconds: float) -> None:
             poller.register(descriptor, select.POLLIN)
         poller.poll(max(1.0, 1_000 * min(left_s, due_s)))
     tell_unsaid(connection)
-    connection.close()
+    whole(connection.close)
 
 
 def tell_unsaid(connection: Connection) -> None:
     """Print what the calls of a client would have raised that are not made any more."""
+    if isinstance(connection.failure, ForeignClient):
+        return
     unsaid: list[BrokerError | None] = [*connection.unraised(), connection.problem]
-    if lost := connection.session.unacknowledged:
+    if lost := connection.unacknowledged():
         unsaid.append(PublishBlocked(f"{lost} events are still unacknowledged at the end"))
     for one in filter(None, unsaid):
         print(f"rexmq: {connection.endpoint}: {one}", file=sys.stderr)

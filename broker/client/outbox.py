@@ -5,6 +5,8 @@ caller's line, and never costs an event given before.
 
 Law 2: the order in which events were given is kept across types: every event bears its number,
 and the session takes the batches in the order of those numbers.
+
+Law 3: an event waits, or does not, from one step to the next: who adds it may be interrupted.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from matcher.errors import BadEvent
 from matcher.model import (
     DTYPES,
     Attribute,
@@ -29,7 +32,10 @@ from matcher.model import (
 )
 from matcher.rows import INT_MAX, INT_MIN, filled, refuse_surplus, values_of
 from matcher.single import Row, Single
+from routing.wire.extent import EXTENT_MAX
 
+TEXTS_MAX = EXTENT_MAX - 2**16
+"""Characters of an event's texts: with all else that it has, it has room in a message."""
 _TYPES: Mapping[Kind, type] = {
     Kind.INT: int,
     Kind.FLOAT: float,
@@ -39,7 +45,7 @@ _TYPES: Mapping[Kind, type] = {
 
 
 class Rows:
-    """Events of one type, with text ids or without."""
+    """Events of one type, all with text ids or all without."""
 
     def __init__(self, event_type: EventType) -> None:
         self.type = event_type
@@ -51,11 +57,6 @@ class Rows:
         self._ints = _places(event_type, Kind.INT)
         self._floats = _places(event_type, Kind.FLOAT)
         self._strings = _places(event_type, Kind.STRING)
-        self._rows: list[tuple[int, int, tuple[Value, ...]]] = []
-        self._ids: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def check(self, data: Mapping[str, Any]) -> tuple[Value, ...]:
         """The event's values in the schema's order; BadEvent for one that does not fit (E5), or has
@@ -71,29 +72,29 @@ class Rows:
             return values
         return values_of(self.type, data)
 
-    def add(self, number: int, time: int, values: tuple[Value, ...], text_id: str | None) -> None:
-        """Add a checked event; either all have text ids or none has."""
-        self._rows.append((number, time, values))
-        if text_id is not None:
-            self._ids.append(text_id)
+    @property
+    def has_texts(self) -> bool:
+        """Whether its events have texts."""
+        return bool(self._strings)
 
-    def take(self, source: str, first: int) -> EventBatch:
-        """The events as a batch of ``source``, numbered from ``first``; none are left."""
-        rows, ids = self._rows, self._ids
-        self._rows, self._ids = [], []
-        if len(rows) == 1:
-            ((number, time, row),) = rows
-            return Single(
-                self.type, Row(time, source, first + number, ids[0] if ids else None, row)
-            )
-        numbers, times, lines = zip(*rows, strict=True)
+    def texts_of(self, values: tuple[Any, ...]) -> int:
+        """Characters of an event's texts."""
+        return sum([len(values[place]) for place in self._strings])
+
+    def batch(self, source: str, events: Sequence[tuple[int, Waiting]]) -> EventBatch:
+        """Events, each with its number, as a batch of ``source``."""
+        if len(events) == 1:
+            ((number, one),) = events
+            return one.single(source, number)
+        numbers, waiting = zip(*events, strict=True)
+        _, times, lines, ids = zip(*waiting, strict=True)
         return EventBatch(
             self.type,
             np.array(times, np.int64),
             EventIds(
-                StringColumn.constant(source, len(rows)),
-                np.array(numbers, np.int64) + first,
-                StringColumn.from_strings(ids) if ids else None,
+                StringColumn.constant(source, len(events)),
+                np.array(numbers, np.int64),
+                None if ids[0] is None else StringColumn.from_strings(ids),
             ),
             # The values were checked one by one, so they are put into columns as they are.
             tuple(map(_column, self._kinds, zip(*lines, strict=True))),
@@ -113,6 +114,19 @@ class Rows:
         return True
 
 
+class Waiting(NamedTuple):
+    """A checked event."""
+
+    rows: Rows
+    time: int
+    values: tuple[Value, ...]
+    text_id: str | None
+
+    def single(self, source: str, number: int) -> Single:
+        """The event as a batch of its own."""
+        return Single(self.rows.type, Row(self.time, source, number, self.text_id, self.values))
+
+
 class Outbox:
     """Events of ``source``, of several types, waiting to leave. ``types`` are those that may be."""
 
@@ -120,9 +134,12 @@ class Outbox:
         self.source = source
         self.types: dict[str, EventType] = {}
         self._rows: dict[tuple[str, bool], Rows] = {}
-        self._filled: dict[Rows, None] = {}  # those that have events
-        self.count = 0
+        self._waiting: list[Waiting] = []
+
+    @property
+    def count(self) -> int:
         """How many events wait."""
+        return len(self._waiting)
 
     def know(self, event_type: EventType) -> None:
         """Let events of this type be added."""
@@ -130,25 +147,28 @@ class Outbox:
         for with_id in (False, True):
             self._rows[event_type.name, with_id] = Rows(event_type)
 
-    def add(self, name: str, data: Mapping[str, Any], time: int, text_id: str | None) -> None:
-        """Add an event; BadEvent when it does not fit, KeyError for a type that is not known."""
+    def check(self, name: str, data: Mapping[str, Any], time: int, text_id: str | None) -> Waiting:
+        """Check an event; BadEvent when it does not fit, KeyError for a type that is not known."""
         rows = self._rows[name, text_id is not None]
-        rows.add(self.count, time, rows.check(data), text_id)
-        self._filled[rows] = None
-        self.count += 1
+        values = rows.check(data)
+        if rows.has_texts and (size := rows.texts_of(values)) > TEXTS_MAX:
+            raise BadEvent(f"an event of {name} of {size:,} characters: at most {TEXTS_MAX:,}")
+        return Waiting(rows, time, values, text_id)
 
-    def single(
-        self, name: str, data: Mapping[str, Any], time: int, text_id: str | None, number: int
-    ) -> Single:
-        """An event that waits for no others: what ``add`` and ``take`` would come to."""
-        rows = self._rows[name, text_id is not None]
-        return Single(rows.type, Row(time, self.source, number, text_id, rows.check(data)))
+    def add(self, event: Waiting) -> None:
+        """Add a checked event: in one step, for a signal handler may interrupt its caller."""
+        self._waiting.append(event)
 
-    def take(self, first: int) -> list[EventBatch]:
+    def batches(self, first: int) -> list[EventBatch]:
         """Everything, as batches that are numbered together from ``first``."""
-        self.count = 0
-        filled, self._filled = self._filled, {}
-        return [rows.take(self.source, first) for rows in filled]
+        by_rows: dict[Rows, list[tuple[int, Waiting]]] = {}
+        for number, event in enumerate(self._waiting, first):
+            by_rows.setdefault(event.rows, []).append((number, event))
+        return [rows.batch(self.source, events) for rows, events in by_rows.items()]
+
+    def clear(self) -> None:
+        """Forget everything: it has left."""
+        self._waiting = []
 
 
 def _column(kind: Kind, values: Sequence[Any]) -> Column:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from broker.client.address import Address, address_of
+from broker.client.open_clients import tell_unsaid
 from broker.client.receipt import Receipt
 from broker.client.scope import Scoped
-from broker.client.source import OnAck, OnRefusal, Source
+from broker.client.source import Given, OnRefusal, Source
+from broker.client.teller import OnAck, Teller, telling
 from broker.client.threaded import Threaded
-from broker.errors import BrokerError, ClientClosed, PublishBlocked, RefusedError
+from broker.errors import ClientClosed, ForeignClient, PublishBlocked, RefusedError
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.model import Event, EventType
 from matcher.times import UNITS, time_of
@@ -48,7 +49,7 @@ def new_source(
     on_refusal: OnRefusal,
     time_unit: str,
     replay: bool,
-    on_ack: OnAck | None,
+    live: bool,
 ) -> Source:
     """The half of a publisher that never waits, of either form."""
     if acks not in get_args(AcksName):
@@ -69,17 +70,20 @@ def new_source(
         unacknowledged_max=unacknowledged_max,
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
-    return Source(address, config, batch_events, delay_s, on_refusal, time_unit, on_ack)
+    is_unsaid = live and not (increasing or disorder is not None or replay)
+    return Source(address, config, batch_events, delay_s, on_refusal, time_unit, is_unsaid)
 
 
 class Publisher(Scoped):
     """A source of events.
 
     ``name`` is the source of its events, unique among the live clients of the network; ``types``
-    are what it will publish. Unless told more, it promises nothing about the times of its
-    events until it closes, so rules over them wait: ``increasing=True`` says that its times
+    are what it will publish. Unless told more it is live: it stamps its events, and promises by the
+    clock that nothing earlier follows, also while it publishes nothing. Rules wait until it closes
+    once an event has an explicit time; but ``increasing=True`` says that its times
     strictly increase, ``disorder`` that events are at most so much older than the clock when
-    they are published, and ``promise`` says it by hand. ``replay=True``: the events are recorded,
+    they are published, and ``promise`` says it by hand. ``live=False``: it promises nothing unless
+    by hand. ``replay=True``: the events are recorded, and it is not live,
     so that their times and promises may be as far ahead of the broker's clock as they like; of
     others the broker refuses what is more than its ``ahead_max_s`` ahead.
 
@@ -94,13 +98,12 @@ class Publisher(Scoped):
     ``on_refusal="raise"``: what the broker refused of events published earlier is raised by the
     next call. ``"keep"``: nothing is raised, ``rejected`` counts and ``take_refusals`` tells.
 
-    ``on_ack`` is called with a number whenever everything that was published up to there is
-    acknowledged, by the thread that happens to hear of it: it should do little, and ask the
-    publisher for nothing that waits.
+    ``on_ack`` is called with a number once everything that was published up to there is
+    acknowledged, in a thread of its own: it may take its time, wait, or close the publisher. What
+    it raises is printed and logged.
 
-    ``time_unit`` (s, ms, us or ns): what times that are numbers count in the dicts and tables of
-    ``publish_batch``; where they count something else their years are most often beyond 9999, and
-    they are refused.
+    ``time_unit`` (s, ms, us or ns): what times that are numbers count; where they count something
+    else their years are most often beyond 9999, and they are refused.
 
     Events published one at a time leave at once where they come slowly, and gather in batches
     of at most ``batch_events`` where they come fast; none waits longer than ``delay_s`` seconds
@@ -134,6 +137,7 @@ class Publisher(Scoped):
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
         replay: bool = False,
+        live: bool = True,
         on_ack: OnAck | None = None,
         key: str | Path | None = None,
         server_key: str | Path | None = None,
@@ -153,17 +157,21 @@ class Publisher(Scoped):
             on_refusal,
             time_unit,
             replay,
-            on_ack,
+            live,
         )
         self._timeout_s = timeout_s
         self._close_timeout_s = close_timeout_s
+        self.on_ack = on_ack
+        self._teller = None if on_ack is None else Teller(telling(self))
+        if self._teller is not None:
+            self._source.tell = self._teller.tell
         self._driver = Threaded(self._source.connection)
-        self._driver.open(connect_timeout_s)
         try:
+            self._driver.open(connect_timeout_s)
             if types:
                 self.advertise(*types)
         except BaseException:
-            self._driver.close()
+            self._end()
             raise
 
     def advertise(self, *types: EventType) -> None:
@@ -178,6 +186,7 @@ class Publisher(Scoped):
         data: Mapping[str, Any] | None = None,
         /,
         *,
+        time: float | str | datetime | None = None,
         at: int | datetime | None = None,
         id: str | None = None,  # noqa: A002 - the event model's word
         traceparent: str | None = None,
@@ -185,8 +194,9 @@ class Publisher(Scoped):
     ) -> Receipt:
         """Publish one event: a row, or a type and its attributes.
 
-        ``at`` is its time (microseconds since the epoch, or a datetime with its offset);
-        without one it is stamped now. ``id`` is its id; without one its sequence number is.
+        ``time`` is its time (seconds since the epoch, or the ``time_unit``; RFC 3339 text; a
+        datetime with its offset); without one it is stamped now. ``at`` is the same in
+        microseconds. ``id`` is its id; without one its sequence number is.
         ``traceparent``: the trace context (W3C) that it belongs to, for brokers that trace.
         Attributes that are not names of Python, or are called as these, go into ``data``.
 
@@ -197,17 +207,36 @@ class Publisher(Scoped):
         Gives a receipt, of which ``wait`` returns once the event is acknowledged.
         """
         source, driver = self._source, self._driver
-        with driver.lock:
-            source.check()
-            if not source.has_room:
+        values = {**data, **attributes} if data else attributes
+        given = time, at, id
+        while True:
+            with driver.lock:
+                source.check()
+                if source.has_room:
+                    self._publish(event, values, given, traceparent)
+                    return Receipt(self, source.published)
+            with driver:
                 self._await_room(1)
-            if source.add(
-                event, {**data, **attributes} if data else attributes, at, id, traceparent
-            ):
+
+    def _publish(
+        self,
+        event: str | Event,
+        values: Mapping[str, Any],
+        given: Given,
+        traceparent: str | None,
+    ) -> None:
+        """Publish one event, for which there is room. The lock is held."""
+        source, driver = self._source, self._driver
+        now = source.connection.clock.now()
+        checked = source.check_event(event, values, given, now, traceparent)
+        if source.is_due(now):
+            with driver:
+                source.hand_over(checked, now)
                 (driver.let_out if source.sent_alone else driver.pump)()
-            elif source.outbox.count == 1:  # its deadline is that of those that follow
+        else:
+            source.gather(checked)
+            if source.outbox.count == 1:  # its deadline is that of those that follow
                 driver.rearm()
-            return Receipt(self, source.published)
 
     def publish_batch(
         self,
@@ -236,7 +265,7 @@ class Publisher(Scoped):
         if unknown := source.unknown_types(batches):
             self.advertise(*unknown)
         pieces = list(source.slices(batches))
-        with driver.lock:
+        with driver:
             source.note_traces(traces or {})
             for place, piece in enumerate(pieces):
                 source.check()
@@ -249,10 +278,9 @@ class Publisher(Scoped):
     def promise(self, time: int | datetime) -> None:
         """Promise that nothing earlier than ``time`` (as in ``publish``) will follow."""
         mark = time_of(time) if isinstance(time, datetime) else time
-        with self._driver as connection:
+        with self._driver:
             self._source.check()
-            self._source.send()
-            connection.session.promise(mark)
+            self._source.promise(mark)
 
     def flush(self) -> None:
         """Send what is gathered now."""
@@ -270,7 +298,7 @@ class Publisher(Scoped):
         seconds = self._timeout_s if timeout_s is None else timeout_s
         self.flush()
         source = self._source
-        with self._driver.lock:
+        with self._driver:
             if not self._driver.wait_until(lambda: source.has_had(up_to), seconds):
                 raise blocked(self._source, seconds)
             self._source.check()
@@ -302,7 +330,7 @@ class Publisher(Scoped):
     @property
     def unacknowledged(self) -> int:
         """How many events, the last ones, the broker is not yet known to have."""
-        return self._source.outbox.count + self._source.session.unacknowledged
+        return self._source.unacknowledged
 
     def close(self) -> None:
         """Wait until the broker has everything, promise that nothing follows, and leave.
@@ -311,40 +339,58 @@ class Publisher(Scoped):
         ``close_timeout_s`` seconds, as when it is gone, it leaves nevertheless: PublishBlocked
         says how many events are lost. So it does where the broker has refused the link for good.
         """
+        source = self._source
         try:
-            if self._source.connection.failure is None:
-                self._see_off()
-            else:
-                check_given_up(self._source)
+            blocked_s = self._see_off()
+            check_given_up(source)
+            if source.connection.failure is None:
+                if blocked_s is not None:
+                    raise blocked(source, blocked_s)
+                source.check()
         finally:
-            self._driver.close()
+            self._end()
+
+    def _leave(self) -> None:
+        try:
+            self._see_off()
+        finally:
+            tell_unsaid(self._source.connection)
+            self._end()
 
     def pause(self) -> None:
         """Leave without having published everything: what was promised stays, and rules wait,
         until a client of this name goes on. Events that the broker does not have are given up.
         """
-        self._driver.close(returns=True)
+        self._end(returns=True)
 
     @property
     def is_connected(self) -> bool:
         """Whether a broker answers at the moment."""
         return self._source.session.ready
 
-    def _see_off(self) -> None:
-        self.flush()
-        session = self._source.session
-        with self._driver.lock:
+    def _see_off(self) -> float | None:
+        """Wait until the broker has everything, and say goodbye. Gives the seconds in which the
+        broker has taken nothing, where it does not come to that.
+        """
+        source, session, seconds = self._source, self._source.session, self._close_timeout_s
+        with self._driver as connection:
+            if connection.failure is not None:
+                return None
+            source.send()
             while left := session.unacknowledged:
-                if not self._driver.wait_until(
+                if not self._driver.holds_in_time(
                     lambda left=left: session.unacknowledged < left,  # type: ignore[misc]
-                    self._close_timeout_s,
+                    seconds,
                 ):
-                    raise blocked(self._source, self._close_timeout_s)
-            self._source.check()
-            with self._driver as connection:
-                session.leave(connection.clock.now())
-            with suppress(BrokerError):  # the broker has all events
-                self._driver.wait_until(lambda: session.has_left, self._close_timeout_s)
+                    return seconds
+            session.leave(connection.clock.now())
+            self._driver.holds_in_time(lambda: session.has_left, seconds)
+        return None
+
+    def _end(self, *, returns: bool = False) -> None:
+        self._driver.close(returns=returns)
+        if self._teller is not None:
+            self._teller.close()
 
     def _await_room(self, events: int) -> None:
         source = self._source
@@ -358,8 +404,8 @@ class Publisher(Scoped):
 
 def check_given_up(source: Source) -> None:
     """PublishBlocked where a connection has failed with events that the broker may not have."""
-    failure, events = source.connection.failure, source.outbox.count + source.session.unacknowledged
-    if events and not isinstance(failure, ClientClosed):
+    failure, events = source.connection.failure, source.unacknowledged
+    if failure and events and not isinstance(failure, ClientClosed | ForeignClient):
         text = f"{source.connection.endpoint}: {events} events are not acknowledged: {failure}"
         raise PublishBlocked(text) from failure
 
@@ -367,6 +413,6 @@ def check_given_up(source: Source) -> None:
 def blocked(source: Source, timeout_s: float) -> PublishBlocked:
     """The broker did not take what was published, for so long."""
     return PublishBlocked(
-        f"{source.connection.endpoint}: {source.session.unacknowledged} events are still "
+        f"{source.connection.endpoint}: {source.unacknowledged} events are still "
         f"unacknowledged after {timeout_s:g} s"
     )

@@ -1,11 +1,15 @@
-"""How clients end: with their block, or while somebody iterates over what comes."""
+"""How clients end: with their block, while somebody iterates over what comes, or dropped.
+
+Law: a client that nobody refers to any more is closed by its driver, and a ResourceWarning says so.
+No driver refers to its client, and neither does anything that a driver calls.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from broker.client.looped import Looped
 from broker.client.threaded import Threaded
@@ -14,8 +18,21 @@ from broker.errors import ClientClosed
 Thing = TypeVar("Thing")
 
 
-class Scoped:
-    """A client that leaves when its ``with`` block ends; at once when that ends by an error."""
+class Collected:
+    """A client whose driver is told when it is collected."""
+
+    _driver: Threaded | Looped
+
+    def __del__(self) -> None:
+        driver = getattr(self, "_driver", None)  # the arguments may have been refused
+        if driver is not None and not driver.is_closed:
+            text = f"unclosed {type(self).__name__} at {driver.endpoint}: it is closed now"
+            warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
+            driver.drop()
+
+
+class Scoped(Collected):
+    """A client that leaves when its ``with`` block ends."""
 
     _driver: Threaded
 
@@ -24,6 +41,7 @@ class Scoped:
         self._leave()
 
     def _leave(self) -> None:
+        """Leave a block that ends by an error, which goes on: nothing else is raised."""
         self._driver.close()
 
     def __enter__(self) -> Self:
@@ -41,7 +59,7 @@ class Scoped:
             self._leave()
 
 
-class AsyncScoped:
+class AsyncScoped(Collected):
     """``Scoped`` for asyncio: it connects when its block is entered, or ``open`` is awaited."""
 
     _driver: Looped
@@ -52,9 +70,9 @@ class AsyncScoped:
 
     async def close(self) -> None:
         """See ``Scoped.close``."""
-        self._leave()
+        await self._leave()
 
-    def _leave(self) -> None:
+    async def _leave(self) -> None:
         self._driver.close()
 
     async def __aenter__(self) -> Self:
@@ -69,18 +87,38 @@ class AsyncScoped:
         if kind is None:
             await self.close()
         else:
-            self._leave()
+            await self._leave()
 
 
-def until_closed(receive: Callable[[], Thing]) -> Iterator[Thing]:
-    """The results of ``receive``, again and again, until its client is closed."""
-    with suppress(ClientClosed):
-        while True:
-            yield receive()
+class UntilClosed(Generic[Thing]):
+    """The results of ``receive``, again and again, until its client is closed. Threads may share
+    it.
+    """
+
+    def __init__(self, receive: Callable[[], Thing]) -> None:
+        self._receive = receive
+
+    def __iter__(self) -> Iterator[Thing]:
+        return self
+
+    def __next__(self) -> Thing:
+        try:
+            return self._receive()
+        except ClientClosed:
+            raise StopIteration from None
 
 
-async def until_closed_async(receive: Callable[[], Awaitable[Thing]]) -> AsyncIterator[Thing]:
-    """The same, awaited."""
-    with suppress(ClientClosed):
-        while True:
-            yield await receive()
+class AsyncUntilClosed(Generic[Thing]):
+    """The same, awaited; tasks may share it."""
+
+    def __init__(self, receive: Callable[[], Awaitable[Thing]]) -> None:
+        self._receive = receive
+
+    def __aiter__(self) -> AsyncIterator[Thing]:
+        return self
+
+    async def __anext__(self) -> Thing:
+        try:
+            return await self._receive()
+        except ClientClosed:
+            raise StopAsyncIteration from None

@@ -2,23 +2,27 @@
 
 The queue needs no bound of its own: the broker sends no more events than it was granted credit
 for, and credit is granted for what the application has taken.
+
+Threads, or tasks, may share a subscriber: each event is given to one of them, and stays in its
+``hands`` until it asks for the next one.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from broker.client.address import Address
 from broker.client.connection import Connection
+from broker.client.hands import Hands, Lot, Worker
 from broker.log import log
 from matcher.model import Event
 from routing.config import SessionConfig
-from routing.delivery.remainder import last_position, positions_of
+from routing.delivery.remainder import positions_of
 from routing.messages import Delivery, WhenFull
 from routing.session import Lost, Result
 
@@ -38,6 +42,7 @@ class Sink:
         config: SessionConfig,
         when_full: str,
         queue_events: int,
+        worker: Callable[[], Worker],
         durable: str = "",
         acks: str = "auto",
         queue_bytes: int | None = None,
@@ -54,6 +59,8 @@ class Sink:
         self.connection = Connection(address, config, self._take)
         self.session = self.connection.session
         self.deliveries: deque[Delivery] = deque()
+        self._returned: deque[Delivery] = deque()
+        """Deliveries that were taken, and never given."""
         self.dropped = 0
         """Events lost because this sink's queue at the broker was full."""
         self.losses = 0
@@ -62,17 +69,12 @@ class Sink:
         """By subscription, the types that nobody published, when it began, and its rules need."""
         self._when_full = WhenFull(when_full)
         self._bounds = queue_events, durable, queue_bytes or 0, queue_age_s or 0.0
-        self.position = 0
-        """The number of the event that was given last, of a durable sink's; 0: none yet."""
-        self._is_auto = bool(durable) and acks == "auto"
+        self._hands = Hands(worker, is_auto=acks == "auto") if durable else None
         self._passed: list[int] = []
         """Positions of events that were given of the past, and that nobody has acknowledged."""
-        self._before = 0
-        """The position before the event, or delivery, that was given last."""
-        if self._is_auto:
-            self.connection.due = self._acknowledge_before  # as the interpreter ends
-        self._rows: Iterator[tuple[Event, int]] = iter(())
-        """Events that were not given yet, each with the position that goes with it."""
+        self.connection.due = self.tell  # as the interpreter ends
+        self.ready: deque[tuple[Event, Lot | None]] = deque()
+        """Events that are to be given one by one, each with its lot in the hands."""
         self._numbers: dict[int, int] = {}
 
     def subscribe(self, text: str) -> int:
@@ -95,26 +97,40 @@ class Sink:
             self.waits_for[number] = tuple(missing)
         return number
 
-    def has_something(self) -> bool:
-        """Whether a waiting subscriber has something to give or to raise."""
-        return bool(self.deliveries) or self.connection.problem is not None
+    def has_delivery(self) -> bool:
+        """Whether a subscriber that waits for a delivery has something to give or to raise."""
+        has_some = bool(self.deliveries or self._returned)
+        return has_some or self.connection.problem is not None
 
-    def check(self, timeout_s: float | None) -> None:
-        """Raise why there is no delivery to take: what went wrong, else TimeoutError."""
-        self.connection.check()
-        raise TimeoutError(f"no event within {timeout_s:g} s")
+    def has_event(self) -> bool:
+        """The same of one that waits for an event."""
+        return bool(self.ready) or self.has_delivery()
 
-    def take_delivery(self) -> Delivery:
-        """The next delivery; the broker may send as many events more."""
-        if self._is_auto:
-            self.acknowledge_given()
-        delivery = self.deliveries.popleft()
-        self.session.consume(len(delivery))
-        if delivery.number:
-            self._before, self.position = self.position, last_position(delivery)
-        return delivery
+    def ask(self) -> None:
+        """Somebody asks for the next event, or delivery, and has dealt with the last one."""
+        if self._hands is not None:
+            self._hands.ask()
 
-    def news(self, history: History, taken: Delivery) -> Delivery | None:
+    def tell(self) -> None:
+        """Tell the broker what has been dealt with."""
+        if self._hands is not None:
+            for told in self._hands.take_told():
+                (self.session.acknowledge if told.all else self._acknowledge_open)(told.position)
+
+    def take_delivery(self, timeout_s: float | None, history: History | None) -> Delivery | None:
+        """The next delivery, and the broker may send as many events more; None where all of it was
+        given of the past. Raises what went wrong, else TimeoutError where there is none.
+        """
+        if self._returned:
+            return self._returned.popleft()
+        if not self.deliveries:
+            self.connection.check()
+            raise TimeoutError(f"no event within {timeout_s:g} s")
+        taken = self.deliveries.popleft()
+        self.session.consume(len(taken))
+        return taken if history is None else self._news(history, taken)
+
+    def _news(self, history: History, taken: Delivery) -> Delivery | None:
         """A delivery without what was given of the past, which is dealt with as soon as an event is
         acknowledged; None for none.
         """
@@ -124,28 +140,47 @@ class Sink:
             self._passed += [one for one in positions_of(taken) if one not in new]
         return left
 
-    def next_event(self) -> Event | None:
-        """The next event of the delivery at hand, or None when it is used up."""
-        found = next(self._rows, None)
-        if found is None:
-            return None
-        event, position = found
-        self._before, self.position = self.position, position
-        return event
+    def give_back(self, delivery: Delivery) -> None:
+        """A delivery was taken and is not given, since a signal handler has raised."""
+        self._returned.append(delivery)
 
     def open(self, delivery: Delivery) -> None:
         """Let ``next_event`` give the events of a delivery that was taken."""
-        self._rows = zip(rows(delivery), positions_of(delivery), strict=True)
-        self.position = self._before
+        hands = self._hands
+        if hands is None or not delivery.number:
+            self.ready += [(event, None) for event in rows(delivery)]
+        else:
+            lots = [hands.take_in((position,)) for position in positions_of(delivery)]
+            self.ready += zip(rows(delivery), lots, strict=True)
 
-    def acknowledge_given(self) -> None:
-        """Acknowledge what was given before, unless the application says so itself."""
-        if self._is_auto:
-            self.session.acknowledge(self.position)
+    def next_event(self) -> Event | None:
+        """The next event of what was opened, or None when it is used up."""
+        try:
+            event, lot = self.ready.popleft()
+        except IndexError:
+            return None
+        if lot is not None and self._hands is not None:
+            self._hands.give(lot)
+        return event
 
-    def _acknowledge_before(self) -> None:
-        """Acknowledge all but what was given last, which may not be dealt with."""
-        self.session.acknowledge(self._before)
+    def give(self, delivery: Delivery) -> None:
+        """Give a delivery that was taken, as a whole."""
+        if self._hands is not None and delivery.number:
+            self._hands.give(self._hands.take_in(positions_of(delivery)))
+
+    @property
+    def position(self) -> int:
+        """The number of the event that was given last, of a durable sink's; 0: none yet."""
+        return 0 if self._hands is None else self._hands.position
+
+    def close(self) -> None:
+        """All that was given is dealt with."""
+        if self._hands is not None:
+            self._hands.close()
+            self.tell()
+
+    def _acknowledge_open(self, position: int) -> None:
+        self.session.acknowledge_one(position)
 
     def acknowledge(self, position: int | None) -> None:
         """The application has dealt with all that it was given up to that position (None: with

@@ -6,12 +6,16 @@ sending took (once as long after an event that left alone), up to ``delay_s`` se
 ``batch_events``: a slow stream's events thus never wait, and a fast one's batches grow until the
 pace is kept, on a busy machine more than on an idle one. Whatever was gathered leaves before the
 session's own timer acts, for that may promise by the clock that nothing earlier will follow.
+
+A source of which nothing is said is live: its events are stamped now, and its promise follows the
+clock (Outgoing.is_live), from its first event on, or once it has published none for ``SILENT_S``.
+An explicit time, or a promise, says otherwise, and once for all: the first such event is logged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
@@ -19,29 +23,35 @@ import numpy as np
 
 from broker.client.address import Address
 from broker.client.connection import Connection
-from broker.client.outbox import Outbox
+from broker.client.outbox import Outbox, Waiting
+from broker.client.teller import OnAck
 from broker.errors import LateEvents, RefusedError
+from broker.log import log
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventType
-from matcher.rows import batch_of, refuse_surplus, refuse_taken
+from matcher.rows import batch_of, refuse_surplus_of_rows, refuse_taken
 from matcher.single import Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, spoken, time_of, verify_range
 from matcher.traces import Contexts, is_context
 from routing.config import SessionConfig
 from routing.messages import Acknowledged, Acks, Code, Rejected
-from routing.order import greatest_time
+from routing.order import least_time
 from routing.session import NO_TIME, Result
 
 OnRefusal = Literal["raise", "keep"]
-OnAck: TypeAlias = Callable[[int], object]
-"""Told the number up to which events are acknowledged."""
 
 GATHERING = 3
 """In a stream, events gather for so many times as long as the last sending took."""
 SLICE_EVENTS_MAX = 4_096
 """Events of a large batch that are handed over at once."""
-_OF_THE_EVENT = ("time", "id")
-"""Keys of dicts that say when and who an event is."""
+Given: TypeAlias = tuple[object, object, str | None]
+"""An event's time, the same in microseconds, and its id, as a call gives them; None for nothing."""
+NOTHING_GIVEN: Given = (None, None, None)
+SILENT_S = 5.0
+"""A source that has published nothing for so long, in seconds, is live. One that is to publish
+explicit times has begun by then, mostly."""
+TO_SAY = "increasing=True, disorder=timedelta(...), promise(...), or live=False"
+"""Ways to say how far a publisher of explicit times is."""
 REFUSALS_MAX = 100
 """Refusals kept for the caller; of later ones only the number is."""
 
@@ -57,11 +67,13 @@ class Source:
         delay_s: float,
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
-        on_ack: OnAck | None = None,
+        is_unsaid: bool = False,
     ) -> None:
-        self._on_ack = on_ack
+        self.tell: OnAck | None = None
+        """Called with the number up to which events are acknowledged."""
         self.connection = Connection(address, config, self._take)
-        self.connection.due = self.send
+        self.connection.due = self._do_what_is_due
+        self.connection.unacknowledged = lambda: self.unacknowledged
         self.connection.settled = self._rest
         self.connection.unraised = self.take_refusals
         self.session = self.connection.session
@@ -82,6 +94,11 @@ class Source:
         self._refusals: list[RefusedError] = []
         self._keeps_refusals = on_refusal == "keep"
         self._time_unit = time_unit
+        self._is_unsaid = is_unsaid
+        """Whether nothing has been said of its times, so that it is live."""
+        self._live_at = math.inf
+        self._hint = ""
+        """Said to who publishes events that are late for the clock."""
 
     # --- one event at a time ---
 
@@ -90,6 +107,15 @@ class Source:
         """Whether one more event can be added: what is gathered must always be able to leave."""
         count = self.outbox.count
         return count < self._batch_events and self._outgoing.room > count
+
+    def is_due(self, now: float) -> bool:
+        """Whether an event that is added now leaves at once, with what is gathered."""
+        return now >= self._due_at or self.outbox.count + 1 >= self._batch_events
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many events, the last ones, the broker is not known to have."""
+        return self.outbox.count + self._outgoing.unacknowledged
 
     def check(self) -> None:
         """Raise what went wrong since the last call."""
@@ -104,56 +130,68 @@ class Source:
         refusals, self._refusals = self._refusals, []
         return refusals
 
-    def add(
+    def check_event(
         self,
         what: str | Event,
         attributes: Mapping[str, Any],
-        at: int | datetime | None,
-        text_id: str | None,
+        given: Given,
+        now: float,
         traceparent: str | None = None,
-    ) -> bool:
-        """Add an event; whether what is gathered was handed to the session, being due.
-
-        Raises BadEvent, or SchemaError for a type that was not advertised.
+    ) -> Waiting:
+        """Check an event that is to be added. Raises BadEvent, or SchemaError for a type that was
+        not advertised, and has changed nothing then.
         """
-        now = self.connection.clock.now()
         if isinstance(what, Event):
-            name, attributes, time, text_id = what.type, what.data, what.time, what.id or None
+            name, attributes, text_id = what.type, what.data, what.id or None
+            moment: int | None = what.time
         else:
-            name = what
-            if not (at is None and text_id is None):
-                self._refuse_taken(name, attributes, at, text_id)
-            time = self._stamp(now) if at is None else _time_given(at)
+            name, text_id = what, given[2]
+            if given != NOTHING_GIVEN:
+                self._refuse_taken(name, attributes, given)
+            moment = self._moment(*given[:2])
+        time = self._stamp(now) if moment is None else moment
         if not RFC_3339_MIN <= time <= RFC_3339_MAX:
-            raise BadEvent(f"at={time} is no time in microseconds of the years 1 to 9999")
+            raise BadEvent(f"time {time} us is none of the years 1 to 9999")
         if self._increasing and time <= self._last_time:
             raise BadEvent(f"time {time} does not increase: the last was {self._last_time}")
         if traceparent is not None and not is_context(traceparent):
             raise BadEvent(f"traceparent: expected 00-TRACE-SPAN-01 (W3C), found {traceparent!r}")
-        outbox, is_due, batches = self.outbox, now >= self._due_at, None
         try:
-            if is_due and not outbox.count:
-                number = self._outgoing.last_sequence + 1
-                batches = (outbox.single(name, attributes, time, text_id, number),)
-            else:
-                outbox.add(name, attributes, time, text_id)
+            event = self.outbox.check(name, attributes, time, text_id)
         except KeyError:
             raise self._unknown(name) from None
         if traceparent is not None:
-            number = self.session.last_sequence + (1 if batches else outbox.count)
-            self.session.note_trace(text_id or str(number), (traceparent,))
+            self.session.note_trace(text_id or str(self.published + 1), (traceparent,))
+        if self._is_unsaid:
+            self._note(is_explicit=moment is not None)
         if time > self._last_time:
             self._last_time = time
-        if is_due or outbox.count >= self._batch_events:
-            self._send(now, batches or self._gathered())
-            return True
+        return event
+
+    def gather(self, event: Waiting) -> None:
+        """Have an event wait for those that follow it soon."""
         self.connection.due_at = self._due_at
-        return False
+        self.outbox.add(event)
+
+    def hand_over(self, event: Waiting, now: float) -> None:
+        """Hand an event to the session, behind what is gathered."""
+        if self.outbox.count:
+            self.outbox.add(event)
+            self._send(now, self._gathered())
+        else:
+            number = self._outgoing.last_sequence + 1
+            self._send(now, (event.single(self.outbox.source, number),))
 
     def send(self) -> None:
         """Hand what is gathered to the session."""
         if self.outbox.count:
             self._send(self.connection.clock.now(), self._gathered())
+
+    def promise(self, mark: int) -> None:
+        """Promise that nothing earlier follows."""
+        self.send()
+        self._speak_for_itself()
+        self.session.promise(mark)
 
     @property
     def published(self) -> int:
@@ -200,6 +238,9 @@ class Source:
                 raise SchemaError(
                     f"types are made by EventType.of(name, attribute=kind, ...), not {one!r}"
                 )
+        if self._is_unsaid and not self._outgoing.is_live:
+            self._live_at = self.connection.clock.now() + SILENT_S
+            self.connection.due_at = min(self.connection.due_at, self._live_at)
         return self.session.advertise(tuple(types))
 
     def unknown_types(self, batches: Sequence[EventBatch]) -> list[EventType]:
@@ -232,22 +273,50 @@ class Source:
     ) -> None:
         """Hand batches to the session."""
         now = self.connection.clock.now()
+        if promise is not None:
+            self._speak_for_itself()
         if batches:
+            if self._is_unsaid:
+                self._note(is_explicit=any(map(_is_timed, batches)))
             self.session.publish_all(batches, now, promise, numbered=numbered)
-            self._last_time = max(self._last_time, *map(greatest_time, batches))
+            self._last_time = max(self._last_time, self._outgoing.latest)
         elif promise is not None:
             self.session.promise(promise)
 
     # --- inside ---
 
     def _gathered(self) -> Sequence[EventBatch]:
-        return self.outbox.take(self.session.last_sequence + 1)
+        return self.outbox.batches(self.session.last_sequence + 1)
 
     def _send(self, now: float, batches: Sequence[EventBatch]) -> None:
         self._sending_since = now
         self.sent_alone = len(batches) == 1 and isinstance(batches[0], Single)
         self.connection.due_at = math.inf
         self.session.publish_all(batches, now, numbered=True)
+        self.outbox.clear()
+
+    def _do_what_is_due(self) -> None:
+        if self.outbox.count:
+            self.send()
+            return
+        awaits = self._is_unsaid and not self._outgoing.is_live
+        if awaits and self.connection.clock.now() >= self._live_at:
+            self._outgoing.is_live, awaits = True, False
+        self.connection.due_at = self._live_at if awaits else math.inf
+
+    def _note(self, *, is_explicit: bool) -> None:
+        """Be live, since nothing is said, or be so no more, since an event has an explicit time."""
+        if not is_explicit:
+            self._outgoing.is_live = True
+            return
+        if self._outgoing.is_live:
+            self._hint = f"; this publisher had promised by its clock: say {TO_SAY}"
+        self._speak_for_itself()
+        fields = {"publisher": self.outbox.source, "say": TO_SAY}
+        log("warning", "explicit times promise nothing: rules wait for them", fields, "client")
+
+    def _speak_for_itself(self) -> None:
+        self._is_unsaid = self._outgoing.is_live = False
 
     def _stamp(self, now: float) -> int:
         """The time of an event without one: later than the last, so that order is kept."""
@@ -257,14 +326,10 @@ class Source:
         self, rows: Sequence[Mapping[str, Any]], type_name: str | None
     ) -> EventBatch:
         event_type = self._known(type_name)
-        times = None
-        if not any("time" in row for row in rows):
-            first = self._stamp(self.connection.clock.now())
-            times = range(first, first + len(rows))
+        is_timed = any("time" in row for row in rows)
+        times = None if is_timed else [NO_TIME] * len(rows)
         batch = batch_of(event_type, rows, source="", times=times, time_unit=self._time_unit)
-        refuse_surplus(
-            event_type, sorted(set[str]().union(*rows).difference(_OF_THE_EVENT), key=str)
-        )
+        refuse_surplus_of_rows(event_type, rows)
         return batch
 
     def _batches_of_table(self, table: Any, type_name: str | None) -> list[EventBatch]:
@@ -292,14 +357,22 @@ class Source:
             raise self._unknown(name)
         return event_type
 
-    def _refuse_taken(
-        self, name: str, attributes: Mapping[str, Any], at: object, text_id: object
-    ) -> None:
+    def _refuse_taken(self, name: str, attributes: Mapping[str, Any], given: Given) -> None:
         event_type = self.outbox.types.get(name)
         if event_type is not None:
-            words = (("at", at, "time"), ("id", text_id, "id"))
-            taken = {word: what for word, given, what in words if given is not None}
+            words = zip(("time", "at", "id"), given, ("time", "time", "id"), strict=True)
+            taken = {word: what for word, value, what in words if value is not None}
             refuse_taken(event_type, attributes, taken)
+
+    def _moment(self, time: object, at: object) -> int | None:
+        """The time of an event, in microseconds, as a call gives it; None for one to be stamped.
+        BadEvent for what is none.
+        """
+        if time is None:
+            return None if at is None else _microseconds(at)
+        if at is not None:
+            raise BadEvent("time and at are two names for the time of an event: give one")
+        return time_of(time, self._time_unit)
 
     def _unknown(self, name: str) -> SchemaError:
         known = ", ".join(sorted(self.outbox.types)) or "none"
@@ -315,20 +388,30 @@ class Source:
 
     def _take(self, result: Result) -> None:
         if isinstance(result, Acknowledged):
-            if self._on_ack is not None:
-                self._on_ack(self.session.acknowledged)
+            if self.tell is not None:
+                self.tell(self.session.acknowledged)
         elif isinstance(result, Rejected):
             self.rejected += sum(last - first + 1 for first, last in result.sequences)
             kind = LateEvents if result.code is Code.LATE else RefusedError
             if result.code is Code.AHEAD:
                 self._last_time = NO_TIME  # as the session has it (Outgoing.forget_times)
             if len(self._refusals) < REFUSALS_MAX:
-                self._refusals.append(kind(result.reason, result.code.value))
+                hint = self._hint if kind is LateEvents else ""
+                self._refusals.append(kind(result.reason + hint, result.code.value))
 
 
-def _time_given(at: object) -> int:
+def _is_timed(batch: EventBatch) -> bool:
+    """Whether its events have times, and are not to be stamped."""
+    return least_time(batch) != NO_TIME
+
+
+def _microseconds(at: object) -> int:
+    """The time that ``at`` says, in microseconds or as a datetime."""
     if isinstance(at, datetime):
         return time_of(at)
     if isinstance(at, int | np.integer):
         return int(at)
-    raise BadEvent(f"at: expected microseconds as an int, or a datetime, found {spoken(at)}")
+    raise BadEvent(
+        f"at: expected microseconds as an int, or a datetime, found {spoken(at)}; time=... takes "
+        f"seconds, and RFC 3339"
+    )

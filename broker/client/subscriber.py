@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from broker.client.address import Address, address_of
+from broker.client.hands import Worker, this_task, this_thread
 from broker.client.looped import Looped
 from broker.client.manager import RuleManager
-from broker.client.scope import AsyncScoped, Scoped, until_closed, until_closed_async
+from broker.client.scope import AsyncScoped, AsyncUntilClosed, Scoped, UntilClosed
 from broker.client.sink import DurableAcks, Sink, WhenFullName
 from broker.client.start import Start, start_time
 from broker.client.threaded import Threaded
@@ -35,6 +38,7 @@ def _sink(
     when_full: str,
     queue: int,
     credit: int,
+    worker: Callable[[], Worker],
     durable: bool,
     acks: str,
     queue_bytes: int | None,
@@ -49,7 +53,8 @@ def _sink(
         heartbeats_missed_max=CONNECTED_MISSED_MAX,
     )
     durable_name = name if durable else ""
-    return Sink(address, config, when_full, queue, durable_name, acks, queue_bytes, queue_age_s)
+    bounds = queue_bytes, queue_age_s
+    return Sink(address, config, when_full, queue, worker, durable_name, acks, *bounds)
 
 
 def _history(
@@ -129,13 +134,15 @@ class Subscriber(Scoped):
     ) -> None:
         address = address_of(endpoint, key, server_key)
         bounds = queue_bytes, queue_age_s
-        self._sink = _sink(address, name, when_full, queue, credit, durable, acks, *bounds)
+        own = this_thread, durable, acks, *bounds
+        self._sink = _sink(address, name, when_full, queue, credit, *own)
         self._timeout_s = timeout_s
         self._driver = Threaded(self._sink.connection)
         self._driver.open(connect_timeout_s)
         self._filters = filters
         self._history: History | None = None
         self._past: Iterator[Delivery] = iter(())
+        self._past_lock = threading.Lock()
         try:
             if start_time(start) is not None:
                 durable_name = name if durable else ""
@@ -175,11 +182,14 @@ class Subscriber(Scoped):
         self._driver.ask(lambda: self._sink.session.unsubscribe(number), self._timeout_s)
 
     def receive(self, timeout_s: float | None = None) -> Event:
-        """The next event. Raises TimeoutError when none comes within ``timeout_s`` seconds."""
-        event = self._sink.next_event()
-        while event is None:
-            self._sink.open(self._next(timeout_s))
-            event = self._sink.next_event()
+        """The next event. Raises TimeoutError when none comes within ``timeout_s`` seconds.
+
+        Threads may share a subscriber: each event is given to one of them.
+        """
+        self._sink.ask()
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        while (event := self._sink.next_event()) is None:
+            self._make_ready(ends_at, timeout_s)
         return event
 
     def receive_delivery(self, timeout_s: float | None = None) -> Delivery:
@@ -187,17 +197,44 @@ class Subscriber(Scoped):
 
         Events that ``receive`` has begun to give one by one are not given again.
         """
-        return self._next(timeout_s)
-
-    def _next(self, timeout_s: float | None) -> Delivery:
-        delivery = next(self._past, None)
-        if delivery is None and self._history is not None:
-            self._history.check_over()
-        while delivery is None:
+        self._sink.ask()
+        delivery, sink = self._next_past(), self._sink
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        try:
             with self._driver:
-                self._await_delivery(timeout_s)
-                taken = self._sink.take_delivery()
-            delivery = taken if self._history is None else self._sink.news(self._history, taken)
+                while delivery is None:
+                    sink.tell()
+                    self._driver.wait_until(sink.has_delivery, _left(ends_at))
+                    delivery = sink.take_delivery(timeout_s, self._history)
+                sink.give(delivery)
+        except BaseException:
+            if delivery is not None:
+                sink.give_back(delivery)
+            raise
+        return delivery
+
+    def _make_ready(self, ends_at: float | None, timeout_s: float | None) -> None:
+        """Have events ready; another thread may take them first."""
+        sink = self._sink
+        past = self._next_past()
+        with self._driver:
+            sink.tell()
+            if past is not None:
+                sink.open(past)
+                return
+            self._driver.wait_until(sink.has_event, _left(ends_at))
+            if not sink.ready:
+                delivery = sink.take_delivery(timeout_s, self._history)
+                if delivery is not None:
+                    sink.open(delivery)
+
+    def _next_past(self) -> Delivery | None:
+        if self._history is None:
+            return None
+        with self._past_lock:
+            delivery = next(self._past, None)
+        if delivery is None:
+            self._history.check_over()
         return delivery
 
     def acknowledge(self, position: int | None = None) -> None:
@@ -223,12 +260,14 @@ class Subscriber(Scoped):
     def close(self) -> None:
         """End it; a durable subscription goes on at the broker."""
         with self._driver:
-            self._sink.acknowledge_given()
+            self._sink.close()
         self._leave()
 
     def _leave(self) -> None:
         if self._history is not None:
             self._history.close()
+        with self._driver:
+            self._sink.tell()
         super()._leave()
 
     @property
@@ -259,15 +298,14 @@ class Subscriber(Scoped):
 
     def deliveries(self) -> Iterator[Delivery]:
         """Deliveries until the subscriber is closed."""
-        return until_closed(self.receive_delivery)
+        return UntilClosed(self.receive_delivery)
 
     def __iter__(self) -> Iterator[Event]:
-        return until_closed(self.receive)
+        return UntilClosed(self.receive)
 
-    def _await_delivery(self, timeout_s: float | None) -> None:
-        self._driver.wait_until(self._sink.has_something, timeout_s)
-        if not self._sink.deliveries:
-            self._sink.check(timeout_s)
+
+def _left(ends_at: float | None) -> float | None:
+    return None if ends_at is None else max(0.0, ends_at - time.monotonic())
 
 
 class AsyncSubscriber(AsyncScoped):
@@ -305,13 +343,15 @@ class AsyncSubscriber(AsyncScoped):
     ) -> None:
         address = address_of(endpoint, key, server_key)
         bounds = queue_bytes, queue_age_s
-        self._sink = _sink(address, name, when_full, queue, credit, durable, acks, *bounds)
+        own = this_task, durable, acks, *bounds
+        self._sink = _sink(address, name, when_full, queue, credit, *own)
         self._filters = filters
         self._start = start
         self._durable = name if durable else ""
         self._address = address
         self._history: History | None = None
         self._past: AsyncIterator[Delivery] | None = None
+        self._past_lock = asyncio.Lock()
         self._step: asyncio.Task[Delivery | None] | None = None
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
@@ -336,7 +376,7 @@ class AsyncSubscriber(AsyncScoped):
             else:
                 self._past = self._replay(self._history)
         except BaseException:
-            self._leave()
+            await self._leave()
             raise
         return self
 
@@ -368,27 +408,55 @@ class AsyncSubscriber(AsyncScoped):
         await self._driver.ask(lambda: self._sink.session.unsubscribe(number), self._timeout_s)
 
     async def receive(self, timeout_s: float | None = None) -> Event:
-        """See ``Subscriber.receive``."""
-        event = self._sink.next_event()
-        while event is None:
-            self._sink.open(await self._next(timeout_s))
-            event = self._sink.next_event()
+        """See ``Subscriber.receive``; tasks may share a subscriber."""
+        self._driver.check_place()
+        self._sink.ask()
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        while (event := self._sink.next_event()) is None:
+            await self._make_ready(ends_at, timeout_s)
         return event
 
     async def receive_delivery(self, timeout_s: float | None = None) -> Delivery:
         """See ``Subscriber.receive_delivery``."""
-        return await self._next(timeout_s)
-
-    async def _next(self, timeout_s: float | None) -> Delivery:
-        delivery = None if self._past is None else await self._next_past(self._past)
-        if delivery is None and self._history is not None:
-            self._history.check_over()
+        self._driver.check_place()
+        self._sink.ask()
+        delivery, sink = await self._of_past(), self._sink
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         while delivery is None:
-            self._past = None
-            await self._await_delivery(timeout_s)
             with self._driver:
-                taken = self._sink.take_delivery()
-            delivery = taken if self._history is None else self._sink.news(self._history, taken)
+                sink.tell()
+            await self._driver.wait_until(sink.has_delivery, _left(ends_at))
+            with self._driver:
+                delivery = sink.take_delivery(timeout_s, self._history)
+        sink.give(delivery)
+        return delivery
+
+    async def _make_ready(self, ends_at: float | None, timeout_s: float | None) -> None:
+        """Have events ready; another task may take them first."""
+        sink = self._sink
+        past = await self._of_past()
+        if past is not None:
+            sink.open(past)
+            return
+        with self._driver:
+            sink.tell()
+        await self._driver.wait_until(sink.has_event, _left(ends_at))
+        if not sink.ready:
+            with self._driver:
+                delivery = sink.take_delivery(timeout_s, self._history)
+                if delivery is not None:
+                    sink.open(delivery)
+
+    async def _of_past(self) -> Delivery | None:
+        if self._history is None:
+            return None
+        delivery = None
+        if self._past is not None:
+            async with self._past_lock:
+                delivery = await self._next_past(self._past)
+        if delivery is None:
+            self._past = None
+            self._history.check_over()
         return delivery
 
     async def _next_past(self, past: AsyncIterator[Delivery]) -> Delivery | None:
@@ -418,15 +486,17 @@ class AsyncSubscriber(AsyncScoped):
     async def close(self) -> None:
         """See ``Subscriber.close``."""
         with self._driver:
-            self._sink.acknowledge_given()
-        self._leave()
+            self._sink.close()
+        await self._leave()
 
-    def _leave(self) -> None:
+    async def _leave(self) -> None:
         if self._step is not None:
             self._step.cancel()
         if self._history is not None:
             self._history.close()
-        super()._leave()
+        with self._driver:
+            self._sink.tell()
+        await super()._leave()
 
     @property
     def position(self) -> int:
@@ -455,12 +525,7 @@ class AsyncSubscriber(AsyncScoped):
 
     def deliveries(self) -> AsyncIterator[Delivery]:
         """See ``Subscriber.deliveries``."""
-        return until_closed_async(self.receive_delivery)
+        return AsyncUntilClosed(self.receive_delivery)
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        return until_closed_async(self.receive)
-
-    async def _await_delivery(self, timeout_s: float | None) -> None:
-        await self._driver.wait_until(self._sink.has_something, timeout_s)
-        if not self._sink.deliveries:
-            self._sink.check(timeout_s)
+        return AsyncUntilClosed(self.receive)

@@ -16,6 +16,12 @@ keep the event from its way. While a caller waits for longer than that, the thre
 end, and the caller rings for it when it leaves.
 
 Law 4: who changes something while another watches rings that one's bell.
+
+Law 5: a caller is at the connection in sections that no signal handler interrupts
+(``uninterrupted``), but for its sleep. The background thread calls nothing of the program's.
+
+Law 6: a client that is dropped unclosed is closed by the thread, which sees its events off first.
+A child that was forked has no thread and no link: its parent's clients are of no use to it.
 """
 
 from __future__ import annotations
@@ -28,13 +34,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeAlias
 
+from broker.client import uninterrupted
 from broker.client.bell import Bell
 from broker.client.connection import Connection
-from broker.client.open_clients import note_closed, note_open, see_off
-from broker.errors import BrokerUnreachable
+from broker.client.open_clients import EXIT_S, is_seen_off, note_closed, note_open, tell_unsaid
+from broker.errors import BrokerError, BrokerUnreachable
+from broker.log import log
 
 RESPITE_S = 0.02
 """So long after a caller has watched the link, in seconds, the thread leaves it unwatched."""
+DROP_S = 0.25
+"""So long a client that is dropped is waited for, in seconds: mostly it has gone by then, and its
+name is free."""
 WATCH_S_MAX = 3_600.0
 """The longest single sleep, in seconds; ``poll`` does not take much longer ones."""
 _UNKNOWN = -1
@@ -49,9 +60,10 @@ class Threaded:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.lock = threading.RLock()
-        """Guards the connection; ``with driver:`` holds it and lets out what was said."""
-        self._changed = threading.Condition(self.lock)
+        """Guards the connection; ``with driver:`` holds it, and lets out what was said."""
         self._stopped = False
+        self._dropped_until: float | None = None
+        """When a client that was dropped is given up; None for one that is in use."""
         self._visits = 0
         """How often a caller has come to the link, to watch it or to pump."""
         self._attended = False
@@ -59,8 +71,8 @@ class Threaded:
         self._thread_watches = False
         self._thread_sleeps_until = math.inf
         self._watched = 0
-        self._queueing = 0
-        """How many callers wait for the one who watches."""
+        self._queue: list[threading.Lock] = []
+        """The callers that wait for the one who watches; to release one's lock wakes it."""
         self._poll_link: Poll | None = None
         self._polled = 0
         self._caller_bell, self._thread_bell = Bell(), Bell()
@@ -70,17 +82,18 @@ class Threaded:
         """Connect and wait for the broker's welcome; BrokerUnreachable after ``timeout_s``."""
         session = self._connection.session
         try:
-            with self.lock:
+            with self:
                 self._connection.start()
                 self._thread.start()
+                note_open(self)
                 if not self.wait_until(lambda: session.ready, timeout_s):
                     raise self._connection.unreachable(timeout_s)
-            note_open(self)
         except BaseException:
             self.close()
             raise
 
     def __enter__(self) -> Connection:
+        uninterrupted.enter()
         self.lock.acquire()
         return self._connection
 
@@ -95,34 +108,36 @@ class Threaded:
                 self.pump()
         finally:
             self.lock.release()
+            uninterrupted.leave()
 
     def wait_until(self, holds: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until ``holds()``; False after ``timeout_s`` seconds. Raises what went wrong.
 
-        The lock is held, once; it is released while this waits.
+        To be called in ``with driver:``, once; the lock is released while this waits.
         """
-        connection = self._connection
+        if self.holds_in_time(holds, timeout_s):
+            return True
+        self._connection.check()
+        return False
+
+    def holds_in_time(self, holds: Callable[[], bool], timeout_s: float | None) -> bool:
+        """``wait_until``, but False for what went wrong."""
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         while not holds():
-            if connection.failure is not None:
-                break
+            if self._connection.failure is not None:
+                return False
             left_s = WATCH_S_MAX if ends_at is None else ends_at - time.monotonic()
             if left_s <= 0:
-                break
+                return False
             if self._attended:
-                self._queue(left_s)
-            else:
-                if self._attend(left_s, holds):
-                    return True
-        else:
-            return True
-        connection.check()
-        return False
+                self._wait_in_queue(left_s)
+            elif self._attend(left_s, holds):
+                return True
+        return True
 
     def ask(self, request: Callable[[], int], timeout_s: float) -> Any:
         """Make a request of the session and wait for its answer. Raises RefusedError."""
-        with self.lock:
-            connection = self._connection
+        with self as connection:
             connection.check()
             answer = connection.answer(request())
             self.pump()
@@ -133,29 +148,62 @@ class Threaded:
 
     def close(self, *, returns: bool = False) -> None:
         """Say goodbye (``Session.close``) and end the thread."""
-        note_closed(self)
-        with self.lock:
-            self._connection.close(returns=returns)
-            already, self._stopped = self._stopped, True
-            self._changed.notify_all()
-            if not already:
-                self._caller_bell.ring()
-                self._thread_bell.ring()
-        if not already and self._thread.ident is not None:
+        with self:
+            self._end(returns=returns)
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
     def end(self, seconds: float) -> None:
-        """Close as the interpreter ends (broker.client.open_clients)."""
-        with self.lock:
-            see_off(self._connection, seconds)
-        self.close()
+        """See what was published off, for so long at most, say what was not, and close."""
+        try:
+            with self as connection:
+                if connection.failure is None and connection.due is not None:
+                    connection.due()
+                self.holds_in_time(lambda: is_seen_off(connection), seconds)
+        finally:
+            tell_unsaid(self._connection)
+            self.close()
+
+    @property
+    def endpoint(self) -> str:
+        """Where its broker is."""
+        return self._connection.endpoint
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether there is nothing left to close."""
+        return self._stopped or self._thread.ident is None
+
+    def drop(self) -> None:
+        """Have the thread close it (Law 6). Called as its client is collected, by any thread, which
+        may hold any lock: so nothing here waits for one.
+        """
+        self._dropped_until = time.monotonic() + EXIT_S
+        self._thread_bell.ring()
+        if self._thread is not threading.current_thread():
+            self._thread.join(DROP_S)
+
+    def disown(self) -> None:
+        """Begin in a child that was forked: what the parent's threads were at is none of its."""
+        self.lock = threading.RLock()
+        self._queue, self._attended, self._thread_watches = [], False, False
+        self._stopped = True
+        self._connection.disown()
+
+    def _end(self, *, returns: bool = False) -> None:
+        note_closed(self)
+        self._connection.close(returns=returns)
+        if not self._stopped:
+            self._stopped = True
+            self._wake_queue()
+            self._caller_bell.ring()
+            self._thread_bell.ring()
 
     def pump(self, *enough: Callable[[], bool], has_come: bool = False) -> bool:
         """Let the connection do what it can, as ``Connection.pump``. The lock is held."""
         self._visits += 1
         is_enough = not self._stopped and self._connection.pump(*enough, has_come=has_come)
-        if self._queueing:
-            self._changed.notify_all()
+        self._wake_queue()
         self.rearm()
         return is_enough
 
@@ -178,13 +226,22 @@ class Threaded:
         if moved or self._connection.deadline() < self._thread_sleeps_until:
             self._wake_thread()
 
-    def _queue(self, seconds: float) -> None:
+    def _wait_in_queue(self, seconds: float) -> None:
         """Wait, for so long at most, for the caller who watches the link."""
-        self._queueing += 1
+        turn = threading.Lock()
+        turn.acquire()
+        self._queue.append(turn)
+        self.lock.release()
         try:
-            self._changed.wait(min(seconds, WATCH_S_MAX))
+            uninterrupted.interruptible(turn.acquire, True, min(seconds, WATCH_S_MAX))
         finally:
-            self._queueing -= 1
+            self.lock.acquire()
+            if turn in self._queue:
+                self._queue.remove(turn)
+
+    def _wake_queue(self) -> None:
+        while self._queue:
+            self._queue.pop().release()
 
     def _attend(self, seconds: float, holds: Callable[[], bool]) -> bool:
         """Watch the link in the thread's place, until there is something to do or for so long.
@@ -207,10 +264,15 @@ class Threaded:
         poll = self._link_poll()
         self.lock.release()
         try:
-            ready = poll(_milliseconds(wait_s))
-        finally:
+            ready = uninterrupted.interruptible(poll, _milliseconds(wait_s))
+        except BaseException:  # of a handler: others watch from now on
             self.lock.acquire()
             self._attended = False
+            self._wake_queue()
+            self.rearm()
+            raise
+        self.lock.acquire()
+        self._attended = False
         if (self._caller_bell.descriptor, select.POLLIN) not in ready:
             return bool(ready)
         self._caller_bell.hush()
@@ -225,15 +287,23 @@ class Threaded:
         return self._poll_link
 
     def _run(self) -> None:
+        try:
+            self._watch()
+        except Exception as error:  # of ours: a caller is told, for nobody else would be
+            with self.lock:
+                log("error", "the client has failed", {"error": repr(error)}, "client")
+                self._connection.fail(BrokerError(f"the client has failed: {error!r}"))
+                self._end()
+
+    def _watch(self) -> None:
         visits = _UNKNOWN
         while True:
             with self.lock:
-                if self._stopped:
+                if self._stopped or self._has_gone():
                     return
                 if not self._attended:
                     self._connection.pump()
-                    if self._queueing:
-                        self._changed.notify_all()
+                    self._wake_queue()
                 undisturbed, visits = visits == self._visits, self._visits
                 self._thread_watches = undisturbed and not self._attended
                 self._watched = self._connection.links
@@ -250,6 +320,19 @@ class Threaded:
                 poll = _poll(*descriptors, self._thread_bell.descriptor)
             poll(_milliseconds(wait_s))
             self._thread_bell.hush()
+
+    def _has_gone(self) -> bool:
+        """Whether the client was dropped, and has left since: nobody else uses the connection."""
+        if self._dropped_until is None:
+            return False
+        connection = self._connection
+        if connection.failure is None and connection.due is not None:
+            connection.due()
+        is_over = time.monotonic() >= self._dropped_until
+        if is_seen_off(connection) or is_over:
+            tell_unsaid(connection)
+            self._end()
+        return self._stopped
 
     def _wake_thread(self) -> None:
         self._thread_watches = False

@@ -23,31 +23,41 @@ def outbox():
     return outbox
 
 
+def add(outbox, name, data, time, text_id):
+    outbox.add(outbox.check(name, data, time, text_id))
+
+
+def take(outbox, first):
+    batches = outbox.batches(first)
+    outbox.clear()
+    return batches
+
+
 def test_events_keep_their_order_across_types(outbox):
     for number in range(6):
         name, data = (("Temp", GOOD), ("Tick", {}), ("One", {"n": number}))[number % 3]
-        outbox.add(name, data, 100 - number, None)
-    batches = outbox.take(1)
+        add(outbox, name, data, 100 - number, None)
+    batches = take(outbox, 1)
     given = {int(s): batch.type.name for batch in batches for s in batch.ids.sequence}
     assert [given[number] for number in range(1, 7)] == ["Temp", "Tick", "One"] * 2
     assert {int(t) for batch in batches for t in batch.time} == set(range(95, 101))
     assert outbox.count == 0
-    assert outbox.take(1) == []
+    assert take(outbox, 1) == []
 
 
 def test_events_with_text_ids_travel_apart_from_those_without(outbox):
-    outbox.add("One", {"n": 1}, 0, None)
-    outbox.add("One", {"n": 2}, 0, "a-17")
-    first, second = outbox.take(1)
+    add(outbox, "One", {"n": 1}, 0, None)
+    add(outbox, "One", {"n": 2}, 0, "a-17")
+    first, second = take(outbox, 1)
     assert first.ids.text is None
     assert second.ids.text.tolist() == ["a-17"]
     assert [first.ids.sequence.tolist(), second.ids.sequence.tolist()] == [[1], [2]]
 
 
 def test_values_arrive_as_they_were_given(outbox):
-    outbox.add("Temp", GOOD, 5, None)
-    outbox.add("Temp", {"area": "größer 🔥", "value": 3, "floor": -(2**63), "on": False}, 6, None)
-    (batch,) = outbox.take(1)
+    add(outbox, "Temp", GOOD, 5, None)
+    add(outbox, "Temp", {"area": "größer 🔥", "value": 3, "floor": -(2**63), "on": False}, 6, None)
+    (batch,) = take(outbox, 1)
     assert [dict(event.data) for event in batch.events()] == [
         GOOD,
         {"area": "größer 🔥", "value": 3.0, "floor": -(2**63), "on": False},
@@ -66,16 +76,16 @@ def test_values_arrive_as_they_were_given(outbox):
     ],
 )
 def test_a_bad_event_is_refused_at_once_and_changes_nothing(outbox, change, message):
-    outbox.add("Temp", GOOD, 1, None)
+    add(outbox, "Temp", GOOD, 1, None)
     with pytest.raises(BadEvent, match=message):
-        outbox.add("Temp", {**GOOD, **change}, 2, None)
+        add(outbox, "Temp", {**GOOD, **change}, 2, None)
     assert outbox.count == 1
-    assert len(outbox.take(1)[0]) == 1
+    assert len(take(outbox, 1)[0]) == 1
 
 
 def test_a_missing_attribute_is_named(outbox):
     with pytest.raises(BadEvent, match="attribute floor is missing"):
-        outbox.add("Temp", {"area": "a", "value": 1.0, "on": True}, 0, None)
+        add(outbox, "Temp", {"area": "a", "value": 1.0, "on": True}, 0, None)
 
 
 def outcome(check, *arguments):
@@ -99,11 +109,17 @@ def test_the_quick_check_agrees_with_the_exact_one(outbox):
 def test_an_attribute_that_the_type_does_not_have_is_named(outbox):
     reason = "event type Temp has no attribute colour; it has: area, value, floor, on"
     with pytest.raises(BadEvent, match=reason):
-        outbox.add("Temp", {**GOOD, "colour": 1}, 5, None)
+        add(outbox, "Temp", {**GOOD, "colour": 1}, 5, None)
     with pytest.raises(BadEvent, match="event type Tick has no attribute n; it has: none"):
-        outbox.add("Tick", {"n": 1}, 5, None)
+        add(outbox, "Tick", {"n": 1}, 5, None)
     outbox.know(EventType.of("Heat", area="string", value="float?"))
-    outbox.add("Heat", {"area": "a"}, 5, None)
+    add(outbox, "Heat", {"area": "a"}, 5, None)
     with pytest.raises(BadEvent, match="event type Heat has no attribute colour"):
-        outbox.add("Heat", {"area": "a", "colour": 1}, 5, None)
+        add(outbox, "Heat", {"area": "a", "colour": 1}, 5, None)
     assert outbox.count == 1
+
+
+def test_an_event_that_no_message_has_room_for_is_refused_at_its_line(outbox):
+    with pytest.raises(BadEvent, match=r"an event of Temp of 8,388,608 characters: at most 8,"):
+        add(outbox, "Temp", {**GOOD, "area": "a" * 2**23}, 5, None)
+    assert outbox.count == 0

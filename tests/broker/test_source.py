@@ -46,6 +46,18 @@ class KeptLink:
         return True
 
 
+def add(source, value, at=None):
+    """Add an event of this value; gives whether it was handed to the session."""
+    now = source.connection.clock.now()
+    event = source.check_event("Temp", {"value": value}, (None, at, None), now)
+    is_due = source.is_due(now)
+    if is_due:
+        source.hand_over(event, now)
+    else:
+        source.gather(event)
+    return is_due
+
+
 @pytest.fixture
 def source():
     """A publisher whose events are never older than its clock, welcomed and advertised."""
@@ -68,7 +80,7 @@ def source():
 
 
 def test_an_event_after_a_pause_leaves_at_once(source):
-    assert source.add("Temp", {"value": 1.0}, None, None)
+    assert add(source, 1.0)
     source.connection.pump()
     (published,) = source.connection._link.sent
     assert [len(batch) for batch in published.batches] == [1]
@@ -77,7 +89,7 @@ def test_an_event_after_a_pause_leaves_at_once(source):
 def test_letting_an_event_out_looks_for_nothing_that_has_come(source):
     connection = source.connection
     asked = connection._link.asked
-    assert source.add("Temp", {"value": 1.0}, None, None)
+    assert add(source, 1.0)
     assert source.sent_alone
     connection.let_out()
     assert len(connection._link.sent) == 1
@@ -88,7 +100,7 @@ def test_letting_an_event_out_looks_for_nothing_that_has_come(source):
 def test_what_was_gathered_leaves_before_the_session_promises_that_nothing_earlier_follows(source):
     connection = source.connection
     source._due_at = connection.clock.seconds + 5 * HEARTBEAT_S  # a stream: events gather
-    assert not source.add("Temp", {"value": 1.0}, None, None)
+    assert not add(source, 1.0)
     connection.pump()
     assert connection._link.sent == []
     connection.clock.seconds += HEARTBEAT_S
@@ -102,7 +114,7 @@ def test_events_that_gather_leave_when_they_are_due(source):
     connection = source.connection
     due = source._due_at = connection.clock.seconds + HEARTBEAT_S / 4
     for value in (1.0, 2.0):
-        assert not source.add("Temp", {"value": value}, None, None)
+        assert not add(source, value)
     assert connection.deadline() == due
     connection.clock.seconds = due
     connection.pump()
@@ -114,7 +126,7 @@ def test_events_that_gather_leave_when_they_are_due(source):
 @pytest.mark.parametrize("time", [RFC_3339_MIN - 1, RFC_3339_MAX + 1, 1_541_000_542_290_123_456])
 def test_a_time_beyond_all_years_is_refused_on_the_spot(source, time):
     with pytest.raises(BadEvent, match="years 1 to 9999"):
-        source.add("Temp", {"value": 1.0}, time, None)
+        add(source, 1.0, at=time)
     with pytest.raises(BadEvent, match="beyond 1 to 9999"):
         source.batches(batch_of(TEMP, [{"value": 1.0}], source="s", times=[time]), None)
     assert source.outbox.count == 0
