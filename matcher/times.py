@@ -1,11 +1,13 @@
 """Event time and its text forms (tesla.md E2).
 
 Time is an integer count of microseconds since the epoch. Its text is an RFC 3339 timestamp
-(``2013-01-01T05:17:00Z``) or a number of seconds; digits finer than a microsecond are refused,
-never rounded away. A leap second, ``23:59:60`` UTC, is the first second of the next day, as POSIX
-counts. A binary float stands for the shortest decimal that names it, as JSON's
-numbers do in most programs, so ``12.3`` is 12,300,000 microseconds exactly. Numbers may also count
-milliseconds, microseconds or nanoseconds, where that is said; nothing guesses it.
+(``2013-01-01T05:17:00Z``) or a number of seconds. A leap second, ``23:59:60`` UTC, is the first
+second of the next day, as POSIX counts. Numbers may also count milliseconds, microseconds or
+nanoseconds, where that is said; nothing guesses it.
+
+Law (finer digits): a binary float, as a clock or JSON gives it, is the nearest microsecond. Any
+other time that is finer is refused: digits of a text or of a decimal, whole nanoseconds, stamps of
+nanoseconds. Readers of files may be told to cut these instead (``TimeForm``).
 
 Law: no event is earlier than the year 1 or later than the year 9999, whichever way it comes. What
 lies beyond is most often a number of another unit.
@@ -19,8 +21,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
-from typing import Any
+from decimal import (
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    DecimalException,
+    Inexact,
+    InvalidOperation,
+)
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +38,7 @@ from matcher.errors import BadEvent
 from matcher.extremes import greatest, least
 from matcher.model import MICROSECONDS, Int64s
 
+Numbers = TypeVar("Numbers", float, npt.NDArray[np.float64])
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RFC_3339_MIN = -62_135_596_800 * MICROSECONDS
 """The year 1: nothing earlier has an RFC 3339 form here, and no event is earlier."""
@@ -51,7 +61,8 @@ STAMP = "stamp"
 """The unit of seconds that were no number in their file, so that no other unit can be meant."""
 _NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 SECONDS_EXACT_IN_FLOAT = 2**32
-"""Below it (the year 2106), a float times a million rounds to the microsecond that it names."""
+"""Below it (the year 2106), a float times a million rounds to the microsecond that its shortest
+decimal names; beyond it that decimal itself is rounded."""
 _EXACT_IN_FLOAT = {
     "s": SECONDS_EXACT_IN_FLOAT,
     "ms": SECONDS_EXACT_IN_FLOAT * 10**3,
@@ -82,6 +93,8 @@ def time_of(value: object, unit: str = "s") -> int:
     ``unit``, of UNITS, says what numbers count. Raises BadEvent: another form, digits finer than a
     microsecond, or beyond the years 1 to 9999.
     """
+    if isinstance(value, np.integer | np.floating):
+        value = value.item()
     match value:
         case bool() | None:
             raise BadEvent(f"no time: expected RFC 3339 or seconds, found {spoken(value)}")
@@ -90,12 +103,14 @@ def time_of(value: object, unit: str = "s") -> int:
         case int():
             return _of_number(Decimal(value), value, unit)
         case float():
-            return _of_number(Decimal(float.__repr__(value)), value, unit)  # of numpy's floats too
+            return _of_float(value, unit)
         case Decimal():
             return _of_number(value, value, unit)
         case datetime():
             if value.tzinfo is None:
                 raise BadEvent(f"time {value.isoformat()} lacks its offset from UTC")
+            if getattr(value, "nanosecond", 0):  # pandas' datetimes have some
+                raise _finer(value.isoformat())
             return within_range((value - EPOCH) // timedelta(microseconds=1), value.isoformat())
         case _:
             raise BadEvent(f"no time: expected RFC 3339 or seconds, found {spoken(value)}")
@@ -160,7 +175,7 @@ def times_of(values: Sequence[Any], unit: str = "s") -> Int64s | None:
             return None
     if kinds == {int}:
         return _of_ints(values, unit)
-    if kinds <= {int, float}:
+    if kinds <= {int, float} and (unit != "ns" or int not in kinds):
         try:
             return of_floats(np.array(values, np.float64), unit)
         except OverflowError:  # an int that no float is near to
@@ -175,14 +190,10 @@ def times_of(values: Sequence[Any], unit: str = "s") -> Int64s | None:
 
 
 def of_floats(numbers: npt.NDArray[np.float64], unit: str = "s") -> Int64s | None:
-    """Microseconds of a column of numbers; None unless each names one microsecond exactly."""
+    """Microseconds of a column of numbers; None where one needs a closer look."""
     if not np.all(np.abs(numbers) < _EXACT_IN_FLOAT[unit]):  # False for NaN too
         return None
-    power = 10.0 ** abs(UNITS[unit])
-    if unit == "ns":
-        return (numbers / power).astype(np.int64) if np.all(numbers % power == 0) else None
-    times = np.rint(numbers * power)
-    return times.astype(np.int64) if np.all(times / power == numbers) else None
+    return np.rint(_in_microseconds(numbers, unit)).astype(np.int64)
 
 
 def rfc3339(times: Int64s) -> list[str]:
@@ -249,6 +260,23 @@ def _of_text(text: str, unit: str) -> int:
         offset = (int(hours) * 60 + int(minutes)) * 60 * MICROSECONDS * (1 if sign == "+" else -1)
     time = (moment - EPOCH) // timedelta(microseconds=1) - offset
     return within_range(time, text)
+
+
+def _of_float(number: float, unit: str) -> int:
+    if abs(number) < _EXACT_IN_FLOAT.get(unit, SECONDS_EXACT_IN_FLOAT):
+        return within_range(round(_in_microseconds(number, unit)), number)
+    shortest = Decimal(float.__repr__(number))
+    if not shortest.is_finite() or shortest.adjusted() > _POWER_MAX:
+        raise _beyond(number)
+    power = UNITS.get(unit, 6)
+    rounded = shortest.scaleb(power).to_integral_value(ROUND_HALF_EVEN).scaleb(-power)
+    return _of_number(rounded, number, unit)
+
+
+def _in_microseconds(numbers: Numbers, unit: str) -> Numbers:
+    """Floats of a unit, not rounded yet; the same operation for one and for a column."""
+    power = UNITS.get(unit, 6)
+    return numbers * 10.0**power if power >= 0 else numbers / 10.0**-power
 
 
 def _of_number(number: Decimal, found: object, unit: str) -> int:

@@ -29,7 +29,7 @@ from typing import Any
 from matcher.errors import BadEvent
 from matcher.identity import plain_name, rule_id
 from matcher.model import TIME_MAX, TIME_MIN, Datum, Event, EventBatch, EventType
-from matcher.rows import batch_of, refuse_taken
+from matcher.rows import batch_of, refuse_surplus, refuse_surplus_of_rows, refuse_taken
 from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, Placement, make
@@ -206,14 +206,15 @@ class Engine:
         (E2); events come in its order. Attributes that are not names of Python, or are called
         ``time``, ``source`` or ``id``, go into ``data``. An ``id`` names an event of its source:
         the same event again is a duplicate, and is dropped (``duplicates`` counts it). Raises
-        BadEvent for an event that does not fit its schema, that is earlier than one before it, or
-        whose id names another event already, and takes none of it then; TooManyComposites as
-        ``advance``.
+        BadEvent for an event that does not fit its schema, or has an attribute that it lacks, that
+        is earlier than one before it, or whose id names another event already, and takes none of it
+        then; TooManyComposites as ``advance``.
         """
         event_type, values = self.schema(type), {**(data or {}), **attributes}
         words = (("time", time, None), ("source", source, SOURCE), ("id", id, None))
         taken = {word: word for word, given, default in words if given != default}
         refuse_taken(event_type, values, taken)
+        refuse_surplus(event_type, values)
         at = time_of(time, self._time_unit)
         if at < self._time:
             raise BadEvent(f"{type} is earlier than an event that was published before it")
@@ -240,17 +241,19 @@ class Engine:
     ) -> None:
         """Take a batch, or rows of the ``type`` named, each with its own ``"time"``.
 
-        Nothing is evaluated until ``advance`` or ``finish``. Raises BadEvent for a time beyond the
-        years 1 to 9999, and for the first event whose id names another one already; the others are
-        taken then.
+        Nothing is evaluated until ``advance`` or ``finish``. Raises BadEvent, and takes nothing,
+        for rows that do not fit their schema, or have attributes that it lacks, and for times
+        beyond the years 1 to 9999. Raises it for the first event whose id names another one
+        already, too; the others are taken then.
         """
         if not isinstance(events, EventBatch):
             if type is None:
                 raise ValueError("rows need the name of their type: push(rows, type=...)")
-            number = self._sequences.get(SOURCE, 0)
+            number, rows = self._sequences.get(SOURCE, 0), events
+            refuse_surplus_of_rows(self.schema(type), rows)
             events = batch_of(
                 self.schema(type),
-                events,
+                rows,
                 source=SOURCE,
                 first_sequence=number + 1,
                 time_unit=self._time_unit,

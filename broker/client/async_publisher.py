@@ -19,7 +19,6 @@ from broker.client.source import OnRefusal
 from broker.client.teller import OnAck, telling
 from broker.errors import RefusedError
 from matcher.model import Event, EventType
-from matcher.times import time_of
 
 
 class AsyncPublisher(AsyncScoped):
@@ -161,7 +160,7 @@ class AsyncPublisher(AsyncScoped):
         """See ``Publisher.promise``."""
         with self._driver:
             self._source.check()
-            self._source.promise(time_of(time) if isinstance(time, datetime) else time)
+            self._source.promise(time)
 
     async def flush(self) -> None:
         """See ``Publisher.flush``."""

@@ -23,7 +23,7 @@ from broker.client.threaded import Threaded
 from broker.errors import ClientClosed, ForeignClient, PublishBlocked, RefusedError
 from broker.transport import CONNECTED_MISSED_MAX
 from matcher.model import Event, EventType
-from matcher.times import UNITS, time_of
+from matcher.times import UNITS
 from routing.config import SessionConfig
 from routing.messages import Acks
 
@@ -276,11 +276,10 @@ class Publisher(Scoped):
             return Receipt(self, source.published)
 
     def promise(self, time: int | datetime) -> None:
-        """Promise that nothing earlier than ``time`` (as in ``publish``) will follow."""
-        mark = time_of(time) if isinstance(time, datetime) else time
+        """Promise that nothing earlier than ``time`` (microseconds, or a datetime) will follow."""
         with self._driver:
             self._source.check()
-            self._source.promise(mark)
+            self._source.promise(time)
 
     def flush(self) -> None:
         """Send what is gathered now."""

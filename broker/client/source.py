@@ -187,8 +187,9 @@ class Source:
         if self.outbox.count:
             self._send(self.connection.clock.now(), self._gathered())
 
-    def promise(self, mark: int) -> None:
+    def promise(self, time: object) -> None:
         """Promise that nothing earlier follows."""
+        mark = _microseconds("promise", time)
         self.send()
         self._speak_for_itself()
         self.session.promise(mark)
@@ -274,6 +275,7 @@ class Source:
         """Hand batches to the session."""
         now = self.connection.clock.now()
         if promise is not None:
+            promise = _microseconds("promise", promise)
             self._speak_for_itself()
         if batches:
             if self._is_unsaid:
@@ -369,7 +371,7 @@ class Source:
         BadEvent for what is none.
         """
         if time is None:
-            return None if at is None else _microseconds(at)
+            return None if at is None else _microseconds("at", at)
         if at is not None:
             raise BadEvent("time and at are two names for the time of an event: give one")
         return time_of(time, self._time_unit)
@@ -405,13 +407,13 @@ def _is_timed(batch: EventBatch) -> bool:
     return least_time(batch) != NO_TIME
 
 
-def _microseconds(at: object) -> int:
-    """The time that ``at`` says, in microseconds or as a datetime."""
-    if isinstance(at, datetime):
-        return time_of(at)
-    if isinstance(at, int | np.integer):
-        return int(at)
+def _microseconds(word: str, time: object) -> int:
+    """A time in microseconds, or a datetime."""
+    if isinstance(time, datetime):
+        return time_of(time)
+    if isinstance(time, int | np.integer) and not isinstance(time, bool):
+        return int(time)
     raise BadEvent(
-        f"at: expected microseconds as an int, or a datetime, found {spoken(at)}; time=... takes "
-        f"seconds, and RFC 3339"
+        f"{word}: expected microseconds as an int, or a datetime, found {spoken(time)}; an event's "
+        f"time=... takes seconds and RFC 3339, too"
     )

@@ -30,7 +30,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from matcher.errors import BadEvent
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.jsondata import REFUSED, Members, data_of, rows_of
-from matcher.formats.jsontimes import times_in
+from matcher.formats.jsontimes import number_of, times_in
 from matcher.formats.layout import COLUMNS_SHOWN, ID, SEQUENCE, SOURCE, TIME, TYPE, Layout
 from matcher.formats.timeform import Read
 from matcher.model import (
@@ -42,7 +42,6 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.rows import INT_MAX, INT_MIN, column_of, columns_of, id_texts, values_of
-from matcher.times import decimal_of
 from matcher.traces import is_context
 
 CHUNK_BYTES = 2**19
@@ -212,7 +211,7 @@ class _Reader:
                 continue
             try:
                 envelope = self._forms.exact.decode(text)
-                time, lacks = self._layout.times.time_of(self._exact_time(envelope.time, text))
+                time, lacks = self._layout.times.time_of(self._time(envelope.time, text))
             except REFUSED as error:
                 self._refuse(f"not an event: {error}{self._hint(str(error))}", line)
             except BadEvent as error:
@@ -227,7 +226,7 @@ class _Reader:
         read = Read(np.array(times, np.int64), lacks_zone)
         return envelopes, np.array(lines, np.int64), self._intake.note(self._place, read)
 
-    def _exact_time(self, raw: Raw | UnsetType, line: bytes) -> object:
+    def _time(self, raw: Raw | UnsetType, line: bytes) -> object:
         if raw is UNSET:
             names = [repr(name) for name in msgspec.json.decode(line, type=dict[str, Raw])]
             shown = ", ".join(names[:COLUMNS_SHOWN])
@@ -237,7 +236,7 @@ class _Reader:
             )
         text = bytes(raw)
         number = text[:1] in b"-0123456789"
-        return decimal_of(text.decode()) if number else msgspec.json.decode(text)
+        return number_of(text.decode()) if number else msgspec.json.decode(text)
 
     def _hint(self, error: str) -> str:
         lacks_type = f"field `{self._layout.type or TYPE}`" in error and "missing" in error

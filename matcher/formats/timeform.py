@@ -9,8 +9,9 @@ Spark have it; one that they skip does not exist and is refused.
 
 Law 2 (leap seconds): ``23:59:60`` UTC is the first second of the next day, as POSIX counts.
 
-Law 3: digits finer than a microsecond are refused, or where that is said cut: the time is the
-microsecond in which it falls.
+Law 3: digits of texts, decimals and whole nanoseconds that are finer than a microsecond are
+refused, or where that is said cut: the time is the microsecond in which it falls. Floats are
+rounded (matcher.times).
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ BAD = [
     ("time", pa.array([1, 2**62, 3], pa.timestamp("us")), "the year 148108, beyond 1 to 9999"),
     ("time", ["1", "now", "2"], "neither RFC 3339"),
     ("time", [1.0, float("nan"), 3.0], "none of the years 1 to 9999"),
-    ("time", [1.0, 1e-7, 3.0], "finer"),
+    ("time", ["1.0", "1e-7", "3.0"], "finer"),
     ("time", [1, 1541000542290, 3], "the year 50802: milliseconds"),
     ("x", [1.0, None, 3.0], "attribute x: expected float, found null"),
     ("x", [1.0, float("inf"), 3.0], "attribute x: expected a finite float"),

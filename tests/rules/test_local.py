@@ -181,3 +181,18 @@ def test_a_bound_of_composite_events_is_a_number_or_none():
     with pytest.raises(ValueError, match="composites_per_instant_max must be at least 1"):
         Engine(composites_per_instant_max=0)
     assert Engine(composites_per_instant_max=None).finish() == []
+
+
+def test_attributes_that_a_type_lacks_are_refused():
+    local = Engine(RULES)
+    with pytest.raises(BadEvent, match="event type B has no attribute colour; it has: x"):
+        local.publish("B", time=1, x=1, colour="red")
+    with pytest.raises(BadEvent, match="event type B has no attribute colour; it has: x"):
+        local.push([{"time": 1, "x": 1}, {"time": 2, "x": 1, "colour": "red"}], type="B")
+    local.publish("B", time=0.5, x=1)  # nothing was taken
+
+
+def test_the_clock_is_a_time():
+    local = Engine(RULES)
+    for clock in (1_764_404_412.123_456_7, 1_764_404_412.123_458_2):
+        local.publish("B", time=clock, x=1)
