@@ -134,7 +134,8 @@ def deploy(brokers: Mapping[str, BrokerProcess], steps: Steps, rules: int) -> No
     """Deploy many rules in one text, then one more, and remove that."""
     with ExitStack() as stack:
         for name, types in SOURCES.items():
-            publisher = Publisher(brokers[name].endpoint, name=f"at-{name}", types=types)
+            endpoint = brokers[name].endpoint
+            publisher = Publisher(endpoint, name=f"at-{name}", types=types, live=False)
             stack.enter_context(publisher)
         sink = stack.enter_context(Subscriber(brokers["b1"].endpoint))
         manager = stack.enter_context(RuleManager(brokers["b1"].endpoint))

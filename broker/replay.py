@@ -102,6 +102,7 @@ def replay(
                             name=source,
                             on_refusal="keep",
                             replay=is_replay,
+                            live=False,
                             acks=acks,
                             connect_timeout_s=connect_timeout_s,
                         )

@@ -173,7 +173,7 @@ def _publish_one(
         types=[event_type],
         replay=is_replay,
         acks=acks,  # type: ignore[arg-type]
-        increasing=acks == "committed",  # rules that wait for this source find nothing
+        increasing=True,  # of one event; with "committed" rules have to come to it
         connect_timeout_s=connect_timeout_s,
     ) as publisher:
         publisher.publish(type_name, data, at=at, id=event_id, traceparent=traceparent)

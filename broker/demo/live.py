@@ -83,6 +83,7 @@ class Publishing:
                         addresses[place % len(addresses)],
                         name=log.source,
                         types=[batch.type for batch in log.batches],
+                        live=False,
                         unacknowledged_max=UNACKNOWLEDGED_MAX,
                         timeout_s=BLOCKED_S,
                         close_timeout_s=BLOCKED_S,

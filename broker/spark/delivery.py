@@ -153,6 +153,7 @@ class Delivery:
                     types=self._types,
                     acks="none" if self._acks == "none" else "broker",
                     replay=self._replay,
+                    live=False,
                     timeout_s=self._timeout_s,
                     connect_timeout_s=min(self._timeout_s, 5.0),
                 )

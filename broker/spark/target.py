@@ -143,6 +143,7 @@ def connected(options: WriteOptions, name: str, types: Sequence[EventType]) -> P
             name=name,
             types=types,
             replay=options.replay,
+            live=False,
             timeout_s=options.timeout_s,
             connect_timeout_s=min(options.timeout_s, 5.0),
         )
