@@ -15,7 +15,7 @@ from broker.client.open_clients import tell_unsaid
 from broker.client.publisher import AcksName, blocked, check_given_up, new_source
 from broker.client.receipt import AsyncReceipt
 from broker.client.scope import AsyncScoped
-from broker.client.source import OnRefusal
+from broker.client.source import NOTHING_GIVEN, OnRefusal
 from broker.client.teller import OnAck, telling
 from broker.errors import RefusedError
 from matcher.model import Event, EventType
@@ -119,16 +119,14 @@ class AsyncPublisher(AsyncScoped):
         values = {**data, **attributes} if data else attributes
         while not source.has_room:
             await self._room(1)
-        now = source.connection.clock.now()
-        given = time, at, id
-        checked = source.check_event(event, values, given, now, traceparent)
-        if source.is_due(now):
+        is_bare = time is None and at is None and id is None
+        given = NOTHING_GIVEN if is_bare else (time, at, id)
+        due = source.gathers(event, values, given, traceparent)
+        if due is not None:
             with driver:
-                source.hand_over(checked, now)
-        else:
-            source.gather(checked)
-            if source.outbox.count == 1:  # its deadline is that of those that follow
-                driver.rearm()
+                source.hand_over(due)
+        elif source.outbox.count == 1:  # its deadline is that of those that follow
+            driver.rearm()
         return AsyncReceipt(self, source.published)
 
     async def publish_batch(

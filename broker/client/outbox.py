@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class Rows:
         self._ints = _places(event_type, Kind.INT)
         self._floats = _places(event_type, Kind.FLOAT)
         self._strings = _places(event_type, Kind.STRING)
+        self._text_max = TEXTS_MAX // max(1, len(self._strings))
 
     def check(self, data: Mapping[str, Any]) -> tuple[Value, ...]:
         """The event's values in the schema's order; BadEvent for one that does not fit (E5), or has
@@ -65,27 +66,27 @@ class Rows:
         try:
             values = self._pick(data)
         except KeyError:
-            return values_of(self.type, data)
+            return self._checked(data)
         if not self._declared.issuperset(data) if self._may_lack else len(data) > len(values):
             refuse_surplus(self.type, data)
         if tuple(map(type, values)) == self._expected and self._is_plain(values):
             return values
-        return values_of(self.type, data)
+        return self._checked(data)
 
-    @property
-    def has_texts(self) -> bool:
-        """Whether its events have texts."""
-        return bool(self._strings)
-
-    def texts_of(self, values: tuple[Any, ...]) -> int:
-        """Characters of an event's texts."""
-        return sum([len(values[place]) for place in self._strings])
+    def _checked(self, data: Mapping[str, Any]) -> tuple[Value, ...]:
+        """``check`` without haste."""
+        values = values_of(self.type, data)
+        size = sum([len(str(values[place])) for place in self._strings])
+        if size > TEXTS_MAX:
+            text = f"an event of {self.type.name} of {size:,} characters: at most {TEXTS_MAX:,}"
+            raise BadEvent(text)
+        return values
 
     def batch(self, source: str, events: Sequence[tuple[int, Waiting]]) -> EventBatch:
         """Events, each with its number, as a batch of ``source``."""
         if len(events) == 1:
-            ((number, one),) = events
-            return one.single(source, number)
+            ((number, event),) = events
+            return single(event, source, number)
         numbers, waiting = zip(*events, strict=True)
         _, times, lines, ids = zip(*waiting, strict=True)
         return EventBatch(
@@ -108,23 +109,21 @@ class Rows:
         for place in self._ints:
             if not INT_MIN <= values[place] <= INT_MAX:
                 return False
-        for place in self._strings:  # noqa: SIM110 - a generator would cost as much as the rest
-            if not values[place].isascii():
+        for place in self._strings:
+            text = values[place]
+            if len(text) > self._text_max or not text.isascii():
                 return False
         return True
 
 
-class Waiting(NamedTuple):
-    """A checked event."""
+Waiting: TypeAlias = tuple[Rows, int, tuple[Value, ...], str | None]
+"""A checked event: its type's rows, time, values and id."""
 
-    rows: Rows
-    time: int
-    values: tuple[Value, ...]
-    text_id: str | None
 
-    def single(self, source: str, number: int) -> Single:
-        """The event as a batch of its own."""
-        return Single(self.rows.type, Row(self.time, source, number, self.text_id, self.values))
+def single(event: Waiting, source: str, number: int) -> Single:
+    """A checked event as a batch of its own."""
+    rows, time, values, text_id = event
+    return Single(rows.type, Row(time, source, number, text_id, values))
 
 
 class Outbox:
@@ -150,10 +149,7 @@ class Outbox:
     def check(self, name: str, data: Mapping[str, Any], time: int, text_id: str | None) -> Waiting:
         """Check an event; BadEvent when it does not fit, KeyError for a type that is not known."""
         rows = self._rows[name, text_id is not None]
-        values = rows.check(data)
-        if rows.has_texts and (size := rows.texts_of(values)) > TEXTS_MAX:
-            raise BadEvent(f"an event of {name} of {size:,} characters: at most {TEXTS_MAX:,}")
-        return Waiting(rows, time, values, text_id)
+        return rows, time, rows.check(data), text_id
 
     def add(self, event: Waiting) -> None:
         """Add a checked event: in one step, for a signal handler may interrupt its caller."""
@@ -163,7 +159,7 @@ class Outbox:
         """Everything, as batches that are numbered together from ``first``."""
         by_rows: dict[Rows, list[tuple[int, Waiting]]] = {}
         for number, event in enumerate(self._waiting, first):
-            by_rows.setdefault(event.rows, []).append((number, event))
+            by_rows.setdefault(event[0], []).append((number, event))
         return [rows.batch(self.source, events) for rows, events in by_rows.items()]
 
     def clear(self) -> None:

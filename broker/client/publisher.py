@@ -17,7 +17,7 @@ from broker.client.address import Address, address_of
 from broker.client.open_clients import tell_unsaid
 from broker.client.receipt import Receipt
 from broker.client.scope import Scoped
-from broker.client.source import Given, OnRefusal, Source
+from broker.client.source import NOTHING_GIVEN, Given, OnRefusal, Source
 from broker.client.teller import OnAck, Teller, telling
 from broker.client.threaded import Threaded
 from broker.errors import ClientClosed, ForeignClient, PublishBlocked, RefusedError
@@ -208,7 +208,8 @@ class Publisher(Scoped):
         """
         source, driver = self._source, self._driver
         values = {**data, **attributes} if data else attributes
-        given = time, at, id
+        is_bare = time is None and at is None and id is None
+        given = NOTHING_GIVEN if is_bare else (time, at, id)
         while True:
             with driver.lock:
                 source.check()
@@ -227,16 +228,13 @@ class Publisher(Scoped):
     ) -> None:
         """Publish one event, for which there is room. The lock is held."""
         source, driver = self._source, self._driver
-        now = source.connection.clock.now()
-        checked = source.check_event(event, values, given, now, traceparent)
-        if source.is_due(now):
+        due = source.gathers(event, values, given, traceparent)
+        if due is not None:
             with driver:
-                source.hand_over(checked, now)
+                source.hand_over(due)
                 (driver.let_out if source.sent_alone else driver.pump)()
-        else:
-            source.gather(checked)
-            if source.outbox.count == 1:  # its deadline is that of those that follow
-                driver.rearm()
+        elif source.outbox.count == 1:  # its deadline is that of those that follow
+            driver.rearm()
 
     def publish_batch(
         self,

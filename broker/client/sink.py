@@ -107,7 +107,7 @@ class Sink:
         return bool(self.ready) or self.has_delivery()
 
     def ask(self) -> None:
-        """Somebody asks for the next event, or delivery, and has dealt with the last one."""
+        """Somebody asks for the next delivery, and has dealt with the last one."""
         if self._hands is not None:
             self._hands.ask()
 
@@ -154,13 +154,18 @@ class Sink:
             self.ready += zip(rows(delivery), lots, strict=True)
 
     def next_event(self) -> Event | None:
-        """The next event of what was opened, or None when it is used up."""
+        """The next event of what was opened, or None when it is used up. Who asks for it has dealt
+        with the last one.
+        """
+        hands = self._hands
+        if hands is not None:
+            hands.ask()
         try:
             event, lot = self.ready.popleft()
         except IndexError:
             return None
-        if lot is not None and self._hands is not None:
-            self._hands.give(lot)
+        if lot is not None and hands is not None:
+            hands.give(lot)
         return event
 
     def give(self, delivery: Delivery) -> None:

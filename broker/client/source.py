@@ -23,7 +23,7 @@ import numpy as np
 
 from broker.client.address import Address
 from broker.client.connection import Connection
-from broker.client.outbox import Outbox, Waiting
+from broker.client.outbox import Outbox, Waiting, single
 from broker.client.teller import OnAck
 from broker.errors import LateEvents, RefusedError
 from broker.log import log
@@ -112,6 +112,20 @@ class Source:
         """Whether an event that is added now leaves at once, with what is gathered."""
         return now >= self._due_at or self.outbox.count + 1 >= self._batch_events
 
+    def gathers(
+        self, what: str | Event, attributes: Mapping[str, Any], given: Given, trace: str | None
+    ) -> Waiting | None:
+        """Check an event, and have it wait for those that follow it soon; gives it where it is due
+        instead, and to be handed over.
+        """
+        now = self.connection.clock.now()
+        event = self.check_event(what, attributes, given, now, trace)
+        if self.is_due(now):
+            return event
+        self.connection.due_at = self._due_at
+        self.outbox.add(event)
+        return None
+
     @property
     def unacknowledged(self) -> int:
         """How many events, the last ones, the broker is not known to have."""
@@ -146,9 +160,10 @@ class Source:
             moment: int | None = what.time
         else:
             name, text_id = what, given[2]
-            if given != NOTHING_GIVEN:
+            moment = None
+            if given is not NOTHING_GIVEN:
                 self._refuse_taken(name, attributes, given)
-            moment = self._moment(*given[:2])
+                moment = self._moment(given[0], given[1])
         time = self._stamp(now) if moment is None else moment
         if not RFC_3339_MIN <= time <= RFC_3339_MAX:
             raise BadEvent(f"time {time} us is none of the years 1 to 9999")
@@ -162,25 +177,21 @@ class Source:
             raise self._unknown(name) from None
         if traceparent is not None:
             self.session.note_trace(text_id or str(self.published + 1), (traceparent,))
-        if self._is_unsaid:
+        if self._is_unsaid and not (moment is None and self._outgoing.is_live):
             self._note(is_explicit=moment is not None)
         if time > self._last_time:
             self._last_time = time
         return event
 
-    def gather(self, event: Waiting) -> None:
-        """Have an event wait for those that follow it soon."""
-        self.connection.due_at = self._due_at
-        self.outbox.add(event)
-
-    def hand_over(self, event: Waiting, now: float) -> None:
+    def hand_over(self, event: Waiting) -> None:
         """Hand an event to the session, behind what is gathered."""
+        now = self.connection.clock.now()
         if self.outbox.count:
             self.outbox.add(event)
             self._send(now, self._gathered())
         else:
             number = self._outgoing.last_sequence + 1
-            self._send(now, (event.single(self.outbox.source, number),))
+            self._send(now, (single(event, self.outbox.source, number),))
 
     def send(self) -> None:
         """Hand what is gathered to the session."""

@@ -186,10 +186,12 @@ class Subscriber(Scoped):
 
         Threads may share a subscriber: each event is given to one of them.
         """
-        self._sink.ask()
-        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
-        while (event := self._sink.next_event()) is None:
-            self._make_ready(ends_at, timeout_s)
+        event = self._sink.next_event()
+        if event is None:
+            ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+            while event is None:
+                self._make_ready(ends_at, timeout_s)
+                event = self._sink.next_event()
         return event
 
     def receive_delivery(self, timeout_s: float | None = None) -> Delivery:
@@ -410,10 +412,12 @@ class AsyncSubscriber(AsyncScoped):
     async def receive(self, timeout_s: float | None = None) -> Event:
         """See ``Subscriber.receive``; tasks may share a subscriber."""
         self._driver.check_place()
-        self._sink.ask()
-        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
-        while (event := self._sink.next_event()) is None:
-            await self._make_ready(ends_at, timeout_s)
+        event = self._sink.next_event()
+        if event is None:
+            ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+            while event is None:
+                await self._make_ready(ends_at, timeout_s)
+                event = self._sink.next_event()
         return event
 
     async def receive_delivery(self, timeout_s: float | None = None) -> Delivery:

@@ -47,50 +47,37 @@ class _Main:
         self.depth = 0
         """How many sections are under way."""
         self.handlers: dict[int, Any] = {}
-        """The handlers that stand aside, or did so last, by signal."""
+        """The handlers that stand aside in a section, by signal."""
+        self.seen: list[Any] = []
+        """What stood for each signal when the last section began."""
         self.noted: list[tuple[int, FrameType | None]] = []
-        self._seen: list[Any] = []
-        """The handlers of all signals, as they were when the last section began."""
         self.thread = threading.main_thread().ident
 
-    def hold(self, depth: int) -> None:
-        """Note signals from now on."""
-        seen = list(map(_handler_of, _NUMBERS))
-        if seen != self._seen:
-            every = zip(_NUMBERS, seen, strict=True)
-            self.handlers = self.handlers | {
-                number: handler
-                for number, handler in every
-                if callable(handler) and handler is not _note
-            }
-            self._seen = seen
-        for number in self.handlers:
-            if callable(_handler_of(number)):
-                _set_handler(number, _note)
-        self.depth = depth
+    def learn(self, seen: list[Any]) -> None:
+        """Handlers are others than before; where ``_note`` was left behind, what it stands for is
+        known.
+        """
+        self.handlers = {
+            number: self.handlers[number] if handler is _note else handler
+            for number, handler in zip(_NUMBERS, seen, strict=True)
+            if callable(handler)
+        }
+        self.seen = seen
 
-    def release(self) -> None:
-        """Run the handlers of what was noted, and let handlers run from now on."""
-        self.depth = 0
-        try:
-            self._put_back()
-        except BaseException:  # a handler's, which came first
-            self._put_back()
-            raise
-        self._run_noted()
-
-    def _put_back(self) -> None:
+    def put_back(self) -> None:
+        """Let the handlers stand where they stood, unless one of them has seen to that itself."""
         for number, handler in self.handlers.items():
             if _handler_of(number) is _note:
                 _set_handler(number, handler)
 
-    def _run_noted(self) -> None:
+    def run_noted(self) -> None:
+        """Run the handlers of what was noted; the last that raises is heard."""
         while self.noted:
             number, frame = self.noted.pop(0)
             try:
                 self.handlers[number](number, frame)
             except BaseException:
-                self._run_noted()
+                self.run_noted()
                 raise
 
 
@@ -106,20 +93,34 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 def enter() -> None:
     """Begin a section; ``leave`` ends it."""
-    if threading.get_ident() == _main.thread:
-        if _main.depth:
-            _main.depth += 1
-        else:
-            _main.hold(1)
+    if threading.get_ident() != _main.thread:
+        return
+    if _main.depth:
+        _main.depth += 1
+        return
+    seen = list(map(_handler_of, _NUMBERS))
+    if seen != _main.seen:
+        _main.learn(seen)
+    for number in _main.handlers:
+        _set_handler(number, _note)
+    _main.depth = 1
 
 
 def leave() -> None:
     """End a section. Raises what a handler raises that came meanwhile."""
-    if threading.get_ident() == _main.thread:
-        if _main.depth > 1:
-            _main.depth -= 1
-        else:
-            _main.release()
+    if threading.get_ident() != _main.thread:
+        return
+    if _main.depth > 1:
+        _main.depth -= 1
+        return
+    _main.depth = 0
+    try:
+        _main.put_back()
+    except BaseException:  # a handler's, which has come just now
+        _main.put_back()
+        raise
+    if _main.noted:
+        _main.run_noted()
 
 
 def whole(action: Callable[..., Value], *arguments: Any) -> Value:
@@ -133,21 +134,23 @@ def whole(action: Callable[..., Value], *arguments: Any) -> Value:
 
 def interruptible(action: Callable[..., Value], *arguments: Any) -> Value:
     """Do something, a sleep say, that handlers may interrupt, though it is inside a section."""
-    if not (_main.depth and threading.get_ident() == _main.thread):
+    if threading.get_ident() != _main.thread or not _main.depth:
         return action(*arguments)
-    depth = _main.depth
+    depth, _main.depth = _main.depth, 0
     try:
-        _main.release()
+        if _main.noted:
+            _main.run_noted()
         return action(*arguments)
     finally:
-        _main.hold(depth)
+        _main.depth = depth
 
 
 def _begin_in_child() -> None:
     """A process was forked: its main thread is the one that did it, and is in no section."""
     _main.thread = threading.get_ident()
     _main.noted.clear()
-    _main.release()
+    _main.depth = 0
+    _main.put_back()
 
 
 os.register_at_fork(after_in_child=_begin_in_child)

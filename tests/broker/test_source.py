@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from broker.client.address import Address
-from broker.client.source import Source
+from broker.client.source import NOTHING_GIVEN, Source
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, EventType
 from matcher.rows import batch_of
@@ -48,14 +48,11 @@ class KeptLink:
 
 def add(source, value, at=None):
     """Add an event of this value; gives whether it was handed to the session."""
-    now = source.connection.clock.now()
-    event = source.check_event("Temp", {"value": value}, (None, at, None), now)
-    is_due = source.is_due(now)
-    if is_due:
-        source.hand_over(event, now)
-    else:
-        source.gather(event)
-    return is_due
+    given = NOTHING_GIVEN if at is None else (None, at, None)
+    due = source.gathers("Temp", {"value": value}, given, None)
+    if due is not None:
+        source.hand_over(due)
+    return due is not None
 
 
 @pytest.fixture
