@@ -217,7 +217,7 @@ class AsyncPublisher(AsyncScoped):
         """See ``Publisher``."""
         source, session, seconds = self._source, self._source.session, self._close_timeout_s
         connection, driver = source.connection, self._driver
-        if connection.failure is not None:
+        if driver.is_closed:
             return None
         with driver:
             source.send()

@@ -166,6 +166,11 @@ class Connection:
             )
         return BrokerUnreachable(f"no broker answers at {self.endpoint} within {timeout_s:g} s")
 
+    def refuse_foreign(self) -> None:
+        """Raise ForeignClient in a child that was forked."""
+        if isinstance(self.failure, ForeignClient):
+            raise self.failure
+
     def check(self) -> None:
         """Raise what ended this client, or what the broker refused without being asked."""
         if self.failure is not None:

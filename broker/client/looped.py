@@ -61,8 +61,7 @@ class Looped:
         """Raise ForeignClient outside its loop, and ClientClosed before it is open."""
         if self._loop is None:
             raise ClientClosed("this client is not open yet: async with, or await open()")
-        if isinstance(self._connection.failure, ForeignClient):
-            raise self._connection.failure
+        self._connection.refuse_foreign()
         if asyncio._get_running_loop() is not self._loop:
             raise ForeignClient(
                 "this client belongs to the event loop, and the thread, that has opened it: open "

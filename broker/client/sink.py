@@ -75,6 +75,8 @@ class Sink:
         self.connection.due = self.tell  # as the interpreter ends
         self.ready: deque[tuple[Event, Lot | None]] = deque()
         """Events that are to be given one by one, each with its lot in the hands."""
+        self._popped = iter(self.ready.popleft, None)
+        """Takes them out one by one; IndexError where there is none."""
         self._numbers: dict[int, int] = {}
 
     def subscribe(self, text: str) -> int:
@@ -157,16 +159,21 @@ class Sink:
         """The next event of what was opened, or None when it is used up. Who asks for it has dealt
         with the last one.
         """
-        hands = self._hands
-        if hands is not None:
-            hands.ask()
+        if self._hands is not None:
+            self._hands.ask()
         try:
-            event, lot = self.ready.popleft()
+            # Not by a call: behind one a handler of a signal may raise, and what it gave were lost.
+            for event, lot in self._popped:
+                if lot is not None and self._hands is not None:
+                    try:
+                        self._hands.give(lot)
+                    except BaseException:  # of a handler: it was not given
+                        self.ready.appendleft((event, lot))
+                        raise
+                return event
         except IndexError:
-            return None
-        if lot is not None and hands is not None:
-            hands.give(lot)
-        return event
+            pass
+        return None
 
     def give(self, delivery: Delivery) -> None:
         """Give a delivery that was taken, as a whole."""
@@ -191,6 +198,7 @@ class Sink:
         """The application has dealt with all that it was given up to that position (None: with
         all).
         """
+        self.connection.refuse_foreign()
         self.session.acknowledge(self.position if position is None else position)
         self._pass_over()
 
@@ -198,6 +206,7 @@ class Sink:
         """The application has dealt with the event of that position; ValueError for none that was
         given and is open.
         """
+        self.connection.refuse_foreign()
         if not self.session.acknowledge_one(position):
             raise ValueError(f"no event of position {position} was given and is unacknowledged")
         self._pass_over()

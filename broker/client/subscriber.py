@@ -489,8 +489,9 @@ class AsyncSubscriber(AsyncScoped):
 
     async def close(self) -> None:
         """See ``Subscriber.close``."""
-        with self._driver:
-            self._sink.close()
+        if not self._driver.is_closed:
+            with self._driver:
+                self._sink.close()
         await self._leave()
 
     async def _leave(self) -> None:
@@ -498,8 +499,9 @@ class AsyncSubscriber(AsyncScoped):
             self._step.cancel()
         if self._history is not None:
             self._history.close()
-        with self._driver:
-            self._sink.tell()
+        if not self._driver.is_closed:
+            with self._driver:
+                self._sink.tell()
         await super()._leave()
 
     @property

@@ -283,3 +283,32 @@ def test_what_is_lost_is_said(broker: BrokerProcess, tmp_path: Path) -> None:
     gone.kill()
     assert "7 events are still unacknowledged at the end" in done.stderr
     assert done.returncode == 1
+
+
+RUNG = """
+signal.signal(signal.SIGALRM, ring)
+random.seed(1)
+jobs, got, rings = Subscriber(endpoint, "Rung()", name=name, durable=bool(name)), [], 0
+kind = EventType.of("Rung", n="int")
+def publish_all():
+    with Publisher(endpoint, name="rung by " + name, types=[kind]) as own:
+        for n in range(5_000): own.publish("Rung", n=n)
+threading.Thread(target=publish_all).start()
+while len(got) < 5_000:
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0002, 0.01))
+            while len(got) < 5_000: event = jobs.receive(10); got.append(event.data["n"])
+        finally: signal.setitimer(signal.ITIMER_REAL, 0)
+    except Late: rings += 1
+assert rings > 5, rings
+jobs.close(); print(*got)
+"""
+
+
+@pytest.mark.parametrize("name", ["", "rung"])
+def test_a_receive_that_is_interrupted_gives_its_event_to_the_next(
+    broker: BrokerProcess, name: str
+) -> None:
+    done = run(broker.endpoint, name, RUNG)
+    assert list(map(int, done.stdout.split())) == list(range(5_000)), done.stderr
