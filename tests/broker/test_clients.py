@@ -607,6 +607,23 @@ def test_who_was_refused_for_good_says_what_the_broker_may_not_have(endpoint, te
         publisher.close()
 
 
+def test_who_closes_with_a_refusal_to_raise_leaves_nothing_behind(endpoint, temp):
+    with Subscriber(endpoint, temp.name) as subscriber:
+        publisher = Publisher(endpoint, name=f"closing {temp.name}", types=[temp], delay_s=5.0)
+        publisher.promise(10)
+        publisher.publish(temp.name, area="a", value=0.0, at=5)
+        assert publisher._driver.ask(publisher._source.session.status, 5)
+        with suppress(LateEvents):
+            for value in (1.0, 2.0, 3.0):
+                publisher.publish(temp.name, area="a", value=value, at=20)
+        with suppress(LateEvents):
+            publisher.close()
+        assert publisher.unacknowledged == 0
+        assert publisher.rejected == 1
+        published = publisher.published - 1
+        assert len(received(subscriber, published)) == published
+
+
 def test_the_asynchronous_publisher_hears_of_late_events(endpoint, temp):
     async def story():
         async with AsyncPublisher(endpoint, name="async late", types=[temp]) as publisher:
