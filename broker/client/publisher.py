@@ -174,6 +174,11 @@ class Publisher(Scoped):
             self._end()
             raise
 
+    def __del__(self) -> None:
+        super().__del__()
+        if getattr(self, "_teller", None) is not None:
+            self._teller.end()  # type: ignore[union-attr]
+
     def advertise(self, *types: EventType) -> None:
         """Announce further types, and wait until the broker has confirmed them."""
         self._driver.ask(lambda: self._source.advertise(types), self._timeout_s)

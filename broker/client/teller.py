@@ -63,9 +63,13 @@ class Teller:
         """Tell a number soon."""
         self._numbers.put(number)
 
+    def end(self) -> None:
+        """End behind what is left to tell."""
+        self._numbers.put(None)
+
     def close(self) -> None:
         """Tell what is left, and end; its own function may ask for that."""
-        self._numbers.put(None)
+        self.end()
         if threading.current_thread() is not self._thread:
             self._thread.join(CLOSE_S)
 

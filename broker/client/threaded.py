@@ -329,15 +329,15 @@ class Threaded:
         if connection.failure is None and connection.due is not None:
             connection.due()
         is_over = time.monotonic() >= self._dropped_until
-        if is_seen_off(connection) or is_over:
+        if is_over or connection.pump(lambda: is_seen_off(connection)):
             tell_unsaid(connection)
             self._end()
         return self._stopped
 
     def _wake_thread(self) -> None:
+        self._thread_bell.ring()  # first, for what follows says that it was rung
         self._thread_watches = False
         self._thread_sleeps_until = -math.inf  # one wake is enough
-        self._thread_bell.ring()
 
     def _left(self, until: float) -> float:
         """Seconds until then."""

@@ -126,7 +126,7 @@ before = threading.active_count(), len(os.listdir("/proc/self/fd"))
 for _ in range(5): Subscriber(endpoint, "Job()")
 gc.collect(); time.sleep(1)
 after = threading.active_count(), len(os.listdir("/proc/self/fd"))
-assert after <= before, (before, after)
+assert after <= before and threading.active_count() == 1, (before, after)
 print(30)
 """,
     "threads": """
