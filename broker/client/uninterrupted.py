@@ -49,7 +49,7 @@ class _Main:
         self.handlers: dict[int, Any] = {}
         """The handlers that stand aside in a section, by signal."""
         self.seen: list[Any] = []
-        """What stood for each signal when the last section began."""
+        """Handlers of all signals, as they stood when the last section began."""
         self.noted: list[tuple[int, FrameType | None]] = []
         self.thread = threading.main_thread().ident
 
