@@ -1,8 +1,8 @@
 """The handler of a signal that ends the process: it tells which rules were being evaluated.
 
 A handler may call next to nothing of the system and nothing of Python. This one reads and writes
-words that the host has laid out, and calls ``write``, ``signal`` and ``raise``. Its own memory is one word,
-the address of these words, which ``last_words`` is given first.
+words that the host has laid out, and calls ``write``, ``signal`` and ``raise``. Its own memory is
+one word, the address of these words, which ``last_words`` is given first.
 """
 
 from __future__ import annotations
