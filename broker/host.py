@@ -180,9 +180,8 @@ class Host:
 
     def _look_at_store(self, keeping: Keeping) -> None:
         """Tell the node what is kept (broker.node_store)."""
-        problem, kept = keeping.take_problem(), keeping.take_kept()
-        if problem is not None:
-            self._broker.store_failed(problem, self._clock.now())
+        kept = keeping.take_kept()
+        self._broker.note_store(keeping.problem, self._clock.now())
         if kept is not None:
             self._broker.stored(kept, self._clock.now())
 

@@ -125,7 +125,7 @@ class Keeping:
             self._store.trim(self._trims.popleft()[1])
         return kept
 
-    def take_problem(self) -> str | None:
-        """Why nothing is kept for now, where that is news."""
-        problem, self._problem = self._problem, None
-        return None if problem is None else str(problem)
+    @property
+    def problem(self) -> str | None:
+        """Why the store takes nothing more for now; None while it does."""
+        return str(self._problem) if self._store.is_out_of_room and self._problem else None

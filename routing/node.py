@@ -298,12 +298,16 @@ class Node:
             self._service.drop(link)
             return
         self._links.remove(link)
+        has_kept = bool(link.source or self._service.durables.find(link.peer))
         self._service.leave(link.peer)
         self._log("info", "goodbye", client=link.name, peer=link.peer.hex())
         if link.source is not None:
             self._service.close_source(link.source)
         reason = message.reason or "goodbye"
-        self._outlet.once_kept(lambda: self._outlet.part(link.peer, Code.CLOSING, reason))
+        if has_kept:
+            self._outlet.once_kept(lambda: self._outlet.part(link.peer, Code.CLOSING, reason))
+        else:
+            self._outlet.part(link.peer, Code.CLOSING, reason)
 
     @property
     def _may_close_lost(self) -> bool:
@@ -322,10 +326,12 @@ class Node:
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
 
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
+        self._outlet.note_look(link, message.request)
         check_right(link.rights, Act.COMMAND, "status")
         self._send(link.peer, Confirmed(message.request, self._status(self._moment.now)))
 
     def _receive_drain(self, link: Link, message: Drain) -> None:
+        self._outlet.note_look(link, message.request)
         check_right(link.rights, Act.COMMAND, "drain")
         if not self._config.drainable:
             raise Refusal(Code.LIMIT, "this broker drains at a signal alone (SIGUSR1)")
@@ -334,6 +340,7 @@ class Node:
         self._send(link.peer, Confirmed(message.request, {"draining": list(self.draining or ())}))
 
     def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
+        self._outlet.note_look(link, message.request)
         check_right(link.rights, Act.COMMAND, "trace")
         self._beyond.show_trace(link, message)
 

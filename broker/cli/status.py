@@ -82,6 +82,7 @@ def _completed(
 def page(status: Mapping[str, Any]) -> str:
     """The status as a page of tables, for people."""
     from broker.cli.table import table
+    from broker.monitoring.health import blocked
 
     note = "" if status.get("store", True) else f"; {UNSTORED}"
     lines = [f"broker {status['broker']}: up {status['uptime_s']:.0f} s{note}"]
@@ -93,6 +94,8 @@ def page(status: Mapping[str, Any]) -> str:
         lines.append(f"rules by threads: {', '.join(map(str, parts))}")
     kept = {name: count for name, count in status["memory"].items() if "/" not in name}
     lines.append(f"kept: {', '.join(f'{name} {count:,}' for name, count in kept.items())}")
+    if problem := status.get("store_problem"):
+        lines.append(blocked(problem))
     lines += [f"ended: {text}" for text in status.get("overruns", ())]
     network = status["network"]
     is_alone = len(network["brokers"]) <= 1

@@ -171,10 +171,11 @@ def frame(
     """
     from broker.cli.table import table
     from broker.monitoring.figures import ordered
-    from broker.monitoring.gathered import broker_rows, gathered
+    from broker.monitoring.gathered import blocked_stores, broker_rows, gathered
 
     own = next(iter(looks))
     lines = [*_head(looks[own]), *(f"not known: {one}" for one in failures)]
+    lines += blocked_stores(looks)
     if len(looks) > 1:
         lines += ["", "brokers:", table(broker_rows(looks, own), BROKERS)]
     rows_of = gathered(looks, own, clock)

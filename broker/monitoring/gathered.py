@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from broker.monitoring.figures import Row, ordered, tables
+from broker.monitoring.health import blocked
 
 Facts: TypeAlias = Mapping[str, Any]
 
@@ -77,6 +78,13 @@ def _rules(found: Mapping[str, Mapping[str, list[Row]]], own: str) -> list[Row]:
         rate = best["events/s"] if (place or own) in told else None
         rows.append({**best, "place": place, "events/s": rate, "told_by": place in told})
     return rows
+
+
+def blocked_stores(looks: Mapping[str, Look]) -> Iterator[str]:
+    """A sentence for each broker whose store takes nothing more."""
+    for name, look in looks.items():
+        if problem := look.after.get("store_problem"):
+            yield f"{name}: {blocked(problem)}"
 
 
 def broker_rows(looks: Mapping[str, Look], own: str) -> Iterator[Row]:

@@ -80,6 +80,7 @@ def families(status: Facts) -> Iterator[Family]:
     yield _gauge("series_omitted", "Those without series of their own, of each kind.", omitted)
     yield from _counts(status)
     yield from _engine(status)
+    yield from _store(status)
     yield from _network(status, network)
 
 
@@ -142,6 +143,16 @@ def _engine(status: Facts) -> Iterator[Family]:
     yield _gauge("engine_kept", "What the engine keeps, by kind.", kept)
     text = "Events of sources here that are kept for brokers that may need them again."
     yield _gauge("replay_buffer_events", text, [({}, status.get("kept", 0))])
+
+
+def _store(status: Facts) -> Iterator[Family]:
+    """Of the store; without one there are no samples."""
+    blocked, behind = status.get("store_problem"), status.get("store_behind_bytes", 0)
+    for name, text, value in (
+        ("store_blocked", "1 while the store takes nothing more.", int(blocked is not None)),
+        ("store_behind_bytes", "Bytes of events that the store has yet to take.", behind),
+    ):
+        yield _gauge(name, text, [({}, value)] if status["store"] else [])
 
 
 def _network(status: Facts, network: Facts) -> Iterator[Family]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from broker.monitoring.figures import Row
-from broker.monitoring.gathered import Facts, Look, gathered
+from broker.monitoring.gathered import Facts, Look, blocked_stores, gathered
 from broker.monitoring.layout import places
 
 ROWS_MAX = 200
@@ -52,6 +52,7 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
         "failures": list(failures),
         "overruns": list(status.get("overruns", ())),
         "closed": list(status.get("closed", ())),
+        "blocked": list(blocked_stores(looks)),
     }
 
 

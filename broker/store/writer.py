@@ -69,8 +69,9 @@ class Batch(NamedTuple):
 class Writer:
     """Writes batches in their order, by a thread of its own.
 
-    ``on_stored`` is called with the last ticket of each transaction, ``on_failed`` once when there
-    is no room any more, and for the error that ends the thread; both are called in the thread.
+    ``on_stored`` is called with the last ticket of each transaction, and when there is room again;
+    ``on_failed`` once when there is no room any more, and for the error that ends the thread. Both
+    are called in the thread.
     """
 
     def __init__(
@@ -249,14 +250,14 @@ class Writer:
             return not self._changed.wait_for(lambda: self._is_closing, RETRY_S)
 
     def _tell(self, group: Sequence[Batch]) -> None:
-        self.is_out_of_room = False
-        if not group:
+        is_back, self.is_out_of_room = self.is_out_of_room, False
+        if not (group or is_back):
             return
         with self._changed:
             for batch in group:
                 self._waiting.popleft()
                 self.waiting_bytes -= batch.size
-            self.stored = group[-1].ticket
+                self.stored = batch.ticket
             self._changed.notify_all()
         self._on_stored(self.stored)
 

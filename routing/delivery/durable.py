@@ -179,6 +179,9 @@ class SinkKeeper(Protocol):
     def brokers(self) -> Collection[str]:
         """The other brokers within reach."""
 
+    def check_room(self) -> None:
+        """Refusal while nothing more is kept."""
+
     def note(self, sink: DurableSink) -> None:
         """A sink has something to be kept."""
 

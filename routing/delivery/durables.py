@@ -82,6 +82,8 @@ class Durables:
             raise Refusal(Code.IN_USE, "this client has subscriptions that end with its link")
         if message.when_full is WhenFull.DISCONNECT:
             raise Refusal(Code.IN_USE, "a durable sink blocks or drops: it has no link to end")
+        if not message.again:
+            keeper.check_room()
         self._all.check_limit(message.limit)
         sink = self._sinks.get(message.durable)
         if message.durable in self.coming or (sink is not None and sink.heir != NOBODY):
@@ -158,6 +160,8 @@ class Durables:
             raise Refusal(Code.IN_USE, f"{len(sink.attached)} clients are attached to {name!r}")
         if sink.heir != NOBODY:
             raise Refusal(Code.IN_USE, f"{name!r} is on its way to broker {sink.heir[0]!r}")
+        if self._keeper is not None:
+            self._keeper.check_room()
         self.give_up(sink)
         return sink
 
@@ -175,6 +179,7 @@ class Durables:
             raise Refusal(Code.IN_USE, f"{name!r} is not on its way to another broker")
         if heir in keeper.brokers:
             raise Refusal(Code.IN_USE, f"{name!r} is on its way to broker {heir!r}, which is asked")
+        keeper.check_room()
         sink.heir = NOBODY
         sink.note()
         self._all.touch(sink)

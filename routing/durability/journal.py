@@ -1,13 +1,13 @@
 """Journal: what a broker asks its store to keep, and what waits until that is kept.
 
 Law 1: all that one input changes, or several that were taken in together, is asked for at once, as
-one ``effects.Store``. What tells somebody that something is safe (``PROMISES`` of
-routing.serving.outlet, and what checkpoints say) leaves when all is kept that it speaks of; the
-rest does not wait. Temp 7 of s1 goes to the sinks at once; s1 hears that 7 has come when the store
-has it.
+one ``effects.Store``. What tells somebody that something is safe (routing.serving.outlet, and what
+checkpoints say) leaves when all is kept that it speaks of; the rest does not wait. Temp 7 of s1
+goes to the sinks at once; s1 hears that 7 has come when the store has it.
 
 Law 2: the store may be behind by ``UNKEPT_BYTES_MAX`` of events: beyond that sources get no credit.
-A disk that takes nothing more is a store that falls behind; new sources are told that it is full.
+A disk that takes nothing more is a store that falls behind; whoever asks for a change (a new
+source, rule or durable sink) is refused, and told why.
 100,000 Temps that are one number each are 3 MB, and hold up nobody; 1,000 events with a text of
 100 KB are 100 MB, and do.
 
@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from msgspec import structs
 
@@ -56,7 +57,7 @@ from routing.durability.records import (
 from routing.effects import Store
 from routing.errors import Refusal
 from routing.evaluation.replay import packed_parts
-from routing.messages import Code
+from routing.messages import Advertise, Asking, Code, Deploy, Remove
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
 from routing.serving.deployment import Deployed
@@ -353,16 +354,42 @@ class Journal:
 
     def stored(self, number: int) -> None:
         """The store has kept all up to this number; what has waited for it is done."""
-        self._kept, self.problem = number, None
+        self._kept = number
         while self._unkept and self._unkept[0][0] <= number:
             self._unkept_bytes -= self._unkept.popleft()[1]
         while self._waiting and self._waiting[0][0] <= number:
             self._waiting.popleft()[1]()
 
     @property
+    def facts(self) -> Mapping[str, Any]:
+        """Its state, as plain data."""
+        return {"store_problem": self.problem, "store_behind_bytes": self._unkept_bytes}
+
+    @property
     def is_behind(self) -> bool:
         """Whether sources are to wait for the store (Law 2)."""
         return self._unkept_bytes > UNKEPT_BYTES_MAX or self.problem is not None
+
+    def note_problem(self, problem: str | None) -> None:
+        """The reason for which the store takes nothing more; None: it takes what comes."""
+        before, self.problem = self.problem, problem
+        log = self._context.callbacks.log
+        if before is None and problem is not None:
+            log("error", "the store takes nothing more", reason=problem)
+        elif before is not None and problem is None:
+            log("info", "the store takes what waits")
+            self._context.callbacks.settle()
+
+    def check_asked(self, client: str, request: Asking) -> None:
+        """Refusal of what adds to what is kept, while the store takes nothing more. A source that
+        is back adds nothing.
+        """
+        if isinstance(request, Advertise):
+            source = self._context.sources.find(client)
+            if source is not None and all(one.name in source.floors for one in request.types):
+                return
+        if isinstance(request, Advertise | Deploy | Remove):
+            self.check_room()
 
     def check_room(self) -> None:
         """Refusal while the store takes nothing more."""

@@ -63,6 +63,8 @@ class LogReader:
         """Requests of the others, in the order in which they came."""
         self.due_at: float | None = None
         """When it is looked whose turn it is; None while nobody waits."""
+        self.check_room: Callable[[], None] = lambda: None
+        """Refusal while the store takes nothing more: then the log does not catch up."""
 
     # --- for a client ---
 
@@ -174,13 +176,20 @@ class LogReader:
         clock = TIMER.name, round(self._context.moment.now * MICROSECONDS)
         marks = (*self._context.detection.promises.items(), clock)
 
-        def act() -> None:
+        def act(do: Callable[[], object]) -> None:
             try:
-                answer(self._part(request, rights, marks))
+                do()
             except Refusal as refusal:
                 answer(Refused(request.request, refusal.code, str(refusal)))
 
-        self._context.callbacks.when_kept(act)
+        def read() -> None:
+            answer(self._part(request, rights, marks))
+
+        def begin() -> None:
+            self.check_room()
+            self._context.callbacks.when_kept(lambda: act(read))
+
+        act(begin)
 
     def _part(
         self, request: ReadLog, rights: Rights, marks: tuple[tuple[str, int], ...]

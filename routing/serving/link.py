@@ -7,7 +7,7 @@ any other once the first has been silent beyond its heartbeats, takes the name o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from routing.effects import Peer
 from routing.errors import Refusal
@@ -54,6 +54,8 @@ class Link:
     rights: Rights = EVERYTHING
     message_bytes_told: int | None = None
     """How long Welcome told it that a message may be; None: as long as any."""
+    looks: set[int] = field(default_factory=set)
+    """Its requests without an answer that change nothing which a store keeps."""
 
     def is_silent(self, now: float) -> bool:
         """Whether nothing was heard for longer than the client promised."""

@@ -1,7 +1,9 @@
 """The way out of a broker to its clients and its log.
 
-What tells a client that something is safe (``PROMISES``) waits until that is kept, where a store
-keeps anything: Acknowledged of Temp 7 leaves when the store has Temp 7 (routing.durability).
+Law: a message that tells a client that something is safe, Acknowledged or Confirmed, waits until
+that is kept, if a store keeps anything. The answer to a request that changes nothing which is kept
+(``note_look``) leaves at once, so a broker whose disk is full can be asked what is the matter.
+Acknowledged of Temp 7 leaves when the store has Temp 7 (routing.durability), the list of rules now.
 """
 
 from __future__ import annotations
@@ -10,12 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from routing.effects import Close, Effect, Log, Peer, Send
-from routing.messages import Acknowledged, Code, Confirmed, Goodbye, Message
-from routing.serving.link import Links
+from routing.messages import Acknowledged, Code, Confirmed, Goodbye, Message, Refused
+from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
-
-PROMISES = frozenset((Acknowledged, Confirmed))
-"""Messages by which a client knows that something is safe."""
 
 
 class Outlet:
@@ -44,10 +43,24 @@ class Outlet:
         if link is not None:
             link.sent_at = self._moment.now
         effect = Send(peer, message)
-        if self.when_kept is not None and type(message) in PROMISES:
+        if self.when_kept is not None and self._is_promise(message, link):
             self.when_kept(lambda: self.emit(effect))
         else:
             self.emit(effect)
+
+    def note_look(self, link: Link, request: int) -> None:
+        """A client's request changes nothing that is kept: its answer waits for nothing."""
+        if self.when_kept is not None:
+            link.looks.add(request)
+
+    def _is_promise(self, message: Message, link: Link | None) -> bool:
+        """Whether a message tells a client that something is safe."""
+        if not isinstance(message, Confirmed | Refused):
+            return isinstance(message, Acknowledged)
+        if link is not None and message.request in link.looks:
+            link.looks.remove(message.request)
+            return False
+        return isinstance(message, Confirmed)
 
     def once_kept(self, action: Callable[[], object]) -> None:
         """Do this once all that has changed so far is kept: at once without a store."""

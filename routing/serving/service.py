@@ -167,6 +167,7 @@ class Service:
             DealtWith: self._receive_dealt_with,
             LogReceived: self._receive_log_received,
             **dict.fromkeys(get_args(Asking), beyond.ask),
+            **dict.fromkeys((ListRules, ShowRule), self._receive_look),
         }
         """Messages of welcomed clients, each with its handler."""
 
@@ -395,6 +396,8 @@ class Service:
     # --- sinks ---
 
     def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
+        if not message.durable:
+            self._outlet.note_look(link, message.request)
         self._check_subscriptions(link)
         added = self._subscribe(link, message)
         self.follow()
@@ -474,6 +477,7 @@ class Service:
         if self.durables.find(link.peer) is not None:
             self.durables.unsubscribe(link.peer, message.number)
         else:
+            self._outlet.note_look(link, message.request)
             self._sinks.unsubscribe(link.peer, message.number)
         self.follow()
         self._send(link.peer, Confirmed(message.request))
@@ -519,6 +523,10 @@ class Service:
         self.follow()
         self._log("info", "removed", rule=message.name, client=link.name)
         return Confirmed(message.request, ended_facts(ended))
+
+    def _receive_look(self, link: Link, message: ListRules | ShowRule) -> None:
+        self._outlet.note_look(link, message.request)
+        self._beyond.ask(link, message)
 
     def _list_rules(self, link: Link, message: ListRules) -> Confirmed:
         check_right(link.rights, Act.COMMAND, "rule list")

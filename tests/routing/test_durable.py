@@ -40,6 +40,9 @@ class Kept:
         self.reads = 0
         self._waits = waits
 
+    def check_room(self) -> None:
+        """There always is room."""
+
     def note(self, sink: DurableSink) -> None:
         if not self._waits:
             self.flush(sink)

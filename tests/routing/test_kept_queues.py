@@ -21,11 +21,17 @@ from routing.messages import (
     Deploy,
     Goodbye,
     Hello,
+    ListRules,
     Promise,
     Publish,
+    ReadLog,
     Refused,
+    Remove,
     RemoveDurable,
+    ShowTrace,
+    StatusRequest,
     Subscribe,
+    Unsubscribe,
     WhenFull,
 )
 from routing.network.brokers.broker import Broker
@@ -241,20 +247,86 @@ def test_a_store_without_room_stops_publishing_by_name_and_goes_on_by_itself(
 ) -> None:
     alone, waiting = with_source(publish_credit=10), list[Store]()
     alone.take(b"s", Acknowledged)
-    with monkeypatch.context() as full:
-        full.setattr(alone.store, "ask", waiting.append)
-        alone.broker.store_failed("no space left on the disk", alone.simulation.now)
+    with monkeypatch.context() as disk:
+        disk.setattr(alone.store, "ask", waiting.append)
+        alone.broker.note_store("no space left on the disk", alone.simulation.now)
         alone.publish(b"s", 10)
         alone.turn((b"t", hello("t")), (b"t", Advertise(1, (TEMP,))))
     assert alone.take(b"s", Acknowledged) == alone.take(b"s", Credit) == []
     (refused,) = alone.take(b"t", Refused)
     assert refused.code is Code.STORE_FULL
     assert "no space left on the disk" in refused.reason
-    for one in waiting:
-        alone.store.ask(one)
-    alone.pass_time(2 * SYNC_S)
+    room(alone, waiting)
     assert [one.sequence for one in alone.take(b"s", Acknowledged)] == [10]
     assert sum(one.events for one in alone.take(b"s", Credit)) == 10
     alone.turn((b"t", Advertise(2, (TEMP,))))
     alone.pass_time(1.0)
     assert alone.take(b"t", Confirmed)
+
+
+def full(alone: Alone) -> list[Store]:
+    """Have the disk be full from here on, with something that waits; gives what waits."""
+    waiting: list[Store] = []
+    alone.store.ask = waiting.append  # type: ignore[method-assign]
+    alone.broker.note_store("no space left on the disk", alone.simulation.now)
+    alone.publish(b"s", 1)
+    assert waiting
+    return waiting
+
+
+def room(alone: Alone, waiting: list[Store]) -> None:
+    """Have it take what waits, and all else again."""
+    vars(alone.store).pop("ask", None)
+    alone.broker.note_store(None, alone.simulation.now)
+    for asked in waiting:
+        alone.store.ask(asked)
+    alone.pass_time(2 * SYNC_S)
+
+
+def test_what_needs_nothing_of_a_full_disk_is_answered_at_once() -> None:
+    alone = with_source()
+    full(alone)
+    looks = (
+        StatusRequest(1),
+        ListRules(2),
+        Subscribe(3, 1, "Temp()"),
+        Unsubscribe(4, 1),
+        ShowTrace(5, "s#1"),
+    )
+    alone.turn((b"l", hello()), *((b"l", look) for look in looks))
+    answers = {one.request: one.detail for one in alone.take(b"l", Confirmed)}
+    assert answers.keys() == {1, 2, 3, 4, 5}
+    assert answers[1]["store_problem"] == "no space left on the disk"
+    assert answers[1]["store_behind_bytes"] > 0
+    alone.turn((b"l", Goodbye("bye", Code.CLOSING)))
+    assert alone.take(b"l", Goodbye)
+
+
+def test_what_a_full_disk_cannot_keep_is_refused_by_name() -> None:
+    alone = with_source()
+    waiting = full(alone)
+    asked = (
+        Deploy(1, HOT),
+        Remove(2, "hot"),
+        Subscribe(3, 1, "Temp()", durable="billing"),
+        RemoveDurable(4, "billing"),
+        ReadLog(5),
+    )
+    alone.turn((b"l", hello()), *((b"l", request) for request in asked))
+    refused = {one.request: one.code for one in alone.take(b"l", Refused)}
+    assert refused == dict.fromkeys((1, 2, 3, 4, 5), Code.STORE_FULL)
+    room(alone, waiting)
+    alone.turn((b"l", Deploy(6, HOT)))
+    alone.pass_time(1.0)
+    assert [one.request for one in alone.take(b"l", Confirmed)] == [6]
+
+
+def test_a_source_that_is_back_on_a_full_disk_waits_and_goes_on() -> None:
+    alone = with_source()
+    waiting = full(alone)
+    alone.broker.lose(b"s", alone.simulation.now)
+    alone.turn((b"s2", hello("s")), (b"s2", Advertise(1, (TEMP,))))
+    alone.pass_time(1.0)
+    assert alone.take(b"s2", Refused) == alone.take(b"s2", Confirmed) == []
+    room(alone, waiting)
+    assert [one.request for one in alone.take(b"s2", Confirmed)] == [1]

@@ -55,7 +55,7 @@ export class Network {
     const unknown = state.unknown.length
       ? `Rates, clients and links of ${state.unknown.join(", ")} are not known here: tell this broker where their pages are, by --http-others.` : null;
     return [unknown, ...state.failures.map((one) => `Not answered: ${one}`),
-      ...state.closed.map((one) => `Rules go on without inputs of ${one}.`), ...state.overruns]
+      ...state.blocked, ...state.closed.map((one) => `Rules go on without inputs of ${one}.`), ...state.overruns]
       .filter(Boolean).map((text) => el("p", { class: "note" }, text));
   }
 

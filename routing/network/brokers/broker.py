@@ -28,7 +28,6 @@ from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import (
     GATHERED,
-    Advertise,
     Asking,
     Code,
     Confirmed,
@@ -202,6 +201,7 @@ class Broker:
         self.giver.recall()
         self._journal = self._detection.keeper = journal
         self._log_reader.log = stored.reader
+        self._log_reader.check_room = journal.check_room
         self._detection.log = noted(stored.log, self.overlay.traces, self.outlet.log)
         self._detection.replay_buffer.let_go_before = stored.let_go
         self.outlet.when_kept = journal.when_kept
@@ -213,13 +213,11 @@ class Broker:
         self._journal.stored(number)
         self.service.settle()
 
-    def store_failed(self, problem: str, now: float) -> None:
-        """The store takes nothing more for now; ``stored`` says that it does again."""
+    def note_store(self, problem: str | None, now: float) -> None:
+        """The reason for which the store takes nothing more for now; None: it takes what comes."""
         assert self._journal is not None
         self._moment.now = now
-        if self._journal.problem is None:
-            self.outlet.log("error", "the store takes nothing more", reason=problem)
-        self._journal.problem = problem
+        self._journal.note_problem(problem)
 
     # --- what is asked of it ---
 
@@ -229,6 +227,7 @@ class Broker:
         facts = {
             **self.service.status(now),
             "draining": None if draining is None else list(draining),
+            **({} if self._journal is None else self._journal.facts),
         }
         if self._strategy is None:
             return facts
@@ -495,8 +494,8 @@ class Broker:
 
     def ask(self, link: Link, request: Asking) -> None:
         """A client asks what the root has to answer."""
-        if self._journal is not None and isinstance(request, Advertise):
-            self._journal.check_room()
+        if self._journal is not None:
+            self._journal.check_asked(link.name, request)
         self._requests.ask(link, request)
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
