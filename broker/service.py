@@ -12,7 +12,7 @@ import ipaddress
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from broker import costs, descriptors, last_words
@@ -33,6 +33,7 @@ from broker.security.access import load_access
 from broker.security.gate import Gate
 from broker.security.keys import load_pair
 from broker.signals import Signals, Stopped
+from broker.store.folder import open_to_others
 from broker.traces import Tracer
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
@@ -241,6 +242,18 @@ def is_open_to_others(endpoint: str) -> bool:
     return not (mapped or address).is_loopback
 
 
+OPEN_STORE = "others may read the store"
+
+
+def store_warnings(configuration: Configuration) -> Iterator[str]:
+    """A sentence if others than its owner may read what a broker's store has."""
+    if configuration.store is not None:
+        directory = configuration.store.directory
+        if files := open_to_others(directory):
+            names = ", ".join(map(str, files))
+            yield f"data: {OPEN_STORE} ({names}): chmod -R go= {directory}"
+
+
 def check(configuration: Configuration) -> None:
     """Raise ConfigurationError where a broker would not start for its keys, or for want of them.
 
@@ -367,6 +380,9 @@ def opened(choices: StoreChoices) -> Keeping:
         last_words.keep_in(choices.directory)
     except (StoreError, OSError) as error:
         raise ConfigurationError(f"data: {error}") from None
+    if files := open_to_others(choices.directory):
+        names = ",".join(one.name for one in files)
+        log("warning", OPEN_STORE, {"data": choices.directory, "files": names})
     return keeping
 
 

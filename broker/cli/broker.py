@@ -37,9 +37,12 @@ def command(**given: Any) -> None:
 
     if check:
         from broker.service import check as check_security
+        from broker.service import store_warnings
 
         checked = read()
         check_security(checked)
+        for warning in store_warnings(checked):
+            print(f"rexmq: {warning}", file=sys.stderr)
         print(checked.toml())
         return
     _serve(read)

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from broker.errors import ConfigurationError
-from broker.security.keys import OTHERS
+from broker.security.keys import check_secret
 
 TOKEN_MIN = 16
 """Characters of a token, at least."""
@@ -54,7 +54,6 @@ def load_token(file: Path) -> str:
     """
     try:
         token = file.read_text("ascii").strip()
-        mode = file.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not ASCII"
         raise ConfigurationError(f"{file}: {reason}") from None
@@ -63,8 +62,7 @@ def load_token(file: Path) -> str:
             f"{file}: expected a token of at least {TOKEN_MIN} characters without blanks: "
             f"openssl rand -hex 32 > {file}"
         )
-    if mode & OTHERS:
-        raise ConfigurationError(f"{file}: others may read this secret: chmod 600 {file}")
+    check_secret(file)
     return token
 
 

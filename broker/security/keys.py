@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 SECRET_SUFFIX, PUBLIC_SUFFIX = ".key_secret", ".key"
 NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
 KEY_CHARACTERS = 40
 
 
@@ -91,12 +90,23 @@ def load_pair(file: Path) -> KeyPair:
     secret = _key_in(content, "secret")
     if secret is None:
         raise ConfigurationError(f"{file}: expected a secret key, as rexmq keys new writes it")
-    if file.stat().st_mode & OTHERS:
-        raise ConfigurationError(f"{file}: others may read this secret: chmod 600 {file}")
+    check_secret(file)
     public = zmq.curve_public(secret.encode()).decode()
     if _key_in(content, "public") not in (None, public):
         raise ConfigurationError(f"{file}: its public key is not that of its secret key")
     return KeyPair(public, secret)
+
+
+def check_secret(file: Path) -> None:
+    """Raise ConfigurationError for the file of a secret that others may read.
+
+    Root's own file may be readable by a group: so systemd gives a service its credentials, as an
+    entry of an access list that shows as the group's mode, and Kubernetes a pod its secrets.
+    """
+    status = file.stat()
+    is_given = status.st_uid == 0 and os.geteuid() != 0
+    if status.st_mode & (~stat.S_IRGRP if is_given else ~0) & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigurationError(f"{file}: others may read this secret: chmod 600 {file}")
 
 
 def public_key(text: str, place: str) -> str:

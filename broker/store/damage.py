@@ -148,7 +148,7 @@ def _kept(aside: Path, directory: Path) -> Report:
     report, file = Report(), folder.file_of(directory)
     _move_log(file, aside)  # where a repair was broken off before it did
     unfinished = file.with_name(f"{folder.FILE}.new")
-    unfinished.unlink(missing_ok=True)
+    folder.make_file(unfinished)
     with closing(sqlite3.connect(unfinished, isolation_level=None)) as made:
         schema.create(made)
         made.execute("PRAGMA journal_mode=DELETE")  # all in one file, until it is in its place
@@ -179,6 +179,7 @@ def _openable(aside: Path, copy: Path, fresh: Path) -> sqlite3.Connection:
         return connection
     except (sqlite3.DatabaseError, StoreDamaged):
         connection.close()
+    folder.make_file(copy)
     shutil.copyfile(aside, copy)
     with suppress(FileNotFoundError):
         shutil.copyfile(f"{aside}-wal", f"{copy}-wal")

@@ -4,8 +4,11 @@
 ``broker.lock``, which the broker that has the store open keeps locked (``flock``), and which says
 its process. Readers, and ``rexmq log trim``, need no lock but SQLite's own.
 
-Law: a file of a store is there as a whole or not at all: it is made under another name, synced and
-renamed. So one that is empty or short was damaged, and is not taken for a new one.
+Law 1: a file of a store is there as a whole or not at all: it is made under another name, synced
+and renamed. So one that is empty or short was damaged, and is not taken for a new one.
+
+Law 2: a store is its owner's alone, whatever the umask: a folder that is made has mode 700, a file
+600, and SQLite gives its own files the mode of broker.db. A folder that was there keeps its mode.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from broker.errors import StoreDamaged, StoreError, StoreHeld
 from broker.store import schema
 
 FILE, LOCK = "broker.db", "broker.lock"
+_ENTERED, _READ = 0o011, 0o044
+"""Modes of a folder, and of a file in it, that let others than the owner read the file."""
 DAMAGED = "broker.db.damaged"
 """A file that ``rexmq log check --repair`` has put aside; numbers follow from the second on."""
 
@@ -89,10 +94,34 @@ def locked(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def make(directory: Path) -> None:
+    """Make the folder of a store, if it is not there (Law 2)."""
+    if not directory.is_dir():
+        directory.mkdir(mode=0o700, parents=True)
+        sync(directory.parent)
+
+
+def make_file(file: Path) -> None:
+    """Make an empty file for SQLite, in the place of any that is there (Law 2)."""
+    file.unlink(missing_ok=True)
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def open_to_others(directory: Path) -> list[Path]:
+    """The folder of a store and the files there, as far as others than the owner may read them."""
+    try:
+        if not directory.stat().st_mode & _ENTERED:
+            return []
+        files = [file for file in directory.glob("broker.*") if file.stat().st_mode & _READ]
+    except OSError:  # not there, or another's
+        return []
+    return [directory, *sorted(files)] if files else []
+
+
 def create(directory: Path) -> None:
-    """Make the file of a new store (the law)."""
+    """Make the file of a new store (Law 1)."""
     unfinished = directory / f"{FILE}.new"
-    unfinished.unlink(missing_ok=True)
+    make_file(unfinished)
     with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
         schema.create(connection)
     put_in_place(unfinished, file_of(directory))

@@ -6,10 +6,12 @@ ends before it is handed out; so the write-ahead log never grows for a reader th
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import msgspec
@@ -49,9 +51,12 @@ _types_of = msgspec.json.Decoder(tuple[str, ...]).decode
 class Reader:
     """Reads the store in a folder, by a connection of its own."""
 
-    def __init__(self, directory: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, directory: Path, connection: sqlite3.Connection, until_closed: ExitStack | None = None
+    ) -> None:
         self.directory = directory
         self.connection = connection
+        self._until_closed = until_closed or ExitStack()
 
     @classmethod
     def open(cls, directory: Path) -> Reader:
@@ -59,22 +64,20 @@ class Reader:
         release can read.
         """
         file = existing(directory)
-        with damage_told(directory):
-            connection = schema.connect(file, read_only=True)
-            try:
-                if schema.version_of(connection, file) < schema.VERSION:
-                    raise StoreDamaged(
-                        f"{file} is a store of an older version: a broker that opens it brings it "
-                        f"to the present one"
-                    )
-            except BaseException:
-                connection.close()
-                raise
-        return cls(directory, connection)
+        with damage_told(directory), ExitStack() as until_closed:
+            connection = _connected(file, until_closed)
+            until_closed.callback(connection.close)
+            if schema.version_of(connection, file) < schema.VERSION:
+                raise StoreDamaged(
+                    f"{file} is a store of an older version: a broker that opens it brings it "
+                    f"to the present one"
+                )
+            return cls(directory, connection, until_closed.pop_all())
 
     def close(self) -> None:
         """Let go of the file."""
         self.connection.close()
+        self._until_closed.close()
 
     def __enter__(self) -> Reader:
         return self
@@ -337,6 +340,21 @@ def _next_length(rows: list[Any]) -> int:
     """How many entries like these make READ_BYTES."""
     size: int = sum(row[9] for row in rows)
     return max(1, min(READ_ENTRIES, READ_BYTES * len(rows) // max(1, size)))
+
+
+def _connected(file: Path, until_closed: ExitStack) -> sqlite3.Connection:
+    """A connection to read by. If SQLite cannot make ``broker.db-shm`` beside a write-ahead log,
+    a copy is read: that of a store on a disk for reading alone, which was not closed.
+    """
+    try:
+        return schema.connect_to_read(file)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in schema.UNWRITABLE:
+            raise
+    copies = Path(until_closed.enter_context(TemporaryDirectory(prefix="rexmq-")))
+    for suffix in ("", "-wal"):
+        shutil.copyfile(f"{file}{suffix}", copies / f"{file.name}{suffix}")
+    return schema.connect(copies / file.name, read_only=True)
 
 
 @contextmanager

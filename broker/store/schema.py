@@ -28,6 +28,8 @@ APPLICATION_ID = 0x52784D51
 PAGE_BYTES = 16_384
 CHECKPOINT_BYTES = 4 << 20
 """Length of the write-ahead log from which on it is copied into the file."""
+UNWRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+"""SQLite's errors if it cannot make its own files beside one that it reads."""
 BUSY_S = 10.0
 """How long to wait for another process that writes, which is ``rexmq log trim``, in small steps."""
 
@@ -72,19 +74,37 @@ sound of.
 VERSION = len(MIGRATIONS)
 
 
-def connect(file: Path, *, read_only: bool = False) -> sqlite3.Connection:
+def connect(file: Path, *, read_only: bool = False, is_fixed: bool = False) -> sqlite3.Connection:
     """A connection to the file of a store, which is there. Each statement is a transaction, unless
-    BEGIN says otherwise.
+    BEGIN says otherwise. ``is_fixed``: nobody writes it.
     """
     mode = "ro" if read_only else "rw"
     return sqlite3.connect(
-        f"file:{quote(str(file.resolve()))}?mode={mode}",
+        f"file:{quote(str(file.resolve()))}?mode={mode}&immutable={is_fixed:d}",
         timeout=BUSY_S,
         uri=True,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=128,
     )
+
+
+def connect_to_read(file: Path) -> sqlite3.Connection:
+    """A connection to read by, also on a disk or in a folder that cannot be written.
+
+    SQLite wants its two files beside the store's: a store that was closed has none, and is then
+    read as a file that nobody changes. OperationalError if what was written last cannot be read.
+    """
+    connection = connect(file, read_only=True)
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        log = file.with_name(f"{file.name}-wal")
+        if error.sqlite_errorcode & 0xFF not in UNWRITABLE or (log.exists() and log.stat().st_size):
+            raise
+        return connect(file, read_only=True, is_fixed=True)
+    return connection
 
 
 def set_up(connection: sqlite3.Connection, sync: Sync) -> None:

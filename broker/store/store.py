@@ -85,9 +85,7 @@ class Store:
         ``on_stored(ticket)`` and ``on_failed(error)`` are called in the store's own thread, and
         should do no more than wake another. Raises StoreHeld, StoreVersion, StoreDamaged, OSError.
         """
-        if not directory.is_dir():
-            directory.mkdir(parents=True)
-            folder.sync(directory.parent)
+        folder.make(directory)
         lock = folder.lock(directory)
         connections: list[sqlite3.Connection] = []
         try:

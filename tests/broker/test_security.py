@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import zmq
 from forked import started
+from others import NOBODY, as_another, shared_folder
 from pages import get
 from secured import FAST, broker, keys, make_keys, secured
 
@@ -340,6 +341,20 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path):
     secret_file.chmod(0o640)
     with pytest.raises(ConfigurationError, match=r"others may read this secret: chmod 600"):
         load_pair(secret_file)
+
+
+def test_a_secret_that_root_has_given_to_a_group_is_taken():
+    """As systemd gives a service its credentials, and Kubernetes a pod its secrets."""
+    with shared_folder() as folder:
+        secret_file = create("b1", folder)
+        os.chown(secret_file, 0, NOBODY)
+        secret_file.chmod(0o440)
+        given = as_another(lambda: load_pair(secret_file))
+        secret_file.chmod(0o444)
+        refused = as_another(lambda: load_pair(secret_file))
+        assert "others may read this secret" in str(refused)
+        secret_file.chmod(0o400)
+        assert given == load_pair(secret_file)
 
 
 @pytest.mark.parametrize(
