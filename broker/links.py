@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import zmq
 
+from broker import names
 from broker.client.link import Link
 from broker.frames import Frame
 from broker.log import log
@@ -44,6 +45,8 @@ class LinkedTransport(Transport):
         self._links: dict[bytes, Link] = {}
         self._by_socket: dict[object, bytes] = {}
         self._links_first = False
+        self._nameless: set[str] = set()
+        """The endpoints whose hosts have no address."""
 
     def receive(self) -> tuple[bytes, list[bytes]] | None:
         """The next message, of a client or over a link, or None when ``wait`` has found none."""
@@ -107,10 +110,18 @@ class LinkedTransport(Transport):
     def _open(self, peer: bytes, endpoint: str) -> Link:
         curve = None if self._gate is None else self._gate.curve(endpoint)
         link = self._links[peer] = Link(endpoint, self._context, curve)
+        self._note_name(endpoint)
         for socket in link.sockets:
             self._poller.register(socket, zmq.POLLIN)
             self._by_socket[socket] = peer
         return link
+
+    def _note_name(self, endpoint: str) -> None:
+        """Log that the host of a link has no address, once until it has one."""
+        reason = names.problem(endpoint)
+        if reason and endpoint not in self._nameless:
+            log("warning", "cannot link", {"link": endpoint, "reason": reason})
+        (self._nameless.add if reason else self._nameless.discard)(endpoint)
 
     def _end(self, peer: bytes, linger_s: float) -> None:
         link = self._links.pop(peer, None)

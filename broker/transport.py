@@ -14,6 +14,7 @@ ipc file and take its place without a word, so the file is tried first.
 from __future__ import annotations
 
 import ctypes
+import errno
 import math
 import secrets
 import socket as sockets
@@ -26,6 +27,7 @@ from typing import NamedTuple
 import zmq
 from zmq.backend import zmq_poll
 
+from broker import names
 from broker.connections import Connection
 from broker.errors import AddressTaken, ConfigurationError
 from broker.frames import (
@@ -113,15 +115,20 @@ class Transport:
         if endpoint.startswith("ipc://"):
             _refuse_living_file(endpoint)
         refuse_port_beyond_range(endpoint)
+        families = names.families(endpoint)
         try:
+            self._socket.set(zmq.IPV6, families == {sockets.AF_INET6})
             self._socket.bind(endpoint)
         except zmq.ZMQError as error:
             if error.errno == zmq.EADDRINUSE:
                 raise AddressTaken(f"{endpoint}: another process listens on it") from None
-            raise ConfigurationError(
-                f"{endpoint}: cannot listen there: {error.strerror}; expected an endpoint such "
-                f"as tcp://127.0.0.1:7461 or ipc:///run/rexmq.sock"
-            ) from None
+            reason = (
+                f"{error.strerror}; expected an endpoint such as tcp://127.0.0.1:7461 or "
+                f"ipc:///run/rexmq.sock"
+            )
+            if not families and error.errno == errno.ENODEV:
+                reason = names.unknown(endpoint)
+            raise ConfigurationError(f"{endpoint}: cannot listen there: {reason}") from None
         resolved = self._socket.get(zmq.LAST_ENDPOINT)
         assert isinstance(resolved, bytes)
         return resolved.rstrip(b"\0").decode()

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from broker import names
 from broker.client.address import Address
 from broker.client.link import Link
 from broker.clock import Clock
@@ -164,7 +165,10 @@ class Connection:
             return BrokerUnreachable(
                 f"{self.endpoint} does not let this client in: {self._obstacle}"
             )
-        return BrokerUnreachable(f"no broker answers at {self.endpoint} within {timeout_s:g} s")
+        text = f"no broker answers at {self.endpoint} within {timeout_s:g} s"
+        if reason := names.problem(self.endpoint):
+            text = f"{text}: {reason}"
+        return BrokerUnreachable(text)
 
     def refuse_foreign(self) -> None:
         """Raise ForeignClient in a child that was forked."""

@@ -18,6 +18,7 @@ from operator import or_
 import zmq
 from zmq.backend import zmq_poll
 
+from broker import names
 from broker.errors import ConfigurationError
 from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_at_once, sender
 from broker.security.keys import Curve
@@ -54,6 +55,8 @@ class Link:
         self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
         self._socket.set(zmq.RECONNECT_IVL, -1)
         bound(self._socket)
+        self._socket.set(zmq.IPV6, names.uses_ipv6(endpoint))
+        self._endpoint = endpoint
         self.obstacle = ""
         """The reason why the broker does not let it in; "" while it may."""
         self._has_keys = curve is not None
@@ -110,6 +113,8 @@ class Link:
         event, _ = _EVENT.unpack(self._monitor.recv_multipart()[0])
         if event in _NOT_LET_IN:
             self.obstacle = self._explain(event)
+        elif event != zmq.EVENT_DISCONNECTED:
+            names.note_failure(self._endpoint)
         return True
 
     def _explain(self, event: int) -> str:
