@@ -26,6 +26,32 @@ def test_settings_are_not():
     assert list(unknown(dict.fromkeys(VARIABLES, "1"))) == []
 
 
+def of_service(prefix, port):
+    """The variables that Kubernetes sets for a service."""
+    own = f"{prefix}_PORT_{port}_TCP"
+    address = f"tcp://10.0.0.5:{port}"
+    return {
+        f"{prefix}_SERVICE_HOST": "10.0.0.5",
+        f"{prefix}_SERVICE_PORT": str(port),
+        f"{prefix}_SERVICE_PORT_CLIENTS": str(port),
+        f"{prefix}_PORT": address,
+        own: address,
+        f"{own}_PROTO": "tcp",
+        f"{own}_PORT": str(port),
+        f"{own}_ADDR": "10.0.0.5",
+    }
+
+
+@pytest.mark.parametrize("prefix", ["REXMQ", "REXMQ_EDGE_1"])
+def test_those_of_a_service_of_kubernetes_are_nobodys_mistake(prefix):
+    assert list(unknown(of_service(prefix, 7461))) == []
+
+
+def test_what_looks_like_them_and_is_a_mistake_is_named():
+    found = list(unknown({"REXMQ_PORT": "7461", "REXMQ_PORTS": "tcp://10.0.0.5:7461"}))
+    assert [one.partition(" is ")[0] for one in found] == ["REXMQ_PORT", "REXMQ_PORTS"]
+
+
 def test_every_command_says_so_and_goes_on():
     for arguments in (["broker", "--check"], ["--version"]):
         done = command.run(*arguments, REXMQ_LEAD_MAX="5")
