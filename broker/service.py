@@ -36,7 +36,7 @@ from broker.signals import Signals, Stopped
 from broker.store.folder import open_to_others
 from broker.traces import Tracer
 from broker.transport import Transport
-from broker.warmup import warm_up, warm_up_matching
+from broker.warmup import place, warm_up, warm_up_matching
 from matcher import awaited
 from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig
@@ -68,6 +68,14 @@ OWN_FIXED = (
 )
 FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 """The keys that a running broker cannot change."""
+
+
+def _say_where_kernels_are() -> None:
+    if (folder := place()) is not None:
+        log("info", "loading kernels, which the first start compiles", {"kept_in": folder})
+        return
+    fields = {"set": "NUMBA_CACHE_DIR, to a folder that the broker's user may write"}
+    log("warning", "compiling kernels, which are kept nowhere: each start takes longer", fields)
 
 
 def _log_instead(what: str, why: str) -> None:
@@ -106,7 +114,7 @@ class Service:
             if self._monitor is not None and self._gate is None and not self._monitor.asks:
                 self._open_pages(self._monitor.url)
             self._clients_max = self._room_for_clients()
-            log("info", "loading kernels, which the first start compiles")
+            _say_where_kernels_are()
             if not sys.stderr.isatty():
                 awaited.tell = _log_compiling
             warm_up(self._configuration.engine, place)

@@ -6,8 +6,8 @@ that at its first event would be silent meanwhile, and its clients would take it
 small detection that touches every operator runs before the broker serves anybody.
 
 Law: what is not kept yet is compiled by other processes, which give back the memory that this takes
-(more than a broker needs in all), and loaded then. Where there can be none, or they fail, it is
-compiled here.
+(more than a broker needs in all), and loaded then. If there can be none, they fail, or nothing can
+be kept, it is compiled here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from matcher import awaited
-from matcher.compiling import is_kept
+from matcher.compiling import can_keep, folder_of, is_kept
 from matcher.filters.constraint import Filter
 from matcher.kernels.building import build_group
 from matcher.kernels.encoding import encode
@@ -97,11 +97,16 @@ def warm_up(engine: str, device: str = "cpu") -> None:
     detector = make(engine)
     if not isinstance(detector, CdpEngine):  # plain Python
         return
-    if not all(map(is_kept, (process, *loading.KERNELS.values()))):
+    if can_keep(process) and not all(map(is_kept, (process, *loading.KERNELS.values()))):
         _compile_elsewhere(f"run_on({engine!r})", "loading.compile_others()")
     _run(detector)
     if device != "cpu":
         _run_on_device(make(engine, device="gpu"))
+
+
+def place() -> str | None:
+    """The folder where the kernels of engines are kept, or will be; None: nowhere."""
+    return folder_of(process)
 
 
 def run_on(engine: str) -> None:
@@ -192,7 +197,8 @@ def warm_up_matching(matching: Matching = ON_PROCESSOR) -> None:
         for count in (1, 2):
             assert matcher.match(_readings(2, count), filters=True).filter_lists()[0] == [1]
     elif not all(map(is_kept, _MATCHING)):
-        _compile_elsewhere("load_kernels()")
+        if can_keep(encode):
+            _compile_elsewhere("load_kernels()")
         if not all(map(is_kept, _MATCHING)):
             load_kernels()
 

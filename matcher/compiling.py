@@ -10,12 +10,17 @@ written costs the compilation, never an error.
 Law 3: a kernel is compiled once. Who needs one that another process compiles waits for that, and
 finds it kept; when that process dies, who waits compiles it. Each is kept as soon as it is
 compiled, so a start that was broken off goes on where it was.
+
+Law 4: kernels are kept where numba keeps them: in NUMBA_CACHE_DIR, else beside their modules, else
+in the user's folder for caches. If none of these can be written, those that are kept in the first
+two are read: a container whose disk cannot be written has what its image was built with.
 """
 
 from __future__ import annotations
 
 import fcntl
 import gc
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -35,7 +40,8 @@ from runtime.memory import is_guarded
 
 Stamp: TypeAlias = tuple[tuple[str, str], ...]
 _config: Any = numba_config
-_FunctionCache: Any = caching.FunctionCache
+_caching: Any = caching
+_FunctionCache: Any = _caching.FunctionCache
 _compiler_lock: Any = compiler_lock.global_compiler_lock
 PATIENT = 200_000, 50, 1000
 """The collector's thresholds while a kernel is compiled, which makes objects by the million: as it
@@ -53,8 +59,38 @@ def stamp_of(sources: Sequence[Path]) -> Stamp:
     return (*files, *checks, *guards)
 
 
+class _ReadOnly:
+    """Finds a folder that may be read alone: numba takes none where it cannot write (Law 4)."""
+
+    get_cache_path: Callable[[], str]
+
+    def ensure_cache_path(self) -> None:
+        """OSError for a folder that is not there or cannot be read."""
+        os.listdir(self.get_cache_path())
+
+
+class _ReadOnlyProvided(_ReadOnly, _caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    """The folder of NUMBA_CACHE_DIR."""
+
+
+class _ReadOnlyInTree(_ReadOnly, _caching.InTreeCacheLocator):  # type: ignore[misc]
+    """The folder beside a module."""
+
+
+class _Places(_caching.CompileResultCacheImpl):  # type: ignore[misc]
+    """The folders where kernels may be kept; the first that will do is taken."""
+
+    _locator_classes = (
+        *_caching.CompileResultCacheImpl._locator_classes,
+        _ReadOnlyProvided,
+        _ReadOnlyInTree,
+    )
+
+
 class KernelCache(_FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function, with both laws."""
+    """Numba's cache of one function, with these laws."""
+
+    _impl_class = _Places
 
     def __init__(self, function: Callable[..., object], stamp: Stamp) -> None:
         super().__init__(function)
@@ -63,6 +99,17 @@ class KernelCache(_FunctionCache):  # type: ignore[misc]
         self._turn: IO[bytes] | None = None
         self._thresholds = (0, 0, 0)
         self._is_compiling = False
+
+    @property
+    def folder(self) -> str:
+        """The folder where it is kept."""
+        path: str = self._impl.locator.get_cache_path()
+        return path
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether what is compiled will be kept."""
+        return not isinstance(self._impl.locator, _ReadOnly)
 
     @property
     def is_filled(self) -> bool:
@@ -181,3 +228,17 @@ def is_kept(function: Callable[..., object]) -> bool:
     """Whether a function of ``compiled`` need not be compiled any more, but is loaded at once."""
     kept = getattr(function, "kept", bool)()
     return isinstance(kept, KernelCache) and kept.is_filled
+
+
+def can_keep(function: Callable[..., object]) -> bool:
+    """Whether a function of ``compiled`` is kept once it is compiled."""
+    kept = getattr(function, "kept", bool)()
+    return isinstance(kept, KernelCache) and kept.is_writable
+
+
+def folder_of(function: Callable[..., object]) -> str | None:
+    """The folder where a function of ``compiled`` is kept, or will be; None: nowhere."""
+    kept = getattr(function, "kept", bool)()
+    if isinstance(kept, KernelCache) and (kept.is_writable or kept.is_filled):
+        return kept.folder
+    return None
