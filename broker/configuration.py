@@ -268,7 +268,7 @@ def _check_store(configuration: Configuration) -> None:
 def from_file(file: Path) -> Values:
     """The keys that a TOML file sets."""
     try:
-        document = tomllib.loads(file.read_text("utf-8"))
+        document = tomllib.loads(file.read_text("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigurationError(f"{file}: {error}") from None
     tables = {key.table for key in KEYS}

@@ -19,7 +19,7 @@ def document_of(file: Path, what: str = "") -> dict[str, Any]:
 def text_of(file: Path, what: str = "") -> str:
     """The text of a file. ConfigurationError, as ``document_of``."""
     try:
-        return file.read_text("utf-8")
+        return file.read_text("utf-8-sig")
     except OSError as error:
         raise ConfigurationError(f"{_place(file, what)}: {error.strerror}") from None
     except UnicodeDecodeError as error:

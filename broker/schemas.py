@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from broker.errors import RefusedError
 from matcher.model import OPTIONAL, Attribute, EventType, Kind, with_presences
 from matcher.spelling import PLAIN, QUOTED, unquoted
 
@@ -11,6 +12,18 @@ _NAME = re.compile(rf"{QUOTED}|{PLAIN}")
 _ATTRIBUTE = re.compile(
     rf"({_NAME.pattern}): ({'|'.join(kind.value for kind in Kind)})(\??)(?:, |\)$)"
 )
+
+
+_KNOWN_AS = re.compile(r".* is refused: it is already known as (.*) \(tesla\.md E5\)")
+"""The words of a broker that knows a type by another schema (routing.serving.advertisements)."""
+
+
+def known_in(refusal: RefusedError) -> EventType | None:
+    """The type as a broker knows it that has refused another schema of it; None for another
+    refusal.
+    """
+    found = _KNOWN_AS.fullmatch(refusal.reason)
+    return None if found is None else type_of(found[1])
 
 
 def type_of(schema: str) -> EventType:

@@ -171,7 +171,7 @@ def place(name: str, folder: Path) -> Path:
 def read(file: Path) -> ProcessingTable:
     """The table of a file. ValueError names what is wrong with it, and what was expected."""
     try:
-        document = tomllib.loads(file.read_text("utf-8"))
+        document = tomllib.loads(file.read_text("utf-8-sig"))
         found = msgspec.convert(document, _File, strict=True)
     except OSError as error:
         expected = 'expected "measured" or the file of a table'

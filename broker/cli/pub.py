@@ -160,37 +160,55 @@ def _publish_one(
     import os
     import socket
 
-    from broker import Publisher
+    from broker import Publisher, RefusedError
     from broker.cli.literals import event_of
+    from broker.schemas import known_in
+
+    source = name or f"pub/{socket.gethostname()}/{os.getpid()}"
+
+    def publish(known: EventType | None) -> None:
+        event_type, data = event_of(type_name, pairs, known)
+        with Publisher(
+            broker,
+            name=source,
+            types=[event_type],
+            replay=is_replay,
+            acks=acks,  # type: ignore[arg-type]
+            increasing=True,  # of one event; with "committed" rules have to come to it
+            connect_timeout_s=connect_timeout_s,
+        ) as publisher:
+            publisher.publish(type_name, data, at=at, id=event_id, traceparent=traceparent)
 
     # A guess makes no type another that somebody has subscribed to.
-    known = _known_types(broker, connect_timeout_s, former=True)
-    event_type, data = event_of(type_name, pairs, known.get(type_name))
-    source = name or f"pub/{socket.gethostname()}/{os.getpid()}"
-    with Publisher(
-        broker,
-        name=source,
-        types=[event_type],
-        replay=is_replay,
-        acks=acks,  # type: ignore[arg-type]
-        increasing=True,  # of one event; with "committed" rules have to come to it
-        connect_timeout_s=connect_timeout_s,
-    ) as publisher:
-        publisher.publish(type_name, data, at=at, id=event_id, traceparent=traceparent)
+    known = _known_types(broker, connect_timeout_s, former=True).get(type_name)
+    try:
+        publish(known)
+    except RefusedError as refusal:
+        told = known_in(refusal)
+        if known is not None or told is None:
+            raise
+        publish(told)
 
 
 def _known_types(
     broker: Address, connect_timeout_s: float, *, former: bool = False
 ) -> Mapping[str, EventType]:
-    """The types that the broker knows, by their names.
+    """The types that the broker knows, by their names; none if the user may publish, and not ask
+    for the status: then the broker refuses a type that it knows as another one, and names that.
 
     ``former``: also those that nobody publishes now and somebody has subscribed to, as they were
     last. A file goes without them: what they lack would be left out of its events in silence.
     """
-    from broker import RuleManager
+    from broker import RefusedError, RuleManager
     from broker.schemas import type_of
+    from routing.messages import Code
 
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        status = manager.status()
+        try:
+            status = manager.status()
+        except RefusedError as refusal:
+            if refusal.code != Code.NOT_ALLOWED.value:
+                raise
+            return {}
     known = [*(status["former_types"] if former else ()), *status["types"]]
     return {one["name"]: type_of(one["schema"]) for one in known}

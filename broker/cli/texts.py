@@ -12,6 +12,6 @@ def text_of(file: Path) -> str:
     from matcher.formats.inputs import bytes_of, name_of
 
     try:
-        return bytes_of(file).decode("utf-8")
+        return bytes_of(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{name_of(file)}: not UTF-8 at byte {error.start}") from None

@@ -17,6 +17,7 @@ itself (``Origin``); and where there is no token, the page is asked for by a num
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import ipaddress
 import secrets
@@ -53,7 +54,7 @@ def load_token(file: Path) -> str:
     read.
     """
     try:
-        token = file.read_text("ascii").strip()
+        token = file.read_bytes().removeprefix(codecs.BOM_UTF8).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not ASCII"
         raise ConfigurationError(f"{file}: {reason}") from None

@@ -143,7 +143,7 @@ def _is_key(text: str) -> bool:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text("utf-8")
+        return file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text"
         raise ConfigurationError(f"{file}: {reason}") from None

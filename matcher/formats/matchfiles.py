@@ -18,6 +18,7 @@ is refused, as it is wherever events are detected over (tesla.md E1). That is kn
 
 from __future__ import annotations
 
+import codecs
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -309,5 +310,5 @@ def _printed(text: str) -> PrintedId:
 
 def _lines(stream: BinaryIO) -> Iterator[_Numbered]:
     """The lines that are not empty, numbered from 1."""
-    numbered: Iterable[_Numbered] = enumerate(stream, 1)
-    return ((number, line) for number, line in numbered if line.strip())
+    lines = itertools.chain((next(stream, b"").removeprefix(codecs.BOM_UTF8),), stream)
+    return ((number, line) for number, line in enumerate(lines, 1) if line.strip())

@@ -23,6 +23,7 @@ import numpy as np
 from matcher.errors import EventError
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventBatch, EventType
+from matcher.spelling import QUOTED, quoted, unquoted
 from matcher.times import time_text
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, make, timers
@@ -40,6 +41,9 @@ Name: TypeAlias = tuple[str, str]
 TICKS_MAX = 65_536
 """So many timer events are made at a time."""
 _TICK = re.compile(r"(?:timer#)?timer/(-?\d{1,12})", re.ASCII)
+
+_FULL = re.compile(f"({QUOTED})#(.*)", re.DOTALL)
+"""An event's full name with the source in backquotes."""
 
 NEAR_MAX = 2_000
 """So many ids are looked at for one that may have been meant."""
@@ -155,7 +159,8 @@ class Recording:
     def find(self, text: str, rule: Rule) -> Occurrence:
         """The event of an ``id`` or ``source#id``; EventError when there is none, or several.
 
-        Of several, the one that may be the rule's terminator is meant.
+        Of several, the one that may be the rule's terminator is meant. A source in backquotes ends
+        there, whatever else has a ``#``.
         """
         if timers.uses_timer(rule) and (tick := self._tick(text, rule)) is not None:
             return tick
@@ -165,7 +170,7 @@ class Recording:
         if len(found) > 1:
             found = [event for event in found if event.type in rule.opening] or found
         if len(found) > 1:
-            names = ", ".join(f"{event.source}#{event.id}" for event in found[:5])
+            names = ", ".join(map(_full_name, found[:5]))
             raise EventError(f"{len(found)} events have the id {text}, say which: {names}")
         if not found:
             raise EventError(f"no event has the id {text}{self._hint(text)}")
@@ -287,12 +292,21 @@ def _without_repeats(batches: Sequence[EventBatch], used: Collection[str]) -> li
     return kept
 
 
+def _full_name(event: Occurrence) -> str:
+    """The source and id of an event, by which it can be asked for."""
+    source = quoted(event.source) if "#" in event.source + event.id else event.source
+    return f"{source}#{event.id}"
+
+
 def _places(batch: EventBatch, text: str) -> Iterator[int]:
     """The places in a batch of the events that are called so: ``id`` or ``source#id``."""
+    full = _FULL.fullmatch(text)
+    name = (unquoted(full[1]), full[2]) if full else None
     for place, printed in enumerate(batch.ids.printed()):
-        if printed == text or (
-            text.endswith(printed) and f"{batch.ids.source[place]}#{printed}" == text
-        ):
+        if not text.endswith(printed):
+            continue
+        source = batch.ids.source[place]
+        if printed == text or f"{source}#{printed}" == text or (source, printed) == name:
             yield place
 
 

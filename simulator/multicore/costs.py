@@ -90,6 +90,6 @@ def work_ns(counts: Counts, steps: StepCosts, pair_ns: float) -> float:
 def read(file: Path = MEASURED) -> CostTable:
     """The table of a file. ValueError names what is wrong with it."""
     try:
-        return msgspec.convert(tomllib.loads(file.read_text("utf-8")), CostTable, strict=True)
+        return msgspec.convert(tomllib.loads(file.read_text("utf-8-sig")), CostTable, strict=True)
     except ValueError as error:  # of TOML, and of msgspec
         raise ValueError(f"{file}: {error}") from None

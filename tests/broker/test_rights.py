@@ -51,6 +51,27 @@ def is_allowed(manager):
     return False
 
 
+def test_pub_needs_the_rights_to_publish_alone(folder, tmp_path, capsys):
+    """Not those to ask for the status: a type that others know is learnt when it is refused."""
+    (folder / "alone.toml").write_text(RIGHTS + MAKERS)
+    events = tmp_path / "g.jsonl"
+    events.write_text('{"type": "Temp", "time": 1e9, "data": {"area": "a", "value": 1.5}}\n')
+    flags = ("--name", "b1", *secured(folder, "b1", "alone.toml"))
+    with broker(*flags) as (_, endpoint):
+        of_alice = keys(folder, "alice")
+        key, server = of_alice["key"], of_alice["server_key"]
+        words = ["--broker", endpoint, "--key", str(key), "--server-key", str(server)]
+        with (
+            Publisher(endpoint, name="p", types=[TEMP], **of_alice),
+            Subscriber(endpoint, "Temp()", **keys(folder, "bob")) as some,
+        ):
+            assert main(["pub", "Temp", "area=a1", "value=46", *words]) == 0
+            assert some.receive(timeout_s=20).data == {"area": "a1", "value": 46.0}
+            assert main(["pub", "--file", str(events), *words]) == 0
+            assert main(["pub", "Smoke", "area=a1", *words]) == 1
+    assert "user 'alice' may not publish 'Smoke'" in capsys.readouterr().err
+
+
 def test_users_do_what_they_may_and_nothing_else(folder, capsys):
     token = folder / "token"
     token.write_text("x" * 40)

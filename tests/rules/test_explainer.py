@@ -355,3 +355,20 @@ def test_of_several_events_of_one_id_the_terminator_is_meant():
     assert at([one, other], "b#7").event.type == "B"
     with pytest.raises(EventError, match="2 events have the id 7, say which: a#7, c#7"):
         at([one, other, third], "7")
+
+
+def test_ids_and_sources_may_have_a_number_sign():
+    ruleset = rules.load(SCHEMA + LAST)
+    names = [("hall#1", "7#b"), ("hall", "1#7#b"), ("hall", "x#1"), ("#", "#")]
+    events = [Event("A", n * 1_000_000, *name, {"x": n}, n) for n, name in enumerate(names, 1)]
+
+    def at(name: str) -> int:
+        pushed = batches(events, ruleset.schemas.values())
+        found = rules.explain(ruleset, pushed, rule="P", event=name, engine="naive").event
+        return names.index((found.source, found.id))
+
+    asked = {"7#b": 0, "1#7#b": 1, "x#1": 2, "hall#x#1": 2, "#": 3, "###": 3}
+    assert {name: at(name) for name in asked} == asked
+    with pytest.raises(EventError, match="say which: `hall#1`#7#b, `hall`#1#7#b"):
+        at("hall#1#7#b")
+    assert (at("`hall#1`#7#b"), at("`hall`#1#7#b")) == (0, 1)
