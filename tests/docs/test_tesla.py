@@ -1,4 +1,4 @@
-"""The examples of two pages: each rule detects, or is refused, as the page says."""
+"""The examples of three pages: each rule detects, or is refused, as the page says."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from timeline import detect
 import rules
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("tesla.md", "coming-from.md")
+PAGES = ("tesla.md", "coming-from.md", "fleets.md")
 MINUTE = 60
 
 
@@ -64,7 +64,7 @@ def test_what_is_refused(example: Example) -> None:
     assert found == sorted(example.outcome.splitlines())
 
 
-@pytest.mark.parametrize(("page", "least"), [(PAGES[0], 12), (PAGES[1], 10)])
+@pytest.mark.parametrize(("page", "least"), [(PAGES[0], 12), (PAGES[1], 10), (PAGES[2], 9)])
 def test_every_rule_of_a_page_is_an_example(page: str, least: int) -> None:
     written = sum(name == "tesla" for name, _ in blocks(page))
     examples_of = len(examples("detected", [page])) + len(examples("error", [page]))
