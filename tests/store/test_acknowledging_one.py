@@ -78,6 +78,13 @@ def await_heard(endpoint: str, acknowledged: int, beyond: int) -> None:
             time.sleep(0.05)
 
 
+def await_kept(endpoint: str) -> None:
+    """Return when the broker's store has all that the broker has heard: a new type is confirmed
+    behind that.
+    """
+    Publisher(endpoint, name="t", types=[EventType.of("B", n="int")]).close()
+
+
 def test_what_was_acknowledged_alone_does_not_come_again_and_the_others_do(endpoint: str) -> None:
     with Subscriber(endpoint, "A()", **OPTIONS) as billing:
         publish(endpoint, *range(6))
@@ -137,6 +144,7 @@ def test_the_broker_is_killed_and_keeps_what_was_acknowledged_alone(tmp_path: Pa
         for n in (1, 2, 5, 9):
             billing.acknowledge_one(places[n])
         await_heard(broker.endpoint, 0, 4)
+        await_kept(broker.endpoint)
         broker.kill()
     with BrokerProcess(*options) as broker:
         await_heard(broker.endpoint, 0, 4)
