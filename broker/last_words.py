@@ -10,6 +10,7 @@ not count.
 from __future__ import annotations
 
 import ctypes
+import errno
 import faulthandler
 import mmap
 import os
@@ -37,6 +38,7 @@ from rules.engine.loading import pointer_to_handler
 
 FILE = "last_words"
 _STANDARD_ERROR = 2
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 """Signals that a fault of the process itself sends."""
 PREFIX = b"rexmq: a signal ends this process while it evaluates rule "
@@ -73,11 +75,17 @@ def keep_in(folder: Path) -> None:
 
 
 def _mapped(file: Path) -> mmap.mmap:
-    """The file's memory, of WORDS_BYTES bytes, shared with whoever maps it next."""
+    """The file's memory, of WORDS_BYTES bytes, shared with whoever maps it next. On a full disk it
+    is memory alone: to write to a page for which there is no room would end the process.
+    """
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.ftruncate(descriptor, WORDS_BYTES)
+        os.posix_fallocate(descriptor, 0, WORDS_BYTES)
         return mmap.mmap(descriptor, WORDS_BYTES)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        return mmap.mmap(-1, WORDS_BYTES)
     finally:
         os.close(descriptor)
 
