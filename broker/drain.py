@@ -26,7 +26,6 @@ import networkx as nx
 from broker.log import log
 from routing.delivery.durable import DurableSink
 from routing.network.brokers.broker import Broker
-from routing.serving.stand_in import GONE
 
 TO_GO = "on their way to other brokers"
 SHOWN_MAX = 5
@@ -106,11 +105,8 @@ def _awaited(broker: Broker) -> Sequence[str]:
 
 def _obstacles_in_network(broker: Broker) -> Iterator[str]:
     detection = broker.context.detection
-    coming = [one.name for one in detection.publishers.all if one.name.endswith(GONE)]
-    yield from _named(
-        "sources that have a moment to come to other brokers",
-        [name.removesuffix(GONE) for name in coming],
-    )
+    lost = [source.name for source in detection.publishers.all]
+    yield from _named("sources that have a moment to come to other brokers", lost)
     problem = broker.giver.problem
     what = f"that no other broker takes until they are removed ({problem})" if problem else TO_GO
     yield from _named(f"durable subscriptions {what}", list(broker.service.durables.names))

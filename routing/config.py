@@ -14,7 +14,7 @@ TOGETHER_MAX, TOGETHER_BYTES_MAX, TOGETHER_S_MAX = 512, 2**19, 0.02
 """Messages that a broker takes in together, their bytes, and the seconds after which its host reads
 no more of them.
 """
-SILENCE_MAX_S = 3_600.0
+SILENCE_MAX_S = 30.0
 """How long rules wait for a source whose link is lost, in seconds, unless a broker is told."""
 
 
@@ -55,7 +55,8 @@ class NodeConfig:
     late: Late = Late.REFUSE
     """The fate of late events."""
     source_silence_max_s: float | None = SILENCE_MAX_S
-    """Seconds after which a source whose link is lost no longer stalls rules; None: never."""
+    """Seconds after which a source whose link is lost no longer stalls rules; None: never. Of one
+    whose events are recorded, and of a part, an hour at least."""
     lead_max_s: float = 86_400.0
     """Seconds of event time by which a source may run ahead of the slowest of its rules."""
     ahead_max_s: float = 300.0

@@ -220,11 +220,10 @@ class Node:
             self._log("warning", "draining")
         self._service.settle()
         for link in list(self._links):
-            sink, source = self._sinks.find(link.peer), link.source
-            if source is not None or (sink is not None and not sink.has_any):
+            sink = self._sinks.find(link.peer)
+            if link.source is not None or (sink is not None and not sink.has_any):
                 self._expel(link.peer, Code.LEAVING, DRAINS)
-            if source is not None:
-                self._beyond.hand_over(source)
+        self._sources.send_away(now)
         self._service.settle()
 
     @property
@@ -270,7 +269,7 @@ class Node:
         now, name = self._moment.now, hello.name
         timeout_s = hello.heartbeat_s * self._config.heartbeats_missed_max
         source = self._sources.find(name) if name else None
-        last_sequence = 0 if source is None else source.last_sequence
+        last_sequence = self._sources.taken(name) if name else 0
         link = Link(peer, name, hello.instance, timeout_s, now, now, now)
         link.last_sequence = last_sequence
         link.replays = hello.replay
@@ -312,17 +311,20 @@ class Node:
     @property
     def _may_close_lost(self) -> bool:
         """Whether a lost source is to be closed some time."""
-        return self._config.source_silence_max_s is not None and self._sources.has_lost
+        never = self._config.source_silence_max_s is None and self.draining is None
+        return self._sources.has_lost and not never
 
     def _close_lost(self) -> None:
         """Close the sources that have been lost for too long (routing.serving.sources, Law 2)."""
         silence_max_s = self._config.source_silence_max_s
-        if silence_max_s is None:
-            return
         for source in self._sources.overdue(silence_max_s, self._moment.now):
             types, promise = sorted(source.floors), time_or_none(source.promise)
             self._service.close_source(source, LOST_FOR_LONG)
-            fields = {"lost_s": silence_max_s, "types": types, "promise": promise}
+            fields = {
+                "lost_s": source.patience_s(silence_max_s),
+                "types": types,
+                "promise": promise,
+            }
             self._log("warning", LOST_CLOSED, source=source.name, **fields)
 
     def _receive_status(self, link: Link, message: StatusRequest) -> None:

@@ -10,6 +10,7 @@ import rules
 import rules.engine
 from matcher.model import EventType
 from routing.config import NodeConfig, SessionConfig
+from routing.conversation import State
 from routing.effects import BROKER
 from routing.messages import Acknowledged, Confirmed, Delivery, Refused, Rejected
 from routing.network.brokers.broker import Broker
@@ -95,6 +96,27 @@ class Network:
         self.clients.pop(name).lose(self.mesh.now)
         del self.mesh.parties[name]
         self.brokers[broker].lose(self._peers[name], self.mesh.now)
+
+    def drain(self, name: str) -> None:
+        """Have a broker begin to drain."""
+        self.brokers[name].drain(self.mesh.now)
+        self.mesh.settle()
+        self.run(0.05)
+
+    def move(self, name: str, broker: str) -> int:
+        """Let a client that was sent away try another broker, until it may publish there; gives how
+        often it has tried.
+        """
+        session = self.clients[name]
+        for attempt in range(20):
+            peer = f"client {name} {attempt}".encode()
+            self._wire(name, BROKER, broker, peer, 0.0)
+            self._wire(broker, peer, name, BROKER, 0.0)
+            session.connect(self.mesh.now)
+            self.run(0.2)
+            if session.state is State.READY:
+                return attempt + 1
+        raise AssertionError(f"{name} is not let in at {broker}")
 
     def publish(
         self, name: str, text: str, promise: float | None = None, schemas: Schemas = SCHEMAS

@@ -23,12 +23,13 @@ from routing.messages import (
     Hold,
     LinkAck,
     LinkStates,
-    NameContested,
     Plan,
     Refused,
     RootRequest,
     RuleFacts,
     Shared,
+    Stay,
+    Stays,
     SubscriptionUpdate,
     TraceAnswer,
     TraceQuery,
@@ -155,7 +156,6 @@ def _forward(message: Forward) -> Iterator[str]:
 
 def _flow(message: Flow) -> Iterator[str]:
     yield from _events(message.batches)
-    yield from (f"source {name} has closed" for name, _ in message.closed)
     yield from _marks(message.marks)
 
 
@@ -172,13 +172,17 @@ def _shared(message: Shared) -> Iterator[str]:
         yield f"for the tree of {part.root}{': ' if said else ''}{' '.join(said)}"
 
 
+def _stay(stay: Stay) -> str:
+    return f"{stay.name} {f'was at {stay.home}' if stay.is_over else f'at {stay.home}'}"
+
+
 _WORDS: Mapping[type, Callable[[Any], Iterable[str]]] = {
     CatalogDelta: _delta,
     Answered: _answered,
     Asked: lambda message: [type(message.request).__name__, f"from {message.path[0]}"],
     Awaited: lambda message: _marks(message.types),
     Awakening: _awakening,
-    NameContested: lambda message: [f"{message.name} at {message.home}"],
+    Stays: lambda message: [_stay(one) for one in message.stays],
     TraceQuery: lambda message: [message.event],
     TraceAnswer: lambda message: [message.found["broker"]],
     Flow: _flow,

@@ -131,6 +131,8 @@ def _links(links: Sequence[Facts]) -> Iterator[Family]:
 def _counts(status: Facts) -> Iterator[Family]:
     standing = Counter(one["standing"] for one in status["sources"])
     yield _gauge("sources", "Sources here, by standing.", _counted("standing", standing))
+    lost = sum(one["closed_by"] == "lost" for one in status["sources"])
+    yield _gauge("sources_given_up", "Lost sources that rules go on without.", [({}, lost)])
     late = sum(one["late"] for one in status["sources"])
     yield _gauge("source_events_late", "Late events of the sources that are known.", [({}, late)])
     states = Counter(one["state"] for one in status["rules"])

@@ -48,6 +48,11 @@ class Deduplicator:
         """Of how many sources numbers are remembered (Law 1)."""
         return len(self._older.keys() | self._latest.keys())
 
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The greatest numbers that have come, by source."""
+        return {**self._older, **self._latest}
+
     def watch(self) -> None:
         """From now on note what comes, for it to be kept."""
         if self.changed is None:
@@ -72,7 +77,7 @@ class Deduplicator:
     @property
     def known(self) -> tuple[Mapping[str, int], Sequence[tuple[str, Sequence[str]]]]:
         """The greatest numbers of sources, and the ids, as ``recall`` takes them."""
-        return {**self._older, **self._latest}, self._ids.known
+        return self.numbers, self._ids.known
 
     def join(self, numbers: Mapping[str, int], ids: Sequence[tuple[str, Sequence[str]]]) -> None:
         """Know, beside what has come here, what another broker's sink had that is here from now on:
@@ -90,7 +95,7 @@ class Deduplicator:
 
     def begin_anew(self) -> None:
         """From now on what has come may come again."""
-        self._known = {**self._older, **self._latest}
+        self._known = dict(self.numbers)
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         """Give the events that have not come before."""

@@ -52,6 +52,7 @@ from routing.durability.records import (
     source_record,
     state_key,
     state_record,
+    stay_record,
     times_record,
 )
 from routing.effects import Store
@@ -257,6 +258,8 @@ class Journal:
             schemas = self._context.advertisements.schemas
             for source in touched.values():
                 yield source_record(source, schemas)
+        for name, stay in self._context.accounts.take_changes():
+            yield stay_record(name, stay)
         if self._agreed.catalog is not self._told_catalog:
             self._told_catalog = self._agreed.catalog
             yield from self._catalog.follow(self._told_catalog)

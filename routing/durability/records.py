@@ -10,6 +10,7 @@ kind           key                value
 =============  =================  ==========================================================
 ``broker``     "name"             the broker's name: a store belongs to one
 ``source``     its name           SourceRecord
+``stay``       a source's name    its account, a Stay
 ``type``       its name           flat schema
 ``rule``       its id             place among the rules, RuleFacts
 ``catalog``    "rest"             versions of ended rules, homes, closed brokers
@@ -33,7 +34,7 @@ from msgspec import Struct
 from matcher.model import EventType
 from routing.delivery.durable import NOBODY, DurableSink, Handed, Numbered, QueueBounds
 from routing.durability.state_table import StatePiece
-from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState
+from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState, Stay
 from routing.number_set import NumberRun
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
@@ -42,8 +43,8 @@ from routing.wire.schemas import event_type_of, flat_schema
 
 BROKER, SOURCE, TYPE, RULE = "broker", "source", "type", "rule"
 CATALOG, COMMITTED = "catalog", "committed"
-DURABLE, CAME, IDS, STATE = "durable", "came", "ids", "state"
-KINDS = (BROKER, SOURCE, TYPE, RULE, CATALOG, COMMITTED, DURABLE, CAME, IDS, STATE)
+DURABLE, CAME, IDS, STATE, STAY = "durable", "came", "ids", "state", "stay"
+KINDS = (BROKER, SOURCE, STAY, TYPE, RULE, CATALOG, COMMITTED, DURABLE, CAME, IDS, STATE)
 """Kinds that are read at a start; queues are read as they are needed."""
 
 Flat = tuple[str, ...]
@@ -111,6 +112,11 @@ def source_record(source: Source, schemas: Mapping[str, EventType]) -> Put:
     types = ((tuple(flat_schema(schemas[name])), at) for name, at in source.floors.items())
     said = source.last_sequence, source.promise, closed_by, source.replays
     return Put(SOURCE, source.name, _pack(SourceRecord(*said, tuple(types))))
+
+
+def stay_record(name: str, stay: Stay | None) -> Put | Delete:
+    """The record of the account of a source; None for one that is forgotten."""
+    return Delete(STAY, name) if stay is None else Put(STAY, name, _pack(stay))
 
 
 def broker_record(name: str) -> Put:
@@ -247,6 +253,11 @@ def _changes(
 def sources_in(records: Records) -> Mapping[str, SourceRecord]:
     """The sources, by name."""
     return _decoded(records, SOURCE, SourceRecord)
+
+
+def stays_in(records: Records) -> Mapping[str, Stay]:
+    """The accounts of sources, by name."""
+    return _decoded(records, STAY, Stay)
 
 
 def catalog_in(records: Records) -> Catalog:

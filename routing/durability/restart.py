@@ -28,8 +28,10 @@ from routing.durability.records import (
     owner_of,
     sources_in,
     states_in,
+    stays_in,
     times_in,
 )
+from routing.messages import Stay
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.recovery.resume_points import least
@@ -50,6 +52,7 @@ def take_over(
     owner = owner_of(records)
     if owner not in (None, context.name):
         raise ValueError(f"this is the store of broker {owner!r}, not of {context.name!r}")
+    context.accounts.recall(stays_in(records).values())
     for name, record in sources_in(records).items():
         _recall_source(context, name, record)
     catalog = catalog_in(records)
@@ -82,6 +85,9 @@ def _recall_source(context: BrokerContext, name: str, record: SourceRecord) -> N
     context.sources.recall(source, context.moment.now)
     for flat, floor in record.types:
         context.advertisements.advertise(source, event_type_of(flat), floor)
+    if source.is_open and context.accounts.find(name) is None:  # an older release had none
+        types = tuple(sorted(source.floors))
+        context.accounts.learn([Stay(1, context.name, False, name, types)])
     if source.is_open:
         context.detection.publishers.add(source, source.floors)
         source.goes_on = True

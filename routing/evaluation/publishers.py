@@ -14,7 +14,7 @@ there, and waits for s1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
 from routing.serving.sources import Source
@@ -35,8 +35,6 @@ class Publishers:
         """Types that somebody may come back to publish (Law 2)."""
         self.leaving: list[Source] = []
         """The sources that ``take_leaving`` has to look at."""
-        self._is_told_of: list[Source] = []
-        """Sources that are no news to the root."""
         self.forgets = False
         """Whether types that nobody here publishes any more are not told (brokers.inputs)."""
         self._is_said_anew = True
@@ -65,6 +63,14 @@ class Publishers:
         for source in self.all:
             if source.is_open and source.floors:
                 yield source.name, tuple(sorted(source.floors))
+
+    def awaited(self, used: Collection[str]) -> list[str]:
+        """Sources, and types of others, that rules wait for by the types that they use, and of
+        which nothing has been heard here since the broker was started.
+        """
+        recalled = [one for one in self.all if one.is_recalled]
+        found = [one.name for one in recalled if not one.floors.keys().isdisjoint(used)]
+        return [*found, *sorted(self.waited_for.intersection(used))]
 
     # --- coming and going ---
 
@@ -97,6 +103,10 @@ class Publishers:
             self._of.setdefault(name, {})[source.name] = source
         self.touch()
 
+    def has(self, source: Source) -> bool:
+        """Whether a source is one that publishes something here."""
+        return any(own.get(source.name) is source for own in self._of.values())
+
     def leave(self, source: Source) -> None:
         """A source has closed, which the root has to be told: unless it was refused there."""
         if self.drop(source):
@@ -117,18 +127,10 @@ class Publishers:
         """
         return any(one.name == name for one in self.leaving)
 
-    def tell_open(self) -> Sequence[tuple[str, tuple[str, ...]]]:
-        """As ``open``, to the root: so it knows who has left, and takes it for no other of that
-        name, which may be somewhere else by then.
-        """
-        self._is_told_of = list(self.leaving)
-        return list(self.open)
-
     def take_leaving(self) -> list[Source]:
-        """Give the sources that have closed since the last call, if the root has to hear of it."""
-        leaving, told = self.leaving, self._is_told_of
-        self.leaving, self._is_told_of = [], []
-        return [one for one in leaving if one not in told]
+        """Give the sources that have closed since the last call."""
+        leaving, self.leaving = self.leaving, []
+        return leaving
 
     def touch(self) -> None:
         """A source may say something else than before."""

@@ -148,6 +148,10 @@ class TreeEvaluator:
         """The marks that were given to engine and forwarder."""
         return self.progress.types
 
+    def release_marks(self, names: Iterable[str]) -> None:
+        """Forget what binds who comes to publish these types."""
+        self.progress.release_marks(names)
+
     @property
     def forwarded(self) -> Mapping[str, int]:
         """The marks of types that have gone up."""

@@ -143,6 +143,11 @@ class TreeProgress:
             self.front = max([one.front for one in self._type_records.values()])
         return bool(far)
 
+    def release_marks(self, names: Iterable[str]) -> None:
+        """Let no mark of these types bind who comes to publish them."""
+        for name in names:
+            self._type_records[name].given = UNSAID
+
     def settle(self) -> None:
         """Rules are about to be others: note how far the types have come that they define."""
         self._here_of_all()

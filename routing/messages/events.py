@@ -14,14 +14,12 @@ from routing.messages.values import Name, Number, Sequence, Text, Time, Traces
 class Flow(Struct, frozen=True, eq=False, gc=False):
     """Events on their way along a tree, and what is said behind them.
 
-    ``order`` as in Delivery. ``closed``: sources that have closed, each with the number of its last
-    event. ``marks``: rules, and up to where the receiver has all their composite events that it
-    wants.
+    ``order`` as in Delivery. ``marks``: rules, and up to where the receiver has all their composite
+    events that it wants.
     """
 
     batches: tuple[EventBatch, ...] = ()
     order: Int64s | None = None
-    closed: tuple[tuple[Name, Sequence], ...] = ()
     marks: tuple[tuple[Name, Time], ...] = ()
     traces: Traces = ()
 

@@ -24,7 +24,7 @@ from routing.messages.single_tree import (
     Catalog,
     CatalogDelta,
     Hold,
-    NameContested,
+    Stays,
     SubscriptionAck,
     SubscriptionUpdate,
     TraceAnswer,
@@ -47,7 +47,7 @@ Carried: TypeAlias = (
     | Awakening
     | Awaited
     | Hold
-    | NameContested
+    | Stays
     | RootRequest
     | CheckpointProbe
     | CheckpointCommitted

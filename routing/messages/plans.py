@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from matcher.model import TIME_MIN
-from routing.messages.single_tree import Catalog
+from routing.messages.single_tree import Catalog, Stay
 from routing.messages.values import Delay, Name, Sequence, Text, Time
 
 
@@ -52,6 +52,17 @@ class Pause:
     states: tuple[tuple[Name, Time], ...] = ()
 
 
+class LostSource(Struct, array_like=True, frozen=True):
+    """A source whose link is lost at ``home``, or that was sent away: it may go on elsewhere, above
+    the number ``taken``, and beyond what it has promised of each type.
+    """
+
+    name: Name
+    home: Name
+    taken: Sequence
+    promises: tuple[tuple[Name, Time], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Words of the sender and all below in answer to a Pause or a CheckpointProbe, under its
@@ -70,7 +81,8 @@ class Report:
     ``front``: the greatest mark of a rule that was given or told there. ``ended``: rules that have
     ended there by themselves, and up to when they hold. ``committed``, from brokers that join:
     rules, and up to where nothing is kept for them any more where they were. ``logs``: brokers that
-    have logs, and from which time on each is whole.
+    have logs, and from which time on each is whole. ``lost``: the sources there whose links are
+    lost. ``stays``, from brokers that join: the accounts of sources that are known there.
 
     To a CheckpointProbe, where the root chooses by it: ``wants``, too; ``counts``: types, how many
     events of each were published there so far, and the greatest time of one; ``found``: the sources
@@ -96,6 +108,8 @@ class Report:
     counts: tuple[tuple[Name, Sequence, Time], ...] = ()
     found: tuple[tuple[Name, Sequence, Sequence], ...] = ()
     logs: tuple[tuple[Name, Time], ...] = ()
+    stays: tuple[Stay, ...] = ()
+    lost: tuple[LostSource, ...] = ()
 
 
 class SinkTree(Struct, array_like=True, frozen=True):
@@ -126,7 +140,8 @@ class Plan:
     the greatest mark of a rule that was given anywhere before; what sinks still hold lies before
     it. ``reopened``: brokers whose inputs had been closed, and where their types begin: what their
     sources bring of before is late. ``ended``: rules that have ended by themselves, the types that
-    they define, and up to when they hold.
+    they define, and up to when they hold. ``moved``: types of sources that have gone on elsewhere:
+    of these all marks begin anew.
     """
 
     root: Name
@@ -143,6 +158,7 @@ class Plan:
     front: Time = TIME_MIN
     reopened: tuple[tuple[Name, tuple[tuple[Name, Time], ...]], ...] = ()
     ended: tuple[tuple[Name, Name, Time], ...] = ()
+    moved: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

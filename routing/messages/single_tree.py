@@ -135,14 +135,28 @@ ANY_TYPE = ""
 """In Hold: all types, those too that the sender does not know."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameContested:
-    """Somebody would publish under the name of a source at ``home``: if the client there is gone,
-    that gives the name up.
+class Stay(Struct, array_like=True, frozen=True, order=True):
+    """The account of a source, as of its last stay at a broker that is known.
+
+    ``number`` is greater than that of any stay before; ``is_over``: the source has closed there.
+    ``types``: what it has published there. ``taken``: the number up to which brokers have taken its
+    events, by their own word; ``last``: the greatest number of one that anybody has heard of.
     """
 
-    name: Name
+    number: Sequence
     home: Name
+    is_over: bool
+    name: Name
+    types: tuple[Name, ...] = ()
+    taken: Sequence = 0
+    last: Sequence = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stays:
+    """Accounts of sources that are news to the receiver, from the root on."""
+
+    stays: tuple[Stay, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FORGET_S = 3_600.0
+FORGET_S = 300.0
 """Seconds out of reach after which a broker is forgotten, unless the network chooses otherwise."""
 
 

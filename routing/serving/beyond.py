@@ -11,7 +11,6 @@ from routing.effects import Peer
 from routing.messages import Asking, Confirmed, ShowTrace
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
-from routing.serving.sources import Source
 from rules.engine.overrun import Overrun
 
 
@@ -47,6 +46,3 @@ class Beyond(Protocol):
 
     def settle(self) -> None:
         """Do what follows for others, when clients have got what is theirs."""
-
-    def hand_over(self, source: Source) -> None:
-        """Let a source go that has been sent to another broker."""

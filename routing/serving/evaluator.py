@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from routing.config import NodeConfig
+from routing.serving.accounts import Accounts
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.sources import Source
@@ -29,6 +30,7 @@ class Basis:
     engine: Detector
     advertisements: Advertisements
     deployments: Deployments
+    accounts: Accounts
     on_types: Callable[[], None]
     """Called when types have become known or were forgotten."""
     on_rules: Callable[[], None]
@@ -45,6 +47,7 @@ class Evaluator(ABC):
         Law 4)."""
         self._advertisements = basis.advertisements
         self._deployments = basis.deployments
+        self._accounts = basis.accounts
         self._on_types = basis.on_types
 
     def configure(self, config: NodeConfig) -> None:

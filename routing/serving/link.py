@@ -43,8 +43,6 @@ class Link:
     source: Source | None = None
     last_sequence: int = 0
     """The last number of its source as Welcome told it."""
-    is_behind: bool = False
-    """Whether its source had come further when it became one, elsewhere in a network."""
     replays: bool = False
     """Whether what it publishes is recorded."""
     home: str = ""

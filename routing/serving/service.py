@@ -120,7 +120,7 @@ class Service:
         """Whether any user's messages have a limit of their own."""
         self._links = tables.links
         self._published = tables.published
-        self._sources = tables.sources
+        self._sources, self._accounts = tables.sources, tables.accounts
         self._advertisements = tables.advertisements
         self._deployments = tables.deployments
         self._sinks = tables.sinks
@@ -239,7 +239,6 @@ class Service:
             source.replays = link.replays
             self._limit(source, link.rights)
             source.outstanding = min(self._config.publish_credit, source.credit_max)
-            link.is_behind = source.last_sequence > link.last_sequence
             link.source = source
             self._detection.resume(source)
         return link.source
@@ -261,8 +260,9 @@ class Service:
         source = self.source_of(link)
         self._detection.advertise(source, message.types)
         detail = begin_facts(source, message.types)
-        if link.is_behind:
-            detail = {**detail, "last_sequence": source.last_sequence}
+        last = max(source.last_sequence, self._accounts.last(link.name))
+        if last > link.last_sequence:
+            detail = {**detail, "last_sequence": last}
         return Confirmed(message.request, detail)
 
     def _unadvertise(self, link: Link, message: Unadvertise) -> Confirmed:

@@ -8,11 +8,17 @@ long it says nothing. One whose link is lost keeps its promise where it stands, 
 what waits for it: for ``source_silence_max_s``, then it is closed as if it had said Goodbye, which
 says that everything was published. It comes back as any other source that had closed does, and
 takes the marks over.
+
+Law 3: a source that goes on at another broker has closed here by that, and is to begin there where
+its promise stands here (network.brokers.registry). One that was sent away counts as lost, and is
+waited for ``HAND_OVER_S``. s has promised Temp up to 40 s, u up to 90 s, and this broker drains:
+rules over Temp stay at 40 s until b1 has s, whose next Temp is of 41 s.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -20,9 +26,10 @@ from matcher.model import TIME_MIN, EventBatch
 from routing.config import NodeConfig
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import Code
+from routing.messages import Code, LostSource
 from routing.names import whole_of
 from routing.order import first_time
+from routing.serving.accounts import Accounts
 from routing.serving.buckets import CREDIT_MAX, TokenBucket
 from routing.silence import excused
 
@@ -46,7 +53,7 @@ SOURCE_MOVES: Mapping[SourceState, Mapping[SourceState, str]] = {
     },
     SourceState.LOST: {
         SourceState.LIVE: "a client of the name is back, and advertises types",
-        SourceState.CLOSED: "lost for source_silence_max_s, or its name is claimed elsewhere",
+        SourceState.CLOSED: "lost for source_silence_max_s, or it goes on elsewhere",
     },
     SourceState.CLOSED: {
         SourceState.LIVE: "a client of the name advertises types",
@@ -55,8 +62,13 @@ SOURCE_MOVES: Mapping[SourceState, Mapping[SourceState, str]] = {
 """The next states of each, and what leads there. docs/protocol.md shows them drawn."""
 
 
-GOODBYE, LOST_FOR_LONG = "goodbye", "lost"
+GOODBYE, LOST_FOR_LONG, MOVED = "goodbye", "lost", "gone on elsewhere"
 """Why a source has closed."""
+HAND_OVER_S = 10.0
+"""Seconds that a source that was sent away has to be at another broker (Law 3)."""
+REPLAY_SILENCE_S = 3_600.0
+"""Seconds that a source of recorded events, or a part of one, is waited for at least: jobs take
+long, and nobody waits for their alerts."""
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +79,7 @@ class Source:
     yet). ``goes_on``: its promise has counted ever since it advertised its types, so that nobody
     is beyond it. ``promised_at`` and ``lost_at`` are when it last promised something new, and
     when its link was lost, in seconds of ``now``. ``closed_by``: why it has closed, once it has.
-    ``replays``: its events are recorded.
+    ``replays``: its events are recorded. ``is_sent_away``: its broker drains.
     ``outstanding`` is the publish credit that it has not used, ``withheld`` why it gets no more
     (None: it does).
     ``home``: in a network, the broker of whose clients it is, where it is another one; that alone
@@ -88,6 +100,9 @@ class Source:
     lost_at: float = 0.0
     closed_by: str | None = None
     replays: bool = False
+    is_recalled: bool = False
+    """Whether nothing was heard of it since its broker was started."""
+    is_sent_away: bool = False
     outstanding: int = 0
     bucket: TokenBucket | None = None
     """Bound of the rate of all sources of its user together, where it has one."""
@@ -109,6 +124,15 @@ class Source:
     def is_open(self) -> bool:
         """Whether more of its events may come, so that its promise counts."""
         return self.standing in (SourceState.LIVE, SourceState.LOST) and self.promise < FAR
+
+    def patience_s(self, silence_max_s: float | None) -> float:
+        """Seconds that it is waited for while its link is lost."""
+        if self.is_sent_away:
+            return HAND_OVER_S
+        if silence_max_s is None:
+            return math.inf
+        is_recorded = self.replays or self.whole is not None
+        return max(silence_max_s, REPLAY_SILENCE_S) if is_recorded else silence_max_s
 
     def enter(self, state: SourceState) -> None:
         """Go to another state, or stay."""
@@ -145,7 +169,8 @@ class Source:
 class Sources:
     """Every source that is remembered, by name, at most ``sources_max`` of them."""
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, accounts: Accounts) -> None:
+        self._accounts = accounts
         self._sources: dict[str, Source] = {}
         self._lost: dict[str, Source] = {}
         """Sources without a link that have not closed."""
@@ -161,6 +186,11 @@ class Sources:
     def find(self, name: str) -> Source | None:
         """The source of that name, if it is remembered."""
         return self._sources.get(name)
+
+    def taken(self, name: str) -> int:
+        """The number up to which this broker, and those where it was before, have its events."""
+        source = self._sources.get(name)
+        return max(self._accounts.taken(name), 0 if source is None else source.last_sequence)
 
     def join(self, name: str, peer: Peer, now: float, home: str = "") -> Source:
         """A link of that name publishes: resume the source, or begin a new stay of it, as it does
@@ -180,6 +210,8 @@ class Sources:
                 source.first = source.front = None
         self._lost.pop(name, None)
         source.enter(SourceState.LIVE)
+        source.last_sequence = max(source.last_sequence, self._accounts.taken(name))
+        source.is_sent_away = source.is_recalled = False
         source.peer = peer
         source.home = home
         source.closed_by = None
@@ -189,6 +221,7 @@ class Sources:
     def recall(self, source: Source, now: float) -> None:
         """Remember a source as it was before a restart: if it was open its link is lost."""
         self._sources[source.name] = source
+        source.is_recalled = True
         if source.standing is SourceState.LOST:
             source.lost_at = now
             self._lost[source.name] = source
@@ -210,9 +243,28 @@ class Sources:
         source.enter(SourceState.CLOSED)
         source.withheld = None
 
-    def overdue(self, silence_max_s: float, now: float) -> list[Source]:
-        """The sources whose links have been lost for too long."""
-        return [one for one in self._lost.values() if now - one.lost_at >= silence_max_s]
+    def overdue(self, silence_max_s: float | None, now: float) -> list[Source]:
+        """The sources whose links have been lost for too long (Laws 2 and 3)."""
+        lost = self._lost.values()
+        return [one for one in lost if now - one.lost_at >= one.patience_s(silence_max_s)]
+
+    def send_away(self, now: float) -> None:
+        """Wait no longer than Law 3 has it for those that are lost: their broker drains."""
+        for source in self._lost.values():
+            if not source.is_sent_away:
+                source.is_sent_away, source.lost_at = True, now
+
+    def lost_at(self, home: str) -> tuple[LostSource, ...]:
+        """The sources without a link that have not closed, as this broker tells others."""
+        return tuple(
+            LostSource(
+                source.name,
+                home,
+                source.last_sequence,
+                tuple((name, source.mark(name)) for name in sorted(source.floors)),
+            )
+            for source in self._lost.values()
+        )
 
     def excuse(self, due: float, now: float) -> None:
         """Excuse sources for what their broker was late by (routing.silence)."""

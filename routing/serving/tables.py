@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from matcher.traces import TraceContexts
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
+from routing.serving.accounts import Accounts
 from routing.serving.advertisements import Advertisements
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployments
@@ -23,6 +24,7 @@ class Tables:
     moment: Moment
     links: Links
     published: PublishedIds
+    accounts: Accounts
     sources: Sources
     advertisements: Advertisements
     deployments: Deployments
@@ -36,12 +38,13 @@ def tables_of(config: NodeConfig, now: float) -> Tables:
     """Empty tables. ``now``: seconds of the host's clock."""
     moment, advertisements = Moment(now), Advertisements(config)
     deployments = Deployments(config)
-    sinks = Sinks(config, deployments)
+    sinks, accounts = Sinks(config, deployments), Accounts(config.sources_max)
     return Tables(
         moment,
         Links(),
         PublishedIds(config),
-        Sources(config),
+        accounts,
+        Sources(config, accounts),
         advertisements,
         deployments,
         sinks,

@@ -25,8 +25,8 @@ from routing.messages import (
     LinkAck,
     LinkHello,
     LinkStates,
+    LostSource,
     Name,
-    NameContested,
     Number,
     Part,
     Pause,
@@ -37,6 +37,8 @@ from routing.messages import (
     RuleFacts,
     RuleState,
     Shared,
+    Stay,
+    Stays,
     SubscriptionAck,
     SubscriptionUpdate,
     Text,
@@ -93,12 +95,13 @@ class _Report(msgspec.Struct, array_like=True, frozen=True):
     counts: tuple[tuple[Name, SequenceNumber, Time], ...] = ()
     found: tuple[tuple[Name, SequenceNumber, SequenceNumber], ...] = ()
     logs: tuple[tuple[Name, Time], ...] = ()
+    stays: tuple[Stay, ...] = ()
+    lost: tuple[LostSource, ...] = ()
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     ordered: bool
-    closed: tuple[tuple[Name, SequenceNumber], ...]
     marks: tuple[tuple[Name, Time], ...]
     traces: Traces = ()
 
@@ -194,7 +197,7 @@ def _decode_report(data: Buffer, body: Buffer | None) -> Report:
 
 def _encode_flow(message: Flow) -> Frames:
     headers, body = encode_batches(message.batches, message.order)
-    plain = headers, message.order is not None, message.closed, message.marks
+    plain = headers, message.order is not None, message.marks
     first = _FLOW_PREFIX + pack((*plain, message.traces) if message.traces else plain)
     return [first, body] if headers else [first]
 
@@ -203,11 +206,11 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
     plain = _unpack_flow(data)
     if not plain.batches:
         no_body(body)
-        return Flow((), None, plain.closed, plain.marks)
+        return Flow((), None, plain.marks)
     batches, order = decode_batches(plain.batches, body, plain.ordered)
     if plain.traces:
         check_traces(plain.traces, batches)
-    return Flow(batches, order, plain.closed, plain.marks, plain.traces)
+    return Flow(batches, order, plain.marks, plain.traces)
 
 
 def _encode_forward(message: Forward) -> Frames:
@@ -281,7 +284,7 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(71, Awakening),
     plain_codec(73, Awaited),
     plain_codec(74, Hold),
-    plain_codec(75, NameContested),
+    plain_codec(75, Stays),
     plain_codec(76, TraceQuery),
     plain_codec(77, TraceAnswer),
     plain_codec(79, HandOver),

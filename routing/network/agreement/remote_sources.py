@@ -32,22 +32,12 @@ class RemoteSources:
         link = self._links.get(name)
         return None if link is None else link.source
 
-    def home(self, name: str) -> str:
-        """The broker of a remote source; "" where there is none of that name."""
-        link = self._links.get(name)
-        return "" if link is None else link.home
-
-    def check(self, name: str, home: str) -> None:
-        """Refusal where a client of a broker cannot publish under a name: another's does."""
-        link = self._links.get(name)
-        if link is not None and link.source is not None and link.home != home:
-            raise name_taken(name, link.home)
-
     def admit(self, asked: Asked, now: float) -> Link:
         """The link that stands for a client that acts as a source; Refusal for a taken name."""
         name, home = asked.client, asked.path[0]
-        self.check(name, home)
         link = self._links.get(name)
+        if link is not None and link.source is not None and link.home != home:
+            raise name_taken(name, link.home)
         if link is None:
             link = self._links[name] = stand_in(name, now)
         link.home, link.rights = home, asked.rights

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from matcher.model import TIME_MIN
 from routing.messages import Report
 from routing.network.recovery.resume_points import Times, least
+from routing.serving.accounts import put_together
 
 ReportedNode = tuple[str, str, tuple[str, ...]]
 """A broker, its father ("" for the root), and what its sources publish or have published."""
@@ -40,6 +41,8 @@ def combined(own: Report, others: Iterable[Report]) -> Report:
         counts=_counted(count for one in reports for count in one.counts),
         found=_most(found for one in reports for found in one.found),
         logs=tuple(log for one in reports for log in one.logs),
+        stays=put_together(stay for one in reports for stay in one.stays),
+        lost=tuple(source for one in reports for source in one.lost),
     )
 
 

@@ -56,8 +56,6 @@ from routing.serving.link import Link
 from routing.serving.outlet import Outlet
 from routing.serving.service import Service
 from routing.serving.slices import Timed
-from routing.serving.sources import Source
-from routing.serving.stand_in import close_overdue, stand_in_for
 from routing.serving.tables import Tables, tables_of
 from routing.storage import StoreContents
 from rules.engine.engine import Detector
@@ -143,6 +141,7 @@ class Broker:
             engine,
             tables.advertisements,
             tables.deployments,
+            tables.accounts,
             on_types=lambda: self.service.check_interests(),
             on_rules=tables.sinks.index,
         )
@@ -177,6 +176,7 @@ class Broker:
             remote_sources=remote_sources,
             links=tables.links,
             published=tables.published,
+            accounts=tables.accounts,
             sources=tables.sources,
             sinks=tables.sinks,
             advertisements=tables.advertisements,
@@ -239,6 +239,8 @@ class Broker:
             ),
             "out_of_reach": sorted(self.agreed.out_of_reach),
             "closed": list(self.agreed.catalog.closed),
+            "planned": self.agreed.is_planned,
+            "awaited": self._detection.publishers.awaited(set(self.context.deployments.used)),
         }
 
     @property
@@ -356,8 +358,6 @@ class Broker:
     def drain(self, now: float) -> None:
         """Begin to drain, and go on; what is kept for others is let go of as soon as it may."""
         self._detection.replay_buffer.look_soon()
-        for one in close_overdue(self._detection.publishers.all, now):
-            self._detection.withdraw(one, ())
         self.node.drain(now)
         self._taker.is_closed = True
         self.giver.begin()
@@ -532,12 +532,6 @@ class Broker:
         self._detection.ended[overrun.rule] = overrun.until
         self._root_requests.say(RootRequest(RootTask.END, (overrun.rule,)))
 
-    def hand_over(self, source: Source) -> None:
-        """Let a source go that has been sent to another broker."""
-        stand_in = stand_in_for(source, self._moment.now)
-        self._detection.publishers.add(stand_in, stand_in.floors)
-        self.service.close_source(source, "gone to another broker")
-
     def is_held(self) -> bool:
         """Whether no source gets credit for now."""
         self.back_pressure.look_at_links()
@@ -560,6 +554,8 @@ class Broker:
             self._know()
         if self.overlay.neighbours:
             self.context.send_flows()
+            if self.context.accounts.has_news and self._router.has_tree:
+                timer.tell_soon()
         is_at_work = detection.is_at_work
         if is_at_work and (detection.part.evaluator.is_pulling or detection.tree_table.trees):
             self._sink_traffic.ask_below()

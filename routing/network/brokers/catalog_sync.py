@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import EventType
 from routing.errors import ProtocolError
-from routing.messages import Catalog, CatalogDelta, RuleFacts
+from routing.messages import Catalog, CatalogDelta, RuleFacts, Stays
 from routing.network.agreement.catalog import catalog_of, merged, rules_of
 from routing.network.agreement.catalog_delta import delta_between, with_delta
 from routing.network.brokers.agreed import Agreed
@@ -78,6 +78,7 @@ class CatalogSync:
         """
         context = self._context
         context.send_flows()  # events first: their types may be known no more
+        self._tell_stays()
         said = None if heard is None else (heard[0], self._agreed.catalog, heard[1])
         for branch in self._router.children:
             before, catalog = branch.catalog, self._agreed.catalog
@@ -90,6 +91,26 @@ class CatalogSync:
             if said is None or said[0] is not before or said[1] is not catalog:
                 said = before, catalog, delta_between(before, catalog)  # mostly the same for all
             context.send(branch.neighbour, said[2])
+
+    def _tell_stays(self) -> None:
+        """Tell children the accounts of sources that are news, or all to who was told nothing."""
+        news, accounts = self._context.accounts.take_news(), self._context.accounts
+        for branch in self._router.children:
+            stays = news if branch.catalog is not None else tuple(accounts)
+            if stays and branch.has_joined:
+                self._context.send(branch.neighbour, Stays(stays))
+
+    def hear_stays(self, neighbour: str, message: Stays) -> None:
+        """The root tells accounts of sources; brokers below, of those that have closed."""
+        if neighbour == self._router.father:
+            self._registry.learn(message.stays)
+            self._tell_stays()
+            return
+        self._context.callbacks.settle()  # events of theirs first
+        if self._router.is_root:
+            self._registry.hear_closed(message.stays)
+        elif self._router.father is not None:
+            self._context.send(self._router.father, message)
 
     def _catalog(self, homes: Mapping[str, Iterable[str]], closed: Iterable[str]) -> Catalog:
         return catalog_of(self._advertisements, self._deployments, homes, closed)

@@ -25,6 +25,7 @@ from routing.network.agreement.remote_sources import RemoteSources
 from routing.network.evaluation.divided import DividedDetection
 from routing.network.evaluation.router import Router
 from routing.overlay.overlay import Overlay
+from routing.serving.accounts import Accounts
 from routing.serving.advertisements import Advertisements
 from routing.serving.credit import Held
 from routing.serving.deployment import Deployments
@@ -53,8 +54,8 @@ class NodeCallbacks:
     """The source of a link, which comes alive by that."""
     hold: Callable[[Held], None]
     """Give no credit to sources of what is full elsewhere."""
-    close_source: Callable[[Source], None]
-    """A source has published everything."""
+    close_source: Callable[..., None]
+    """A source has published everything; why, if it has not said so."""
     check_interests: Callable[[], None]
     """Types have become known or were forgotten: check subscriptions again."""
     note_overrun: Callable[[str, str, int], None]
@@ -84,6 +85,7 @@ class BrokerContext:
     remote_sources: RemoteSources
     links: Links
     published: PublishedIds
+    accounts: Accounts
     sources: Sources
     sinks: Sinks
     advertisements: Advertisements

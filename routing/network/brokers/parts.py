@@ -25,7 +25,6 @@ from routing.messages import (
     Flow,
     Forward,
     Hold,
-    NameContested,
     Pause,
     Plan,
     PlanFollowed,
@@ -34,6 +33,7 @@ from routing.messages import (
     RootTask,
     RuleState,
     Shared,
+    Stays,
     SubscriptionAck,
     SubscriptionUpdate,
 )
@@ -115,7 +115,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     catalog_sync = CatalogSync(context, agreed, timer, registry)
     log_reader = LogReader(context, agreed)
     requests = Requests(context, timer, registry, log_reader, slices)
-    single_traffic = SingleTreeTraffic(context, agreed, registry)
+    single_traffic = SingleTreeTraffic(context, agreed)
     sink_traffic = SinkTreeTraffic(context)
     trees = SinkTrees(context, agreed, timer, root_requests, subscription_sync, sink_traffic)
     measures = bool(chosen_by(agreed.strategy))
@@ -123,6 +123,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     collector = ReportCollector(context)
     checkpoints = Checkpoints(context, agreed, timer, root_requests, collector, measurements)
     deduplicator = single_traffic.deduplicator
+    registry.heard_of = lambda: deduplicator.numbers
     giver = Giver(context, agreed, deduplicator, requests.addressed.say)
     taker = Taker(context, subscription_sync, checkpoints, deduplicator)
     requests.addressed.hears, requests.addressed.takes = giver.hear, taker.take
@@ -159,6 +160,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
         follower,
         trees,
         slices,
+        registry,
         reasons,
     )
     root_requests.are_handled_by(
@@ -217,7 +219,7 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         RuleState: parts.checkpoints.hear_state,
         Awaited: parts.pulled_progress.hear_awaited,
         Hold: parts.back_pressure.hear,
-        NameContested: parts.registry.hear_name_contested,
+        Stays: parts.catalog_sync.hear_stays,
         RootRequest: parts.root_requests.hear,
     }
 

@@ -28,6 +28,7 @@ from routing.network.brokers.checkpoints import Checkpoints
 from routing.network.brokers.context import BrokerContext
 from routing.network.brokers.plan_follower import PlanFollower
 from routing.network.brokers.planner import Planner
+from routing.network.brokers.registry import SourceRegistry
 from routing.network.brokers.report_collector import ReportCollector
 from routing.network.brokers.root_requests import RootRequests
 from routing.network.brokers.subscription_sync import SubscriptionSync
@@ -63,6 +64,7 @@ class Pauses:
         follower: PlanFollower,
         trees: SinkTrees,
         slices: Slices,
+        registry: SourceRegistry,
         reasons: Sequence[Reason],
     ) -> None:
         self._context = context
@@ -78,6 +80,7 @@ class Pauses:
         self._follower = follower
         self._trees = trees
         self._slices = slices
+        self._registry = registry
         self._reasons = reasons
         self._to_pause: dict[str, Pause] = {}
         """Brokers that asked this one to pause last: its father in some tree by which it may not go
@@ -247,6 +250,7 @@ class Pauses:
             ended=tuple(detection.ended.items()),
             promises=tuple(detection.promises.items()),
             logs=() if detection.log is None else ((name, detection.log.whole_from),),
+            lost=context.sources.lost_at(name),
         )
         if not pause.introduce:
             return report
@@ -254,8 +258,9 @@ class Pauses:
             report,
             committed=tuple(detection.committed.items()),
             rules=tuple(detection.evaluated.items()),
-            sources=tuple((one, name, types) for one, types in detection.publishers.tell_open()),
+            sources=tuple((one, name, types) for one, types in detection.publishers.open),
             known=self._else_known(pause),
+            stays=self._registry.stays(),
         )
 
     def _else_known(self, pause: Pause) -> tuple[Catalog, ...]:

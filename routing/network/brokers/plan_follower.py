@@ -114,6 +114,7 @@ class PlanFollower:
         detection = self._context.detection
         division = self._agreed.divided(plan)
         again = dict(self._trees.follow(plan, division))
+        detection.release_marks(plan.moved)
         if plan.anew:
             self._single_traffic.begin_anew()
             self._warn_of_what_was_given_up()

@@ -127,7 +127,7 @@ class Planner:
         yield from rest_of_slice(len(agreed.catalog.rules))
         yield from divide_ahead(agreed.strategy, agreed.catalog)
         after = agreed.divided(plan)
-        is_moved = has_moved(known, before, after, self._trees.rerouted)
+        is_moved = plan.moved or has_moved(known, before, after, self._trees.rerouted)
         if introduce or anew or is_moved or past:
             plan = replace(plan, anew=True, resume_from=resume_points)
         return self._trees.plan(plan, found, resume_points, introduce=introduce)
@@ -162,6 +162,7 @@ class Planner:
             front=found.front,
             reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
             ended=ended,
+            moved=self._registry.take_moved(),
         )
 
     def _learn(self, found: Report, homes: Homes, waited_for: Homes, *, introduce: bool) -> None:
@@ -172,12 +173,13 @@ class Planner:
         raise_all(detection.fronts, found.fronts)
         raise_all(detection.type_marks, found.marks)
         borrowed = catalog_sync.take_borrowed()
+        self._registry.note(found)
         forgotten = {name: types for name, types in waited_for.items() if name in homes}
         self._registry.lose(forgotten)
         if introduce:
             catalog_sync.learn(found.known)
-            present = {(name, home) for name, home, _ in found.sources}
-            self._registry.part_with(present, homes.keys())
+            self._registry.learn(found.stays)
+            self._registry.part_with_closed(stay.name for stay in found.stays)
             for name, home, types in found.sources:
                 schemas = self._context.advertisements.schemas
                 known = tuple(schemas[one] for one in types if one in schemas)
@@ -228,7 +230,6 @@ class Planner:
         for name in waited_for.keys() & homes.keys():
             if types := self._registry.may_be_lost(name, waited_for[name]):
                 absent[name] = types
-        self._registry.forget_closed()
         self._inputs.keep(absent)
         return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
 

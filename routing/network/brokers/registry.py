@@ -1,129 +1,134 @@
 """At the root: the sources at other brokers, which it knows as if they were its own clients' ones.
 
 Law 1: a source's events enter the network at its own broker, which checks, counts and acknowledges
-them. The root knows it as a remote source, so that its name is its own and that its types have
-somebody who publishes them; that it has closed comes along the tree. Station s of b3 is a remote
-source at b1: its Temps go to b3, and no other s may publish.
+them. The root knows it as a remote source, so that its name is its own and its types are published.
+Station s of b3 is a remote source at b1: its Temps go to b3, and no other s may publish.
 
-Law 2: only a source's own broker knows whether its client is still there. So when a name is refused
-that a source elsewhere bears, the root tells that broker that it is contested. If that has lost the
-link to the client it takes the source for closed, and if there is none it says so once more; the
-name is free when the root has heard that. s comes to b2 while b3 has lost it: b1 refuses it, b3
-hears and closes s, s tries again.
+Law 2: a source may begin at another broker if its account (serving.accounts) says that it has
+closed, or its broker that it has lost the link to it, or if that is out of reach. It goes on beyond
+what had been promised of it, or has been evaluated, with a plan by which all begins anew: what was
+told of its types did not count on it. s has promised Temp up to 40 s at b3, and comes to b2, where
+u has promised it up to 90 s: Temp is at 40 s there again.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from matcher.model import TIME_MIN, EventType
-from routing.errors import Refusal
-from routing.messages import Advertise, Asked, Code, NameContested, Unadvertise
+from routing.messages import Advertise, Asked, Code, LostSource, Report, Stay, Unadvertise
 from routing.network.agreement.remote_sources import name_taken, stand_in
 from routing.network.brokers.context import BrokerContext
 from routing.serving.link import Link
-from routing.serving.sources import Source, SourceState
+from routing.serving.sources import MOVED, Source, SourceState
 
-GONE_ON = "the link to it is lost, and at another broker somebody would publish under its name"
+GONE_ON = "source has gone on at another broker"
+ELSEWHERE_NOW = "its source is known otherwise in the network: advertise the types again"
+KNOWN_BEYOND = "other brokers know more events of a source than this one, which goes on above them"
 
 
 class SourceRegistry:
-    """Keeper of the remote sources, until they close."""
+    """Keeper of the remote sources, until they close; elsewhere, of what the root says of them."""
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
+        self._accounts = context.accounts
         self._remote_sources = context.remote_sources
-        self._goodbyes: Counter[tuple[str, str]] = Counter()
-        """By name and home."""
-        self.closed: set[tuple[str, str]] = set()
-        """Brokers, and types of which sources there have closed since this broker is the root, and
-        the plan before."""
+        self._lost: Mapping[tuple[str, str], LostSource] = {}
+        self._present: Collection[str] = ()
+        """The sources that are lost, by name and home, and the brokers of the tree, as reported."""
+        self._moved: set[str] = set()
+        """Types of sources that have gone on elsewhere since the plan before."""
+        self.heard_of: Callable[[], Mapping[str, int]] = dict
+        """Gives the greatest numbers that have come, by source."""
 
-    def goodbyes(self, asked: Asked) -> int:
-        """How often a source of that name has closed at the broker that asks, since these were
-        forgotten: what it asked before, and is not done yet, is not to be done any more.
-        """
-        return self._goodbyes[asked.client, asked.path[0]]
+    # --- who may begin (Law 2) ---
 
-    def forget_goodbyes(self) -> None:
-        """Nothing that was asked waits."""
-        self._goodbyes.clear()
+    def note(self, found: Report) -> None:
+        """Take in which sources are lost, and which brokers are there."""
+        self._lost = {(one.name, one.home): one for one in found.lost}
+        self._present = {name for name, _, _ in found.nodes}
+
+    def take_moved(self) -> tuple[str, ...]:
+        """Types of sources that have gone on elsewhere since the last call."""
+        moved, self._moved = tuple(sorted(self._moved)), set()
+        return moved
 
     def admit(self, asked: Asked) -> Link:
         """The link that stands for the client of another broker here; Refusal for a taken name."""
-        context = self._context
-        if not isinstance(asked.request, Advertise | Unadvertise):
-            return stand_in(asked.client, context.moment.now, asked.rights)
-        if context.links.named(asked.client) is not None:
-            raise name_taken(asked.client, context.name)
-        with self._contesting(asked.client):
-            link = self._remote_sources.admit(asked, context.moment.now)
+        context, request, name = self._context, asked.request, asked.client
+        if not isinstance(request, Advertise | Unadvertise):
+            return stand_in(name, context.moment.now, asked.rights)
+        if context.links.named(name) is not None:
+            raise name_taken(name, context.name)
+        if isinstance(request, Advertise):
+            self.claim(name, asked.path[0], request)
+        link = self._remote_sources.admit(asked, context.moment.now)
         if link.source is not None:
             link.source.enter(SourceState.LIVE)  # it may have been lost
         return link
 
-    def check_name(self, name: str) -> None:
-        """Refusal when a client here cannot publish under this name, since a remote source does."""
-        with self._contesting(name):
-            self._remote_sources.check(name, self._context.name)
-
-    @contextmanager
-    def _contesting(self, name: str) -> Iterator[None]:
-        """Law 2, where a remote source bears the name."""
-        try:
-            yield
-        except Refusal:
-            self._tell_contested(NameContested(name, self._remote_sources.home(name)))
-            raise
-
-    def hear_name_contested(self, neighbour: str, contested: NameContested) -> None:
-        """A name is contested (Law 2)."""
-        context = self._context
-        if neighbour != context.router.father:
+    def claim(self, name: str, home: str, request: Advertise) -> None:
+        """A client of that broker would publish under a name; Refusal where it cannot."""
+        stay = self._accounts.find(name)
+        if stay is None or stay.is_over or stay.home == home:
             return
-        if contested.home != context.name:
-            self._tell_contested(contested)
-        elif context.links.named(contested.name) is None:
-            self._give_up(contested.name)
+        lost, source = self._lost.get((name, stay.home)), self._context.sources.find(name)
+        is_live = source is not None and source.standing is SourceState.LIVE and lost is None
+        if is_live and stay.home in self._present:
+            raise name_taken(name, stay.home)
+        promises = dict.fromkeys(stay.types, TIME_MIN) | dict(lost.promises if lost else ())
+        moved = promises.keys() & {schema.name for schema in request.types}
+        self._moved.update(moved)
+        self._context.detection.let_back({one: promises[one] for one in moved})
+        self._accounts.end(name, stay.home, lost.taken if lost else stay.taken)
+        self.part_with_closed((name,))
+        if source is not None:
+            self._let_go(source)
 
-    def _give_up(self, name: str) -> None:
-        """No client here bears the name."""
+    # --- accounts ---
+
+    def learn(self, stays: Iterable[Stay]) -> None:
+        """Others know these accounts: own sources that are known otherwise go by that."""
+        for stay in self._accounts.learn(stays):
+            source = self._context.sources.find(stay.name)
+            if source is not None and not source.home:
+                self._follow(source, stay)
+
+    def _follow(self, source: Source, stay: Stay) -> None:
         context = self._context
-        source = context.sources.find(name)
-        if source is not None and source.standing is SourceState.LOST:
-            context.callbacks.log("warning", "source given up", source=name, reason=GONE_ON)
-            context.callbacks.close_source(source)
-        elif not context.detection.publishers.is_leaving(name):
-            last = 0 if source is None else source.last_sequence
-            context.router.tell_closed(name, last)
+        is_here = self._accounts.is_at(stay.name, context.name)
+        if stay.home == context.name and stay.last > source.last_sequence:
+            said = {"before": source.last_sequence, "last": stay.last}
+            context.callbacks.log("warning", KNOWN_BEYOND, source=source.name, **said)
+        if is_here and not stay.last > source.last_sequence > 0:
+            return
+        if source.peer is not None and context.detection.publishers.has(source):
+            context.callbacks.expel(source.peer, Code.SILENT, ELSEWHERE_NOW)
+        if not is_here:
+            self._let_go(source)
 
-    def _tell_contested(self, contested: NameContested) -> None:
-        for branch in self._context.router.children:
-            self._context.send(branch.neighbour, contested)
+    def _let_go(self, source: Source) -> None:
+        """A source here has gone on elsewhere, which nobody has to be told."""
+        if self._context.detection.publishers.drop(source):
+            self._context.callbacks.log("info", GONE_ON, source=source.name)
+            self._context.callbacks.close_source(source, MOVED)
+
+    def stays(self) -> tuple[Stay, ...]:
+        """The accounts that are known here, with the greatest numbers that have come."""
+        return self._accounts.with_numbers(self.heard_of(), self._context.sources.taken)
 
     def introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
-        """A source at another broker publishes; logs when its name is taken. One that is known
-        there already may publish more by now than it did when this was last heard.
-        """
-        if home == self._context.name:
+        """A source at another broker publishes, maybe more, unless its account says otherwise."""
+        context, asked = self._context, Asked((home,), 0, name, Advertise(0, types))
+        if home == context.name or not self._accounts.is_at(name, home):
             return
-        source = self._remote_sources.find(name)
-        if source is not None:
-            known = self._remote_sources.home(name)
-            if known == home:
-                self._advertise(source, [one for one in types if one.name not in source.floors])
-            else:  # each went on in a part of its own
-                self._tell_contested(NameContested(name, known))
-                self._tell_contested(NameContested(name, home))
-            return
-        try:
-            self._introduce(name, home, types)
-        except Refusal as refusal:
-            self._context.callbacks.log(
-                "error", "a source is not known", source=name, reason=str(refusal)
-            )
+        source = self._remote_sources.find(name) or context.callbacks.source_of(
+            self._remote_sources.admit(asked, context.moment.now)
+        )
+        for schema in types:
+            if schema.name not in source.floors:
+                context.advertisements.advertise(source, schema, TIME_MIN)
 
     def lose(self, forgotten: Mapping[str, Collection[str]]) -> None:
         """Brokers have forgotten who publishes these types there."""
@@ -131,49 +136,28 @@ class SourceRegistry:
             if not source.floors.keys().isdisjoint(forgotten.get(source.home, ())):
                 source.enter(SourceState.LOST)
 
-    def part_with(self, present: Collection[tuple[str, str]], homes: Set[str]) -> None:
-        """Part with sources of brokers that have named their open ones, each with its home: who
-        is known there, not lost and not among those, has closed while nobody here heard it.
-        """
-        for source in list(self._remote_sources):
-            is_named = (source.name, source.home) in present or source.standing is SourceState.LOST
-            if source.home in homes and not is_named:
+    def part_with_closed(self, names: Iterable[str]) -> None:
+        """Part with those of these sources that have closed, or have gone on elsewhere."""
+        for source in filter(None, map(self._remote_sources.find, names)):
+            if not self._accounts.is_at(source.name, source.home):
                 self._close(source)
 
     def close_all(self, home: str, *, lost_alone: bool) -> None:
         """The sources at a broker, or those that are lost there, were waited for for too long."""
         for source in list(self._remote_sources):
-            is_lost = source.standing is SourceState.LOST
-            if source.home == home and (is_lost or not lost_alone):
+            if source.home == home and not (lost_alone and source.standing is SourceState.LIVE):
                 self._close(source)
+        for stay in list(self._accounts) if lost_alone else ():
+            found = self._context.sources.find(stay.name)
+            if stay.home == home and not (found and found.standing is SourceState.LIVE):
+                self._accounts.end(stay.name, home, stay.taken)
 
-    def _introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
-        context = self._context
-        if context.links.named(name) is not None:
-            raise Refusal(Code.NAME_TAKEN, f"a client here and one of {home} are named {name!r}")
-        asked = Asked((home,), 0, name, Advertise(0, types))
-        source = context.callbacks.source_of(self._remote_sources.admit(asked, context.moment.now))
-        self._advertise(source, types)
-
-    def _advertise(self, source: Source, types: Iterable[EventType]) -> None:
-        for schema in types:
-            self._context.advertisements.advertise(source, schema, TIME_MIN)
-
-    def hear_closed(self, name: str, last_sequence: int) -> None:
-        """A source at another broker has closed; elsewhere than at the root this is told on."""
-        context = self._context
-        if not context.router.is_root:
-            context.router.tell_closed(name, last_sequence)
-            return
-        source = self._remote_sources.find(name)
-        if source is not None:
-            source.last_sequence = max(source.last_sequence, last_sequence)
-            self._goodbyes[name, source.home] += 1
-            context.send_flows()
-            self._close(source)
+    def hear_closed(self, stays: Iterable[Stay]) -> None:
+        """At the root: sources at other brokers have closed."""
+        self._accounts.learn(stays)
+        self.part_with_closed(stay.name for stay in stays)
 
     def _close(self, source: Source) -> None:
-        self.closed.update((source.home, name) for name in source.floors)
         self._context.sources.close(source)
         self._context.detection.withdraw(source, list(source.floors))
         self._remote_sources.leave(source.name)
@@ -185,27 +169,21 @@ class SourceRegistry:
             context.sources.close(source)
             context.advertisements.withdraw(source, list(source.floors))
         self._remote_sources.clear()
-        self.closed.clear()
 
     def may_be_lost(self, home: str, names: Iterable[str]) -> set[str]:
-        """The types that were published at a broker of which nobody is known to publish
-        them there now, or to have closed.
+        """The types of these that sources may come back to publish at a broker where nobody is
+        known to publish them now.
         """
-        own = [one for one in self._context.sources if (one.home or self._context.name) == home]
-        lost = {name for one in own if one.standing is SourceState.LOST for name in one.floors}
-        live = {name for one in own if one.standing is SourceState.LIVE for name in one.floors}
-        closed = {name for one, name in self.closed if one == home} - lost
-        return set(names) - live - closed
-
-    def forget_closed(self) -> None:
-        """Forget that published types were closed."""
-        self.closed -= {(home, name) for _, home, name in self.published}
+        sources = [one for one in self._context.sources if (one.home or self._context.name) == home]
+        live = {name for one in sources if one.standing is SourceState.LIVE for name in one.floors}
+        stays = (stay for stay in self._accounts if stay.home == home and not stay.is_over)
+        return set(names).intersection(name for stay in stays for name in stay.types) - live
 
     @property
     def published(self) -> set[tuple[str, str, str]]:
         """The name, the home and a type of each open source."""
         return {
-            (source.name, self._remote_sources.home(source.name) or self._context.name, type_name)
+            (source.name, source.home or self._context.name, type_name)
             for source in self._context.sources
             if source.is_open
             for type_name in source.floors

@@ -41,6 +41,7 @@ from routing.messages import (
     Refused,
     Remove,
     ShowRule,
+    Stay,
     Unadvertise,
 )
 from routing.network.agreement.remote_sources import ELSEWHERE, stand_in
@@ -62,10 +63,10 @@ _REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule, ReadLog)
 
 
 class _Queued(NamedTuple):
-    """A request of a client of another broker, and how often one of its name had closed by then."""
+    """A request of a client of another broker, and the account of its source at the time."""
 
     asked: Asked
-    goodbyes: int
+    stay: Stay | None
 
 
 class Requests:
@@ -124,7 +125,6 @@ class Requests:
                 reason = f"{PENDING_REQUESTS_MAX} requests wait for the network already"
                 raise Refusal(Code.LIMIT, reason)
             if isinstance(request, Advertise):
-                self._registry.check_name(link.name)
                 self._context.advertisements.check(request.types, link.name)
             self._queue.add(link.peer, request, (link.peer, request))
 
@@ -176,7 +176,7 @@ class Requests:
                 self._context.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
-            entry = neighbour, _Queued(asked, self._registry.goodbyes(asked))
+            entry = neighbour, _Queued(asked, self._context.accounts.find(asked.client))
             self._queue.add((asked.path[0], asked.client), asked.request, entry)
         else:
             self._answered.append((neighbour, self._answer(asked)))
@@ -215,37 +215,44 @@ class Requests:
                 assert isinstance(sender, str)
                 answered = self._do_of_other(asked)
                 if isinstance(answered.answer, Confirmed):
-                    _note_home(homes, asked.asked.path[0], asked.asked.request)
+                    self._note(homes, asked.asked.path[0], asked.asked.client, asked.asked.request)
                 self._answered.append((sender, answered))
             else:
                 assert isinstance(sender, bytes)
-                if self._do_own(sender, asked):
-                    _note_home(homes, self._context.name, asked)
-        if not self._queue:
-            self._registry.forget_goodbyes()
+                if name := self._do_own(sender, asked):
+                    self._note(homes, self._context.name, name, asked)
+
+    def _note(
+        self, homes: dict[str, set[str]], home: str, name: str, request: Asking | HandOver
+    ) -> None:
+        if isinstance(request, Advertise):
+            types = {schema.name for schema in request.types}
+            homes.setdefault(home, set()).update(types)
+            self._context.accounts.begin(name, home, types, self._context.moment.now)
 
     def _do_of_other(self, queued: _Queued) -> Answered:
         """Do what a client of another broker has asked, unless it is a source that has closed since
         and may be back, with other types.
         """
         asked, number = queued.asked, queued.asked.request.request
-        if self._registry.goodbyes(asked) == queued.goodbyes:
+        stay = self._context.accounts.find(asked.client)
+        if stay is queued.stay or stay is None or stay.home != asked.path[0] or not stay.is_over:
             return self._answer(asked)
         answer: Confirmed | Refused = Refused(number, Code.SILENT, "closed meanwhile")
         if isinstance(asked.request, Unadvertise):
             answer = Confirmed(number)  # with that it is done
         return Answered(asked.path[:-1], asked.number, answer)
 
-    def _do_own(self, peer: Peer, request: Asking) -> bool:
-        """Do what an own client has asked; whether it was done."""
+    def _do_own(self, peer: Peer, request: Asking) -> str:
+        """Do what an own client has asked; gives its name, "" if it was not done."""
         callbacks, link = self._context.callbacks, self._context.links.find(peer)
         if peer == ELSEWHERE:  # of the broker itself
             link = stand_in("", self._context.moment.now)
         if link is None:
-            return False
+            return ""
         try:
             if isinstance(request, Advertise):
-                self._registry.check_name(link.name)
+                self._registry.claim(link.name, self._context.name, request)
             answer = callbacks.answer(link, request)
         except Refusal as refusal:
             callbacks.refuse(link, request.request, refusal.code, str(refusal))
@@ -254,8 +261,8 @@ class Requests:
         else:
             self._answered_here.append((peer, answer))
             self._note_own(link, request)
-            return True
-        return False
+            return link.name
+        return ""
 
     def _note_own(self, link: Link, request: Asking) -> None:
         """The root has taken over what this broker's client asked."""
@@ -319,11 +326,10 @@ class Requests:
                 )
             context.callbacks.check_interests()
             self._note_own(link, request)
-            told, known = answer.detail.get("last_sequence", 0), source.last_sequence
-            source.last_sequence = max(told, known)
+            source.last_sequence = context.sources.taken(source.name)
             detail = begin_facts(source, request.types)
-            if told > known:
-                detail = {**detail, "last_sequence": told}
+            if (last := answer.detail.get("last_sequence", 0)) > link.last_sequence:
+                detail = {**detail, "last_sequence": last}
             return replace(answer, detail=detail)
         if isinstance(request, Unadvertise) and link.source is not None:
             names = [name for name in request.types if name in link.source.floors]
@@ -367,8 +373,3 @@ class Requests:
             assert not isinstance(request, HandOver), "it never waits"
             if context.links.find(peer) is not None:
                 context.callbacks.receive(peer, request, context.moment.now)
-
-
-def _note_home(homes: dict[str, set[str]], home: str, request: Asking | HandOver) -> None:
-    if isinstance(request, Advertise):
-        homes.setdefault(home, set()).update(schema.name for schema in request.types)

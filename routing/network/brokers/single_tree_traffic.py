@@ -17,23 +17,21 @@ from __future__ import annotations
 
 from matcher.model import EventBatch
 from routing.delivery.deduplicator import Deduplicator
-from routing.messages import Flow, Forward
+from routing.messages import Flow, Forward, Stays
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
-from routing.network.brokers.registry import SourceRegistry
 from routing.order import in_sequence
 
 
 class SingleTreeTraffic:
     """The way of events and marks through this broker."""
 
-    def __init__(self, context: BrokerContext, agreed: Agreed, registry: SourceRegistry) -> None:
+    def __init__(self, context: BrokerContext, agreed: Agreed) -> None:
         self._context = context
         self._moment = context.moment
         self._router = context.router
         self._detection = context.detection
         self._agreed = agreed
-        self._registry = registry
         self.deduplicator = Deduplicator(context.config.repeat_ids_max, context.config.sources_max)
 
     def configure(self, repeat_ids_max: int) -> None:
@@ -52,11 +50,9 @@ class SingleTreeTraffic:
         return self.deduplicator.news(batches)
 
     def hear_flow(self, neighbour: str, flow: Flow) -> None:
-        """Events, ends of sources and marks have come along the tree."""
+        """Events and marks have come along the tree."""
         if neighbour not in self._router.branches:
             return  # of a tree that is no more
-        for name, last_sequence in flow.closed:
-            self._registry.hear_closed(name, last_sequence)
         if not self._agreed.is_planned or neighbour not in self._router.partners:
             return
         self._context.check_schemas(flow.batches)
@@ -92,6 +88,10 @@ class SingleTreeTraffic:
 
     def say_who_left(self) -> None:
         """Tell the root which local sources have closed, behind the last of their events."""
-        for source in self._detection.take_leaving():
-            self._router.tell_closed(source.name, source.last_sequence)
-        self._context.send_flows()
+        context = self._context
+        stays = [context.accounts.find(source.name) for source in self._detection.take_leaving()]
+        # Others have gone on elsewhere meanwhile.
+        left = tuple(stay for stay in stays if stay is not None and stay.home == context.name)
+        context.send_flows()
+        if left and self._router.father is not None:
+            context.send(self._router.father, Stays(left))

@@ -372,10 +372,27 @@ class DividedDetection(Evaluator):
         known = self._advertisements.find(name)
         if self._by_arrival or self.is_absent(name) or (known is not None and known.advertisers):
             return TIME_MIN
+        return self._evaluated_with(name)
+
+    def _evaluated_with(self, name: str) -> int:
         rules = self._deployments.resting_on(name)
         marks = ((begin, self.rule_marks.get(rule, TIME_MIN)) for begin, rule in rules)
         evaluated = (mark for begin, mark in marks if mark > begin)
         return max((mark for mark in evaluated if mark < CLOSED), default=TIME_MIN)
+
+    def let_back(self, promises: Mapping[str, int]) -> None:
+        """At the root: sources go on elsewhere, beyond these times and where rules have come to.
+        All begins anew with the plan, so what else had been promised of their types binds nobody.
+        """
+        for name, mark in promises.items():
+            told, least = self.type_marks.get(name, TIME_MIN), self._evaluated_with(name)
+            self.type_marks[name] = min(told, max(mark, least))
+        self.release_marks(promises)
+
+    def release_marks(self, names: Iterable[str]) -> None:
+        """All marks of these types begin anew."""
+        for evaluator in self.evaluators if names else ():
+            evaluator.release_marks(names)
 
     def add_own(self, source: Source, names: Sequence[str]) -> None:
         """A local source publishes these types: its events lie beyond the marks given here. From
@@ -473,6 +490,8 @@ class DividedDetection(Evaluator):
         self.publishers.touch()
         self._keep((source,))
         if source.standing is SourceState.CLOSED:
+            if not source.home:
+                self._accounts.end(source.name, self._name, source.last_sequence)
             if self._router.is_root:
                 self.publishers.drop(source)
             else:

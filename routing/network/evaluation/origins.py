@@ -25,7 +25,7 @@ def remote_names(remote_sources: RemoteSources) -> Names:
     for source in remote_sources:
         if source.is_open:
             for name in source.floors:
-                _note(found, name, remote_sources.home(source.name), source.name)
+                _note(found, name, source.home, source.name)
     return found
 
 

@@ -6,8 +6,7 @@ wants of a neighbour is what its own sinks and its other neighbours want; it is 
 changes. A tree has one way between any two brokers, so every event arrives once. b2 stands between
 b1 and b3: Temps of b1 go on to b3 if a sink at b3 wants them, and b3 tells b2 so.
 
-Law 2: that a source has closed goes to the root behind its events, of all sources of one input in
-one message. Composite events go from the broker that evaluates their rule to all who want them, up
+Law 2: composite events go from the broker that evaluates their rule to all who want them, up
 and down the tree, and marks behind them: which are told follows from where the rules are that are
 wanted beyond a neighbour (deferred_watermarks, Laws 1 and 2). b2 evaluates fire, and b3 has a Fire
 of 12 s before it hears that there is none other before 13 s.
@@ -270,11 +269,6 @@ class Router:
         return maximal_of_type(texts, self._schemas.get(name))
 
     # --- events ---
-
-    def tell_closed(self, source: str, last_sequence: int) -> None:
-        """Tell the root that a source has closed, behind its events."""
-        if self.father is not None:
-            self._branches[self.father].add_closed(source, last_sequence)
 
     @property
     def has_flows(self) -> bool:

@@ -50,8 +50,6 @@ class Branch:
         self._many: dict[str, Demand] = {}
         """Demands of types with MANY filters, which come and go."""
         self._flows: list[Flow] = []
-        self._closed: dict[str, int] = {}
-        """Sources that have closed, with the numbers of their last events."""
         self.has_flows = False
         """Whether ``take_flows`` has something to give."""
         self.deferred = DeferredWatermarks()
@@ -202,7 +200,7 @@ class Branch:
         if wanted is not None:
             told += self.deferred.send(max(map(greatest_time, wanted.delivery.batches)))
         if told:
-            self._last_flow(marks=told)
+            self.add_marks(told)
 
     def tell_all(self) -> None:
         """Tell all marks that are owed."""
@@ -211,24 +209,12 @@ class Branch:
     def add_marks(self, marks: RuleWatermarks) -> None:
         """Send marks behind the events."""
         if marks:
-            self._last_flow(marks=marks)
-
-    def add_closed(self, source: str, last_sequence: int) -> None:
-        """Send behind the events that a source has closed."""
-        self._closed[source] = last_sequence
-        self.has_flows = True
+            last = self._flows.pop() if self._flows else Flow()
+            self._flows.append(Flow(last.batches, last.order, last.marks + marks))
+            self.has_flows = True
 
     def take_flows(self) -> list[Flow]:
         """Give the flows to send now."""
-        if self._closed:
-            self._last_flow(closed=tuple(self._closed.items()))
-            self._closed = {}
         flows, self._flows = self._flows, []
         self.has_flows = False
         return flows
-
-    def _last_flow(self, *, marks: RuleWatermarks = (), closed: RuleWatermarks = ()) -> None:
-        last = self._flows.pop() if self._flows else Flow()
-        flow = Flow(last.batches, last.order, last.closed + closed, last.marks + marks)
-        self._flows.append(flow)
-        self.has_flows = True

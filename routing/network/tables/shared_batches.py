@@ -101,7 +101,7 @@ def _message(part: Part, batches: Sequence[EventBatch]) -> ForTree:
         order = np.frombuffer(part.order, "<i4").astype(np.int64)
         if not np.array_equal(np.sort(order), np.arange(sum(map(len, found)))):
             raise ProtocolError(Code.PROTOCOL, "an order that is no permutation")
-    return part.root, Flow(tuple(found), order, (), part.marks)
+    return part.root, Flow(tuple(found), order, part.marks)
 
 
 def key_of(batch: EventBatch) -> Hashable:

@@ -768,7 +768,7 @@ def amiss() -> list[object]:
     return [
         Flow(tuple(strange)),
         Flow(tuple(foreign)),
-        Flow((), None, (("nobody", 5),), (("nothing", 5),)),
+        Flow((), None, (("nothing", 5),)),
         Catalog((), (RuleFacts("x", "define X( from", None, 0),)),
         Catalog((), (RuleFacts("x", "event D(x: int)", None, 0),)),  # which is no rule
         Catalog((TEMP, SMOKE), (RuleFacts("x", f"~ {'0' * 16} 1 Smoke Temp <", None, 0),)),
@@ -948,7 +948,7 @@ def test_an_event_is_not_overtaken_by_the_closing_of_its_source() -> None:
 
     def together(frames: list[bytes], now: float) -> None:
         came.append(frames)
-        for one in reversed(came) if len(came) == 2 else ():
+        for one in reversed(came) if len(came) == 2 else came[2:][-1:]:
             to_b2(one, now)
 
     def apart(frames: list[bytes], now: float) -> None:

@@ -21,28 +21,6 @@ def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Network, "strategy", request.param)
 
 
-def drain(network: Network, name: str) -> None:
-    network.brokers[name].drain(network.mesh.now)
-    network.mesh.settle()
-    network.run(0.05)
-
-
-def move(network: Network, name: str, broker: str) -> int:
-    """Let a session that was sent away try another broker, until it may publish there; gives how
-    often it has tried.
-    """
-    session = network.clients[name]
-    for attempt in range(20):
-        peer = f"client {name} {attempt}".encode()
-        network._wire(name, BROKER, broker, peer, 0.0)
-        network._wire(broker, peer, name, BROKER, 0.0)
-        session.connect(network.mesh.now)
-        network.run(0.2)
-        if session.state is State.READY:
-            return attempt + 1
-    raise AssertionError(f"{name} is not let in at {broker}")
-
-
 @pytest.mark.parametrize(("of", "to"), [("b1", "b3"), ("b1", "b2"), ("b2", "b1"), ("b3", "b1")])
 def test_a_source_that_is_sent_away_goes_on_where_it_was(of: str, to: str) -> None:
     """A source of Smoke is far ahead of it. Without a stand-in for its promise rules would go on
@@ -57,11 +35,11 @@ def test_a_source_that_is_sent_away_goes_on_where_it_was(of: str, to: str) -> No
     network.publish("t", 'Temp@10("a", 50)', 10)
     network.publish("s", 'Smoke@9("a") Smoke@20("a") Smoke@90("b")', 91)
     network.take_lines()
-    drain(network, of)
+    network.drain(of)
     session = network.clients["t"]
     assert session.state is State.OFF
     session.publish_all(batches_of('Temp@11("a", 60)', SCHEMAS), network.mesh.now, None)
-    assert move(network, "t", to) <= 2
+    assert network.move("t", to) <= 2
     network.run(2)
     network.brokers[of].drain(network.mesh.now)
     network.publish("t", 'Temp@15("b", 70)', 95)
@@ -78,7 +56,7 @@ def test_a_source_that_is_sent_away_goes_on_where_it_was(of: str, to: str) -> No
 def test_a_broker_that_drains_takes_nobody_in_but_who_looks() -> None:
     network = Network(2)
     looks = network.connect("", "b1", "looks")
-    drain(network, "b1")
+    network.drain("b1")
     for number, name in enumerate(["t", ""]):
         comes = Session(SessionConfig(name))
         network.clients[f"c{number}"] = network.mesh.parties[f"c{number}"] = comes  # type: ignore[assignment]

@@ -147,16 +147,6 @@ def test_events_go_to_who_wants_them_now(seed: int) -> None:
         assert {to for to, _ in made.take_flows()} == expected, f"seed {seed}, step {step}"
 
 
-def test_ends_of_sources_go_to_the_father_in_one_message() -> None:
-    made = router("f")
-    made.tell_closed("s", 5)
-    made.tell_closed("t", 6)
-    made.tell_closed("s", 7)
-    ((name, flow),) = made.take_flows()
-    assert (name, flow.closed) == ("f", (("s", 7), ("t", 6)))
-    assert list(made.take_flows()) == []
-
-
 def test_a_new_epoch_forgets_what_was_told() -> None:
     made = router("f")
     assert told(made, ["Own"]) == {"f": SubscriptionUpdate(("Own",), 1)}

@@ -98,7 +98,7 @@ def test_each_tree_gets_what_was_sent_to_it(seed: int) -> None:
 def test_what_was_detected_is_shared_with_its_order() -> None:
     found = composites()
     order = np.array([2, 0, 1])
-    flow = Flow(found, order, (), (("x", 9),))
+    flow = Flow(found, order, (("x", 9),))
     messages: list[ForTree] = [("b1", flow), ("b2", flow)]
     got, events = over(messages)
     assert events == 3

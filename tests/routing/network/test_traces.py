@@ -76,7 +76,7 @@ def test_a_message_without_contexts_is_as_long_as_if_there_were_none() -> None:
     for message, fields in (
         (Publish(EVENTS), 3),
         (Delivery(EVENTS, ((1,),)), 7),
-        (Flow(EVENTS), 4),
+        (Flow(EVENTS), 3),
         (Forward(EVENTS), 5),
         (Shared(EVENTS, ()), 3),
     ):

@@ -1,0 +1,141 @@
+"""Accounts of sources: at which broker each is, or was last, and up to which number it is known.
+
+Law 1: a source's account is that of its last stay, and the same for all brokers: of two the one
+with the greater number counts, and of one stay the end. So any two brokers agree once each has
+heard the other, in whatever order, and whoever was away, or has an older store, is put right. s was
+at b1, which was killed, went on at b2 and has closed there at 90: b1 is back, has s as it was, and
+hears that stay 2 is over. It waits for s no longer.
+
+Law 2: the root decides that a source begins a stay, and that one is over since the source goes on
+elsewhere; a source's broker, that it has closed.
+
+Law 3: of the sources that have closed the longest ago are forgotten where there are more than
+``sources_max``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from matcher.model import MICROSECONDS
+from routing.messages import Stay
+
+
+class Accounts:
+    """The accounts that one broker knows, by source."""
+
+    def __init__(self, sources_max: int) -> None:
+        self._stays: dict[str, Stay] = {}
+        self._sources_max = sources_max
+        self._untold: dict[str, Stay] = {}
+        self._unkept: dict[str, Stay | None] = {}
+
+    def __iter__(self) -> Iterator[Stay]:
+        return iter(self._stays.values())
+
+    def find(self, name: str) -> Stay | None:
+        """The account of a source, if any is known."""
+        return self._stays.get(name)
+
+    def taken(self, name: str) -> int:
+        """The number up to which brokers have taken events of a source where it was before."""
+        stay = self._stays.get(name)
+        return 0 if stay is None else stay.taken
+
+    def last(self, name: str) -> int:
+        """The greatest number of an event of a source that anybody has heard of."""
+        stay = self._stays.get(name)
+        return 0 if stay is None else stay.last
+
+    def is_at(self, name: str, broker: str) -> bool:
+        """Whether a source is at that broker, or may come back to it."""
+        stay = self._stays.get(name)
+        return stay is not None and stay.home == broker and not stay.is_over
+
+    def begin(self, name: str, home: str, types: Iterable[str], now: float) -> None:
+        """A source publishes these types at a broker: it goes on there, or begins another stay."""
+        before = self._stays.get(name) or Stay(0, home, True, name)
+        if before.is_over or before.home != home:
+            number = max(before.number + 1, round(now * MICROSECONDS))
+            before = replace(before, number=number, home=home, is_over=False, types=())
+        self._note(replace(before, types=tuple(sorted({*before.types, *types}))))
+
+    def end(self, name: str, home: str, number: int) -> None:
+        """A source has closed at a broker, which has taken all up to this number, or goes on
+        elsewhere.
+        """
+        stay = self._stays.get(name)
+        if stay is not None and stay.home == home:
+            taken, last = max(stay.taken, number), max(stay.last, number)
+            self._note(replace(stay, is_over=True, taken=taken, last=last))
+
+    def with_numbers(
+        self, heard_of: Mapping[str, int], taken: Callable[[str], int]
+    ) -> tuple[Stay, ...]:
+        """All of them, with the greatest numbers that have been heard of, or taken, here."""
+        return tuple(
+            replace(stay, last=max(stay.last, heard_of.get(stay.name, 0), taken(stay.name)))
+            for stay in self._stays.values()
+        )
+
+    def learn(self, stays: Iterable[Stay]) -> Sequence[Stay]:
+        """Others know these accounts; gives those that are others from now on (Law 1)."""
+        return [found for one in stays if (found := self._note(one)) is not None]
+
+    def _note(self, stay: Stay) -> Stay | None:
+        name = stay.name
+        before = self._stays.get(name)
+        if before is not None:
+            stay = _joined(before, stay)
+            if stay == before:
+                return None
+        elif len(self._stays) >= self._sources_max:
+            self._make_room()
+        self._stays[name] = self._untold[name] = self._unkept[name] = stay
+        return stay
+
+    def _make_room(self) -> None:
+        over = [stay for stay in self._stays.values() if stay.is_over]
+        for stay in sorted(over)[: 1 + len(over) // 8]:  # many at once: to look for them takes long
+            del self._stays[stay.name]
+            self._untold.pop(stay.name, None)
+            self._unkept[stay.name] = None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there are accounts that ``take_news`` has not given."""
+        return bool(self._untold)
+
+    def take_news(self) -> tuple[Stay, ...]:
+        """The accounts that are others since the last call."""
+        news, self._untold = tuple(self._untold.values()), {}
+        return news
+
+    def recall(self, stays: Iterable[Stay]) -> None:
+        """Know these, which are kept."""
+        self.learn(stays)
+        self._unkept.clear()
+
+    def take_changes(self) -> Iterable[tuple[str, Stay | None]]:
+        """The accounts that are yet to be kept, by source; None: that is forgotten."""
+        changes, self._unkept = self._unkept, {}
+        return changes.items()
+
+
+def put_together(stays: Iterable[Stay]) -> tuple[Stay, ...]:
+    """The accounts that follow from what several brokers know (Law 1)."""
+    found: dict[str, Stay] = {}
+    for stay in stays:
+        before = found.get(stay.name)
+        found[stay.name] = stay if before is None else _joined(before, stay)
+    return tuple(found.values())
+
+
+def _joined(one: Stay, other: Stay) -> Stay:
+    last, taken = max(one.last, other.last), max(one.taken, other.taken)
+    types = max(one, other).types
+    if (one.number, one.home) == (other.number, other.home):
+        types = tuple(sorted({*one.types, *other.types}))
+    return replace(max(one, other), types=types, last=last, taken=taken)
