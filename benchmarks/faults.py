@@ -3,12 +3,13 @@
     python -m benchmarks.faults [--strategy distributed-mt] [--faults 200] [--rate 200] [--seed 1]
                                 [--kinds 'kill root,full disk']
 
-Two sources publish all the time; a durable subscription takes what rules find. One fault follows
-another, of these kinds:
+Two sources publish all the time; a durable subscription takes what rules find. All of them know the
+addresses of all brokers. One fault follows another, of these kinds:
 
     kill root, kill inner, kill leaf   SIGKILL for the broker that is that now; started again
     kill several, kill all             SIGKILL for some, or all, at once; started again
     stay away                          SIGKILL for the root or another without clients, for long
+    restart                            drained, and started again: its clients go on elsewhere
     stop                               SIGSTOP for longer than heartbeats may be missed, SIGCONT
     kill subscriber                    another goes on under its name
     cut, stall, drop                   a link, or all links of a broker (benchmarks.relay)
@@ -156,6 +157,7 @@ class Campaign:
             "kill several": lambda: self._kill(self._some(self._random.randint(2, 4))),
             "kill all": lambda: self._kill(self._network.names),
             "stay away": lambda: self._stay_away(),
+            "restart": lambda: self._restart(*self._some(1)),
             "stop": lambda: self._stop(*self._some(1)),
             "kill subscriber": lambda: self._kill_subscriber(),
             **{
@@ -182,7 +184,7 @@ class Campaign:
             self._subscriber = self._subscribe()
             stack.callback(lambda: self._subscriber.kill())
             sources = [
-                Source(network.endpoint(home), kind, self._rate, self._folder)
+                Source(network.endpoints(home), kind, self._rate, self._folder)
                 for kind, home in HOMES.items()
             ]
             for number, kind in enumerate(self._drawn(faults, kinds), start=1):
@@ -223,7 +225,7 @@ class Campaign:
         return time.time() - since
 
     def _subscribe(self) -> subprocess.Popen[bytes]:
-        words = [self._network.endpoint(SINK), NAME, str(self._lines.path), *WANTED]
+        words = [self._network.endpoints(SINK), NAME, str(self._lines.path), *WANTED]
         return subprocess.Popen([sys.executable, "-m", SUBSCRIBER, *words])
 
     def _await(self, count: int) -> None:
@@ -264,6 +266,10 @@ class Campaign:
         time.sleep(max(0.0, seconds - self._waited_s))
         self._network.start([spare])
         return f"{spare} for {seconds:.1f} s"
+
+    def _restart(self, name: str) -> str:
+        self._network.drain_and_start(name)
+        return name
 
     def _stop(self, name: str) -> str:
         seconds = self._between(self._pace.spoilt)

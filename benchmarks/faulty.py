@@ -44,7 +44,7 @@ FILE_BYTES = 64 << 10
 """The limit on the size of files on a disk that counts as full: less than any store has."""
 MISSED_MAX = 5
 """Heartbeats, one a second, after which a neighbour is lost whose connection stands."""
-AGREED_S, STOP_S = 120.0, 30.0
+AGREED_S, STOP_S, DRAINED_S = 120.0, 30.0, 120.0
 REPAIR = ("log", "check", "--repair", "--data")
 
 
@@ -93,6 +93,11 @@ class FaultyNetwork:
         """Where clients reach a broker, whatever befalls it."""
         return self._endpoints[name]
 
+    def endpoints(self, first: str) -> str:
+        """The addresses of all brokers, for clients that may go on at any: this one's first."""
+        names = [first, *(name for name in self.names if name != first)]
+        return ",".join(self._endpoints[name] for name in names)
+
     def roles(self) -> dict[str, str]:
         """Whether each is root, inner broker or leaf of the single tree now."""
         return {name: self._role(name) for name in self.names}
@@ -135,6 +140,12 @@ class FaultyNetwork:
             broker.child.kill()
         for broker in killed:
             broker.kill()
+
+    def drain_and_start(self, name: str) -> None:
+        """Have a broker leave as for an upgrade, and start it again on its store."""
+        self._brokers[name].child.send_signal(signal.SIGUSR1)
+        self._brokers[name].child.wait(DRAINED_S)
+        self.start([name])
 
     def pause(self, name: str, seconds: float) -> None:
         """SIGSTOP, and SIGCONT later."""
