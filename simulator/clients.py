@@ -179,12 +179,13 @@ class Publication(Struct, frozen=True, eq=False, gc=False):
 
 class Move(NamedTuple):
     """At a moment a source begins to close; so much later it comes as a new client of a broker. Or
-    it stays, and un-advertises its types for so long.
+    it stays, and un-advertises its types for so long. ``says_goodbye`` False: its link is lost.
     """
 
     moment: float
     away_s: float
     to: Place | None
+    says_goodbye: bool = True
 
 
 class Source(Client):
@@ -272,8 +273,10 @@ class Source(Client):
         if move.to is None:
             self._rests = True
             self.session.unadvertise([one.name for one in self.types])
-        else:
+        elif move.says_goodbye:
             self._say_goodbye()
+        else:
+            self.set_in_reach(False)
         self._simulation.after(move.away_s, lambda _: self._move())
 
     def _move(self) -> None:
@@ -284,6 +287,7 @@ class Source(Client):
             self._advertise()
         else:
             self._begin(place)
+            self._is_in_reach, self._peer = True, None
             self._come()
 
     def is_expected(self, refusal: Refused | Rejected) -> bool:

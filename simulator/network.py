@@ -308,6 +308,7 @@ class Network:
                 self.first_time + move.at_s,
                 move.away_s,
                 None if move.broker is None else self._place(move.broker),
+                move.says_goodbye,
             )
             for one in self.scenario.sources
             if one.name == self._names.get(recording.name)

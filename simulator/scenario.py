@@ -68,11 +68,13 @@ class Link:
 class Move:
     """So many seconds after the first event's time a source closes, and after so many more comes
     at another broker; or, where none is named, un-advertises its types, and advertises them again.
+    ``says_goodbye`` False: its link is lost, in place of that it closes.
     """
 
     at_s: float
     broker: str | None
     away_s: float
+    says_goodbye: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +487,7 @@ def _moves(place: int, table: SourceTable, brokers: tuple[str, ...]) -> Iterator
             _known(f"{where}.broker", one.broker, brokers)
         _not_negative(f"{where}.away_s", one.away_s)
         _at_least(f"{where}.at_s", one.at_s, turn_s)
-        yield Move(one.at_s, one.broker, one.away_s)
+        yield Move(one.at_s, one.broker, one.away_s, one.goodbye)
         turn_s = round(one.at_s + one.away_s, 9)
 
 

@@ -37,6 +37,7 @@ class MoveTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     at_s: float
     broker: str | None = None
     away_s: float = 0.0
+    goodbye: bool = True
 
 
 class SourceTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

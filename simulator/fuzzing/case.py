@@ -88,6 +88,7 @@ class Move:
     at_s: float
     broker: str | None
     away_s: float
+    says_goodbye: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +266,8 @@ def _line(event: Event) -> str:
 
 def _move(move: Move) -> str:
     broker = "" if move.broker is None else f"broker = {_text(move.broker)}, "
-    return f"{{ at_s = {move.at_s}, {broker}away_s = {move.away_s} }}"
+    how = "" if move.says_goodbye else ", goodbye = false"
+    return f"{{ at_s = {move.at_s}, {broker}away_s = {move.away_s}{how} }}"
 
 
 def _then(then: Then) -> str:

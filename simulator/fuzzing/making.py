@@ -209,15 +209,19 @@ def made_open(case: Case, random: Random) -> Case:
 
 
 def made_moving(case: Case, random: Random) -> Case:
-    """The case with some of its sources going on elsewhere, or where they were; often at once."""
+    """The case with some of its sources going on elsewhere, or where they were; often at once, and
+    often without a word. ``random`` draws what it drew before there was that.
+    """
     span_s, coming = seconds_of(case.events), dict(case.coming)
+    wordless = Random(f"{case.seed}/wordless")
 
     def moves(source: str) -> Iterator[Move]:
         turn_s = coming.get(source, 0.0)
         for _ in range(random.choice((1, 1, 2, 3))):
             at_s = round(turn_s + random.choice((0.0, 1.0, 1.0)) * random.uniform(0.0, span_s), 3)
             away_s = round(random.choice((0.0, random.random(), random.uniform(0.0, 10.0))), 3)
-            yield Move(source, at_s, random.choice(case.brokers), away_s)
+            broker, is_told = random.choice(case.brokers), wordless.random() < 0.5
+            yield Move(source, at_s, broker, away_s, is_told)
             turn_s = round(at_s + away_s, 3)
 
     names = [name for name, _ in case.homes]

@@ -228,6 +228,35 @@ def test_a_source_goes_on_at_another_broker(written, name: str, to: str) -> None
     assert other.refusals == []
 
 
+@pytest.mark.parametrize("name", strategy.names())
+def test_one_that_goes_on_there_since_its_link_broke_is_late_with_nothing(
+    written, name: str
+) -> None:
+    """Rules wait for it where it stood, and it begins there, though another source of its type at
+    that broker is ahead.
+    """
+    turns = (3.0, "b2"), (9.5, "b1")
+    moves = [
+        f'{{ at_s = {at}, broker = "{to}", goodbye = false, away_s = 0.7 }}' for at, to in turns
+    ]
+    moving = TWO.replace(
+        'events = "s1.jsonl"', f'events = "s1.jsonl"\nmoves = [{", ".join(moves)}]'
+    )
+    rules = """
+    event Temp(area: string, value: float)
+    rule hot: define Fire(area: string, temp: float) from Temp() as t
+    where area = t.area, temp = t.value
+    """
+    temps, halves = range(1, 21), [second + 0.5 for second in range(1, 21)]
+    files = {"s1.jsonl": events("Temp", *map(float, temps)), "s2.jsonl": events("Temp", *halves)}
+    outcome = run(written(f'strategy = "{name}"\n{moving}', rules, **files))
+    assert outcome.settled
+    assert check(outcome) == []
+    assert [one.refusals for one in outcome.experiment.sources] == [[], []]
+    found = [time for type_name, time in came(outcome) if type_name == "Fire"]
+    assert found == sorted([*map(float, temps), *halves])
+
+
 def test_timers_tick_no_longer_than_for_what_was_taken(written) -> None:
     """What is refused as late is no part of the input, and so not the end of the oracle's time."""
     moves = 'moves = [{ at_s = 2.0, broker = "b1", away_s = 9.0 }]'
