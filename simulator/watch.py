@@ -10,7 +10,8 @@ and the output watermarks of rules, within a plan; those that the root has found
 network, and up to where rules are committed, ever; up to where a sink's broker has what it wants of
 a rule all of whose types are published, at a root ever, elsewhere within an epoch, where rules are
 pulled within a plan; and what an open source has promised, on one link. Where several lives of a
-broker, versions of a rule, or generations of a tree follow one another, each begins anew.
+broker, versions of a rule, or generations of a tree follow one another, each begins anew; so do
+marks of a type of which a source has gone on at another broker.
 
 Law 3: whatever is kept has a bound, and keeps to it: messages for a neighbour, events for a sink,
 events of own sources, remembered ids and events, what clients have not had acknowledged.
@@ -71,6 +72,8 @@ class Watch:
     def __init__(self, network: Network) -> None:
         self.found: dict[str, dict[str, None]] = {}
         """By check, the differences in words, each once."""
+        self._homes: dict[str, str] = {}
+        self._moved: set[str] = set()
         self.looks = self.rests = 0
         """How often brokers were looked at, and how often all tables were."""
         self._network = network
@@ -101,6 +104,8 @@ class Watch:
         self.looks += 1
         hosts = [host for host in self._network.brokers.values() if host.is_running]
         for host in hosts:
+            self._look_at_homes(host)
+        for host in hosts:
             seen = self._seen.get(host.name)
             if seen is None or seen.broker is not host.broker:
                 seen = self._seen[host.name] = Seen(host.broker)
@@ -118,6 +123,13 @@ class Watch:
 
     # --- marks (Law 2) ---
 
+    def _look_at_homes(self, host: BrokerHost) -> None:
+        """Note the types of sources that have gone on at another broker."""
+        for stay in host.broker.context.accounts:
+            if self._homes.setdefault(stay.name, stay.home) != stay.home:
+                self._homes[stay.name] = stay.home
+                self._moved.update(stay.types)
+
     def _look_at_marks(self, host: BrokerHost, seen: Seen) -> Iterator[str]:
         before, seen.marks = seen.marks, dict(_marks_of(host.broker, self._sinks_in_force))
         for what, (scope, marks) in seen.marks.items():
@@ -125,6 +137,8 @@ class Watch:
             if was is None or len(was[0]) != len(scope) or not all(map(_same, was[0], scope)):
                 continue
             for name, mark in was[1].items():
+                if name in self._moved and what.endswith(" type"):
+                    continue
                 if marks.get(name, mark) < mark:
                     yield f"broker {host.name}: {what} {name} went back"
 
