@@ -128,7 +128,7 @@ class Publishing:
     ) -> None:
         if kind is not None:  # closes their connections, so that no thread waits for anything
             for publisher in self._publishers:
-                publisher.__exit__(kind, error, traceback)
+                publisher.pause()
             self._halfway.abort()
         for thread in self._threads:
             thread.join()

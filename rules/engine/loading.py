@@ -56,9 +56,10 @@ def pointer_to_handler() -> int:
 
 
 def load_all() -> None:
-    """Load every kernel that others call, whether or not a rule needs it yet."""
+    """Load every kernel that others call, whether or not a rule needs it yet, and the handler."""
     for number in KERNELS:
         address_of(number)
+    pointer_to_handler()
 
 
 def compile_others() -> None:
