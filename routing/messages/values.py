@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from matcher.traces import CONTEXTS_MAX, EVENTS_MAX, TRACEPARENT
 
-VERSION = 1
+VERSION = 2
 """The version of the protocol, in every message's header and in ``Hello`` and ``Welcome``."""
 
 Request: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]

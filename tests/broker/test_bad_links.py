@@ -77,7 +77,7 @@ def test_garbage_and_namesakes_cost_their_own_link_alone(tmp_path, warnings) -> 
             stranger.connect(hosts.endpoint("b1"))
             hello = LinkHello(VERSION, "stranger", 1, 0, 0, 0, 1.0, "centralized, watermark")
             stranger.send_multipart(wire.encode(hello))
-            stranger.send_multipart([b"RX\x01\x31garbage", b"more"])
+            stranger.send_multipart([b"RX\x02\x31garbage", b"more"])
             stranger.send_multipart([b"RX\x09\x30a version to come"])
             with (
                 Subscriber(hosts.endpoint("b1"), "Temp") as subscriber,

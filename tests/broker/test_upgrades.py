@@ -7,13 +7,15 @@ import zmq
 
 from broker.process import BrokerProcess
 from routing import wire
-from routing.messages import Code, Goodbye, Hello, LinkHello, Message
+from routing.messages import VERSION, Code, Goodbye, Hello, LinkHello, Message
 
-OLD_OR_NEW = (0, 2, 255)
-SAID = "protocol version {}, but this side speaks version 1"
+OLD_OR_NEW = (0, 1, 255)
+SAID = "protocol version {}, but this side speaks version 2"
 
 
-@pytest.mark.parametrize("message", [Hello(1, "t", 1.0), LinkHello(1, "b2", 1, 0, 0, 0, 1.0)])
+@pytest.mark.parametrize(
+    "message", [Hello(VERSION, "t", 1.0), LinkHello(VERSION, "b2", 1, 0, 0, 0, 1.0)]
+)
 def test_another_version_is_refused_with_both(tmp_path: Path, message: Message) -> None:
     log = tmp_path / "log"
     with (

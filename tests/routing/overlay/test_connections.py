@@ -7,7 +7,7 @@ from mesh import Mesh
 
 from routing import wire
 from routing.effects import Close, Log, Send
-from routing.messages import Answered, Goodbye, LinkHello, LinkStates, Message, Refused
+from routing.messages import VERSION, Answered, Goodbye, LinkHello, LinkStates, Message, Refused
 from routing.messages import Code as Why
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Up
@@ -260,7 +260,7 @@ def test_brokers_of_other_terms_are_refused() -> None:
 def test_another_version_is_refused_whatever_it_says() -> None:
     exchange = Exchange()
     node = exchange.start("a")
-    frames = [bytes(frame) for frame in wire.encode(LinkHello(1, "b", 1, 0, 0, 0, 1.0))]
+    frames = [bytes(frame) for frame in wire.encode(LinkHello(VERSION, "b", 1, 0, 0, 0, 1.0))]
     frames[0] = frames[0][:2] + b"\x07" + frames[0][3:]
     node.receive_frames(b"x", frames, 0.0)
     goodbye, close, log = node.take_effects()
@@ -278,7 +278,7 @@ def test_garbage_costs_one_link_and_nothing_is_lost() -> None:
     exchange.start("c", "a")
     exchange.run(2)
     (link,) = [peer for (name, peer), far in exchange.open.items() if name == "a" and far[0] == "b"]
-    exchange.nodes["a"].receive_frames(link, [b"RX\x01\xff\xff"], exchange.mesh.now)
+    exchange.nodes["a"].receive_frames(link, [b"RX\x02\xff\xff"], exchange.mesh.now)
     assert exchange.nodes["a"].neighbours.keys() == {"c"}
     exchange.send("b", "a")
     exchange.run(2)
