@@ -97,7 +97,7 @@ class Clause(NamedTuple):
     rules: str
     expected: Callable[[Events], Values]
     step: int = 1  # microseconds between two events
-    hybrid: bool = True  # whether hybrid parallelism takes such a rule
+    is_chain: bool = False  # whether hybrid parallelism takes such a rule
 
 
 def rows(*columns: object) -> Values:
@@ -306,7 +306,7 @@ CLAUSES = {
     "first": Clause(selection("first"), chosen(1, False)),
     "third from the end": Clause(selection("3-last"), chosen(3, True)),
     "second": Clause(selection("2-first"), chosen(2, False)),
-    "each": Clause(selection("each"), each),
+    "each": Clause(selection("each"), each, is_chain=True),
     "last of a text": Clause(
         "define CE(s, v) from A(s = $s) and last B(s = $s) within W us from A "
         "where s = lower($s), v = B.v",
