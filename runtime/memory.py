@@ -45,8 +45,8 @@ def guard(side: Side | None) -> None:
 
 
 @contextmanager
-def guarding(side: Side) -> Iterator[None]:
-    """Make arrays in guarded memory meanwhile."""
+def guarding(side: Side | None) -> Iterator[None]:
+    """Make arrays in guarded memory meanwhile; None: in memory without guards."""
     before = _side
     guard(side)
     try:

@@ -1,6 +1,5 @@
 """Iterations: what each sentence of tesla.md X4 says, for every engine."""
 
-import numpy as np
 import pytest
 from cases import run
 from engines import OF_MEANING, make
@@ -8,8 +7,9 @@ from iteration_cases import iteration_case
 from timeline import detect
 
 import rules
-from rules.engine.kernels.arrays import Arrays
 from rules.errors import RuleErrors
+from runtime.guarded import Side
+from runtime.memory import guarding
 
 TYPES = """
 event A(k: int)
@@ -208,20 +208,9 @@ def problems(pattern: str) -> list[str]:
     return []
 
 
-def test_what_stands_before_the_lists_in_memory_is_not_read(monkeypatch: pytest.MonkeyPatch):
-    """Elements that nobody has sent yet have no list; asked for it, the process crashed or not, by
-    what was there.
-    """
-    keep = Arrays.__setitem__
-
-    def guarded(self, name, array):
-        if name == "lists":
-            longer = np.full((len(array) + 1) * array.itemsize, 0x11, np.uint8).view(array.dtype)
-            longer[1:] = array
-            array = longer[1:]
-        keep(self, name, array)
-
-    monkeypatch.setattr(Arrays, "__setitem__", guarded)
+def test_elements_that_nobody_has_sent_yet_have_no_list():
+    """Asked for the record of that list, the process crashed or not, by what stood there."""
     case = iteration_case(37)
-    found, expected = run(case, make("aip")), run(case, make("naive"))
+    with guarding(Side.FRONT):
+        found, expected = run(case, make("aip")), run(case, make("naive"))
     assert [len(one) for one in found.advances] == [len(one) for one in expected.advances]

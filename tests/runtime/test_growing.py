@@ -1,4 +1,4 @@
-"""Arrays and dictionaries that grow keep what is in them (matcher.growing)."""
+"""Arrays and dictionaries that grow keep what is in them (runtime.growing)."""
 
 import numpy as np
 import pytest

@@ -44,6 +44,12 @@ def test_all_bytes_of_an_array_can_be_read_and_written(side: Side, size: int):
     assert ctypes.string_at(memory.ctypes.data, size) == b"\7" * size
 
 
+@pytest.fixture(autouse=True)
+def without_guards():
+    with guarding(None):
+        yield
+
+
 def test_arrays_are_in_guarded_memory_meanwhile_and_begin_small():
     assert not holds(zeros((4,), np.int64))
     with guarding(Side.END):
