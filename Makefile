@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .PHONY: demo test test-spark wheel check lint bench gpu campaign combinations \
-	fuzz fuzz-inputs guarded sizes strangers soak kill clean
+	bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
 # start hundreds, and most of what each does before its work is that.
@@ -118,6 +118,12 @@ soak: $(VENV)/.ready
 # finds? Hours; STRATEGY=centralized make kill runs one.
 kill: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.kill --campaign $(STRATEGY)
+
+# Benchmarks at their smallest size: that they run, not their figures. Those that are left out take
+# as long as all others together.
+bench-quick: $(VENV)/.ready
+	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
+		matching changes operators subscriptions ways choice brokers floods store fanout
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench
