@@ -321,7 +321,7 @@ def test_malformed_frames_and_other_versions_end_the_link() -> None:
         assert (lost.code, lost.retry) == (code, False)
     session = Session(SessionConfig())
     session.connect(0.0)
-    session.receive(welcome(version=2), 0.0)
+    session.receive(welcome(version=VERSION + 1), 0.0)
     (lost,) = session.take_results()
     assert isinstance(lost, Lost)
     assert lost.code is Code.VERSION
