@@ -28,15 +28,20 @@ where n = $m"""
 QUICK = "define Lit(n: int) from Spark() where n = Spark.n"
 FUEL = 3000
 ALONE = f"""
-import os, signal, sys, threading
-import numpy as np
+import os, signal, threading, time
 from broker import last_words
 from rules import Engine
+from rules.engine.last_words import LAST_WORDS
+def end():
+    slots = LAST_WORDS.words[{SLOTS[0]}:{SLOTS[-1] + 1}]
+    while not slots.any():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGSEGV)
 engine = Engine({TYPES!r} + "rule endless: " + {ENDLESS!r}, engine="cdp")
 last_words.tell()
 engine.push([{{"time": 0, "n": 2 * n}} for n in range({FUEL})], type="Fuel")
 engine.push([{{"time": 1, "n": 1}}], type="Spark")
-threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGSEGV)).start()
+threading.Thread(target=end).start()
 engine.finish()
 """
 
