@@ -64,7 +64,7 @@ def keep_in(folder: Path) -> None:
     """
     memory = _mapped(folder / FILE)
     words = np.frombuffer(memory, np.int64)
-    if number := int(words[SIGNAL]):
+    if (number := int(words[SIGNAL])) in SIGNALS:
         names, before = _names(words, NAMES_AT)[: words[NAMES_COUNT]], _names(words, BEFORE_AT)
         told = {"signal": signal.Signals(number).name}
         log("error", "a signal has ended the broker", told | {"rules": [*map(plain_name, names)]})
