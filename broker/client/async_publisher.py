@@ -12,7 +12,7 @@ from broker.client import publisher as synchronous
 from broker.client.address import Address, address_of
 from broker.client.looped import Looped
 from broker.client.open_clients import tell_unsaid
-from broker.client.publisher import AcksName, blocked, check_given_up, new_source
+from broker.client.publisher import AcksName, blocked, check_seen_off, new_source
 from broker.client.receipt import AsyncReceipt
 from broker.client.scope import AsyncScoped
 from broker.client.source import NOTHING_GIVEN, OnRefusal
@@ -195,14 +195,8 @@ class AsyncPublisher(AsyncScoped):
 
     async def close(self) -> None:
         """See ``Publisher.close``."""
-        source = self._source
         try:
-            blocked_s = await self._see_off()
-            check_given_up(source)
-            if source.connection.failure is None:
-                if blocked_s is not None:
-                    raise blocked(source, blocked_s)
-                source.check()
+            check_seen_off(self._source, await self._see_off())
         finally:
             self._driver.close()
 

@@ -341,14 +341,8 @@ class Publisher(Scoped):
         ``close_timeout_s`` seconds, as when it is gone, it leaves nevertheless: PublishBlocked
         says how many events are lost. So it does where the broker has refused the link for good.
         """
-        source = self._source
         try:
-            blocked_s = self._see_off()
-            check_given_up(source)
-            if source.connection.failure is None:
-                if blocked_s is not None:
-                    raise blocked(source, blocked_s)
-                source.check()
+            check_seen_off(self._source, self._see_off())
         finally:
             self._end()
 
@@ -404,12 +398,18 @@ class Publisher(Scoped):
             raise blocked(source, self._timeout_s)
 
 
-def check_given_up(source: Source) -> None:
-    """PublishBlocked where a connection has failed with events that the broker may not have."""
+def check_seen_off(source: Source, blocked_s: float | None) -> None:
+    """Raise what a publisher that closes has to say: PublishBlocked if the broker may lack events,
+    or has taken none for ``blocked_s`` seconds; else what it has refused.
+    """
     failure, events = source.connection.failure, source.unacknowledged
     if failure and events and not isinstance(failure, ClientClosed | ForeignClient):
         text = f"{source.connection.endpoint}: {events} events are not acknowledged: {failure}"
         raise PublishBlocked(text) from failure
+    if failure is None:
+        if blocked_s is not None:
+            raise blocked(source, blocked_s)
+        source.check()
 
 
 def blocked(source: Source, timeout_s: float) -> PublishBlocked:
