@@ -6,7 +6,15 @@ message's fields in their order; the second holds the columns of all its batches
 """
 
 from routing.wire.codec import BATCHES_MAX, MAGIC
-from routing.wire.frames import CODECS, FRAME_MAX, decode, encode, is_gathered, looks_like
+from routing.wire.frames import (
+    CODECS,
+    FRAME_MAX,
+    decode,
+    decode_kept,
+    encode,
+    is_gathered,
+    looks_like,
+)
 
 __all__ = [
     "BATCHES_MAX",
@@ -14,6 +22,7 @@ __all__ = [
     "FRAME_MAX",
     "MAGIC",
     "decode",
+    "decode_kept",
     "encode",
     "is_gathered",
     "looks_like",

@@ -46,6 +46,8 @@ from routing.wire.headers import Nested
 
 FRAME_MAX = 2**25
 """Bytes in one frame, either of them; a host refuses longer ones unread."""
+_ALIKE = frozenset(MAGIC + bytes((version,)) for version in (1, VERSION))
+"""Starts of messages of versions in which all that stores keep has the form of this version."""
 
 
 # --- requests on their way to the root, and answers ------------------------------------------
@@ -155,6 +157,16 @@ def decode(frames: Sequence[Buffer]) -> Message:
     except (ValueError, RecursionError, OverflowError) as error:
         # msgspec's errors, bad UTF-8 and nesting that is too deep: all are the sender's bytes.
         raise WireError(f"{type(error).__name__}: {error}") from None
+
+
+def decode_kept(frames: Sequence[Buffer]) -> Message:
+    """The message, a Publish, a Delivery or a RuleState, in frames that a store keeps.
+
+    A release reads what earlier ones kept, whichever version of the protocol they spoke: a queue
+    that version 1 wrote is given to its sink as if version 2 had. Raises as ``decode`` does.
+    """
+    first, *rest = frames
+    return decode([START + bytes(first[3:]) if bytes(first[:3]) in _ALIKE else first, *rest])
 
 
 def is_gathered(frames: Sequence[Buffer]) -> bool:
