@@ -10,7 +10,7 @@ Invariant: a slot is 0, or the address of a name that its linker keeps (``Linked
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Set
 from itertools import count
 from typing import Any
 
@@ -23,16 +23,25 @@ from runtime.memory import Array, sheltered
 
 
 class LastWords:
-    """Owner of the words of this process. ``banned`` rules are deployed, and have ended at once."""
+    """Owner of the words of this process.
+
+    ``banned`` rules have ended as soon as they are deployed. A rule that was removed is banned no
+    more: with ``banned`` of sums, sums ends at the start of a broker, is removed for that, and runs
+    if somebody adds it again.
+    """
 
     def __init__(self) -> None:
         self._numbers = count()
-        self.banned: Collection[str] = ()
+        self.banned: Set[str] = frozenset()
         self.words: Int64s = np.zeros(WORDS_BYTES // 8, np.int64)
 
     def stand_in(self, memory: Any) -> None:
         """Have the words of engines to come stand in ``memory`` of WORDS_BYTES bytes."""
         self.words = np.frombuffer(memory, np.int64, WORDS_BYTES // 8)
+
+    def pardon(self, rule: str) -> None:
+        """Give a rule that was removed another try if it is deployed again."""
+        self.banned -= {rule}
 
     def slot(self) -> Array:
         """The slot of an engine, int64[1]; engines share slots if there are very many of them."""

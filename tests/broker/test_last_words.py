@@ -55,6 +55,11 @@ def test_a_process_that_a_signal_ends_names_the_rule_that_it_was_evaluating():
     assert "Segmentation fault" in ended.stderr  # faulthandler's own words
 
 
+def publisher_of(endpoint: str, name: str) -> Publisher:
+    types = [EventType.of("Spark", n="int"), EventType.of("Fuel", n="int")]
+    return Publisher(endpoint, name=name, types=types, increasing=True)
+
+
 def is_evaluating(data: Path) -> bool:
     words = np.fromfile(data / FILE, np.int64)
     return bool(words[SLOTS[0] : SLOTS[-1] + 1].any())
@@ -72,13 +77,12 @@ def end_in_the_midst(broker: BrokerProcess, data: Path) -> None:
 def test_a_rule_in_whose_midst_a_signal_ends_a_broker_twice_is_out_of_force(tmp_path: Path):
     data, log = tmp_path / "data", tmp_path / "log"
     words = ("--data", str(data), "--engine", "cdp", "--log-format", "json")
-    types = [EventType.of("Spark", n="int"), EventType.of("Fuel", n="int")]
     with log.open("w") as file:
         broker = BrokerProcess(*words, log=file)
         endpoint = (broker.endpoint,)
         with RuleManager(broker.endpoint) as rules:
             rules.add(TYPES + f"rule endless: {ENDLESS}\nrule quick: {QUICK}")
-        publisher = Publisher(broker.endpoint, name="p", types=types, increasing=True)
+        publisher = publisher_of(broker.endpoint, "p")
         for number in range(FUEL):
             publisher.publish("Fuel", n=2 * number)
         publisher.publish("Spark", n=1)
@@ -91,6 +95,12 @@ def test_a_rule_in_whose_midst_a_signal_ends_a_broker_twice_is_out_of_force(tmp_
                 publisher.publish("Fuel", n=0)
                 assert lit.receive(timeout_s=20).data["n"] in (1, 7)
             status = status_of(endpoint[0])
+            with RuleManager(endpoint[0]) as rules:
+                rules.add(f"rule endless: {QUICK.replace('Lit', 'Again')}")
+            with publisher_of(endpoint[0], "q") as again, Subscriber(endpoint[0], "Again()") as lit:
+                again.publish("Spark", n=8)
+                again.publish("Fuel", n=0)
+                assert lit.receive(timeout_s=20).data["n"] == 8
     told = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     ends = [line["rules"] for line in told if line["message"] == "a signal has ended the broker"]
     assert ends == [["endless"], ["endless"]]
