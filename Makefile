@@ -123,7 +123,8 @@ kill: $(VENV)/.ready
 # as long as all others together.
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
-		matching changes operators subscriptions ways choice brokers floods store fanout
+		matching changes operators subscriptions ways choice brokers floods store fanout \
+		simulator multicore_costs processing_costs gpu
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench

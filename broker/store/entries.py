@@ -13,7 +13,7 @@ from broker.store.values import Entry
 from routing.errors import WireError
 from routing.messages import Publish
 from routing.order import bounds_of
-from routing.wire import decode_kept, encode
+from routing.wire import decode, encode
 
 _LENGTH = struct.Struct("<I")
 
@@ -50,7 +50,7 @@ class Recorded(Protocol):
 def message_of(entry: Recorded) -> Publish:
     """The message of an entry; StoreDamaged where its frames are none that this release knows."""
     try:
-        message = decode_kept(unpack(entry.frames))
+        message = decode(unpack(entry.frames))
     except WireError as error:
         raise StoreDamaged(f"entry {entry.position} of the log: {error}") from None
     if not isinstance(message, Publish):

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from routing.messages import Delivery, Rights
 from routing.storage import Delete, Put
-from routing.wire import decode_kept
+from routing.wire import decode
 
 DURABLE, FORMER_QUEUE = "durable", "queue"
 _pack = msgspec.msgpack.Encoder().encode
@@ -64,7 +64,7 @@ def renewed(
     size, filters_made = 0, max((number for number, _ in sink.filters), default=0)
     for key, value in queue:
         first, frames = int(key.rpartition("/")[2]), _unpack_frames(value)
-        delivery = decode_kept(frames)
+        delivery = decode(frames)
         assert isinstance(delivery, Delivery)
         told = (number for numbers in delivery.subscriptions for number in numbers)
         filters_made = max((filters_made, *told))

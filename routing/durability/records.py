@@ -38,7 +38,7 @@ from routing.messages import Catalog, Delivery, Rights, RuleFacts, RuleState, St
 from routing.number_set import NumberRun
 from routing.serving.sources import Source, SourceState
 from routing.storage import Delete, Put, Records
-from routing.wire import decode_kept, encode
+from routing.wire import decode, decode_kept, encode
 from routing.wire.schemas import event_type_of, flat_schema
 
 BROKER, SOURCE, TYPE, RULE = "broker", "source", "type", "rule"
@@ -296,7 +296,7 @@ def last_in(value: bytes) -> int:
 def queued_in(key: str, value: bytes) -> Numbered:
     """The events of a record of a queue."""
     record = _unpack_queue(value)
-    delivery = decode_kept(record.frames)
+    delivery = decode(record.frames)
     assert isinstance(delivery, Delivery)
     said = len(delivery), int(key), record.last
     return Numbered(delivery, *said, at=record.at, size=len(value))

@@ -85,6 +85,7 @@ from routing.messages.single_tree import (
 )
 from routing.messages.values import (
     ENTRIES_MAX,
+    LINK_VERSION,
     TYPES_MAX,
     VERSION,
     Acks,
@@ -119,6 +120,7 @@ __all__ = [
     "ENTRIES_MAX",
     "EVERYTHING",
     "GATHERED",
+    "LINK_VERSION",
     "TYPES_MAX",
     "UNLIMITED",
     "VERSION",

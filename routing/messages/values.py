@@ -9,8 +9,10 @@ from msgspec import Meta
 
 from matcher.traces import CONTEXTS_MAX, EVENTS_MAX, TRACEPARENT
 
-VERSION = 2
-"""The version of the protocol, in every message's header and in ``Hello`` and ``Welcome``."""
+VERSION = 1
+"""The version of the clients' protocol, in their messages' headers, ``Hello`` and ``Welcome``."""
+LINK_VERSION = 2
+"""The version of the protocol among brokers, in their messages' headers and ``LinkHello``."""
 
 Request: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]
 Number: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]

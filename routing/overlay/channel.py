@@ -43,7 +43,7 @@ from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError
 from routing.messages import (
     BEARING,
-    VERSION,
+    LINK_VERSION,
     Asked,
     Code,
     FromNeighbour,
@@ -290,7 +290,7 @@ class Channel:
     def _hello(self, number: int, answers: int = 0) -> None:
         config = self._config
         hello = LinkHello(
-            VERSION,
+            LINK_VERSION,
             config.name,
             self._incarnation,
             self._neighbours_incarnation,

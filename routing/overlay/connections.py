@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping
 
 from routing.effects import Peer
 from routing.errors import ProtocolError
-from routing.messages import VERSION, Code, LinkHello
+from routing.messages import LINK_VERSION, Code, LinkHello
 from routing.overlay.channel import Channel
 from routing.overlay.config import FORGET_S, OverlayConfig
 
@@ -115,8 +115,8 @@ class Connections:
 
     def _check(self, hello: LinkHello) -> None:
         config = self._config
-        if hello.version != VERSION:
-            reason = f"protocol version {hello.version}, but this is version {VERSION}"
+        if hello.version != LINK_VERSION:
+            reason = f"protocol version {hello.version}, but this is version {LINK_VERSION}"
             raise ProtocolError(Code.VERSION, reason)
         if not hello.name or not hello.name.isprintable():
             raise ProtocolError(Code.BAD_NAME, f"a broker cannot be named {hello.name!r}")

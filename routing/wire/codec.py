@@ -14,15 +14,15 @@ import msgspec
 
 from matcher.model import EventBatch
 from routing.errors import WireError
-from routing.messages import VERSION, Traces
+from routing.messages import LINK_VERSION, VERSION, Traces
 
 BATCHES_MAX = 1_024
 """Batches in one message."""
 MAGIC = b"RX"
-START = MAGIC + bytes((VERSION,))
-"""How every first frame begins."""
 PREFIX = 4
 """Bytes before a message's fields."""
+LINK_HELLO = 48
+"""The first kind that brokers say to one another; clients say and are told lesser ones."""
 
 Frames = list[bytes]
 Buffer = bytes | memoryview
@@ -78,9 +78,14 @@ def _flat(kind: int, message: type, begin: bytes) -> Codec:
     return Codec(kind, message, encode_flat, decode_flat)
 
 
+def version_of(kind: int) -> int:
+    """The version of the protocol that messages of a kind are of."""
+    return VERSION if kind < LINK_HELLO else LINK_VERSION
+
+
 def prefix(kind: int) -> bytes:
     """The bytes before the fields of a message of that kind."""
-    return MAGIC + bytes((VERSION, kind))
+    return MAGIC + bytes((version_of(kind), kind))
 
 
 def check_traces(traces: Traces, batches: Sequence[EventBatch]) -> None:

@@ -14,7 +14,6 @@ from routing.errors import VersionMismatch, WireError
 from routing.messages import (
     EVERYTHING,
     GATHERED,
-    VERSION,
     Answered,
     Asked,
     Asking,
@@ -34,20 +33,18 @@ from routing.wire import clients, network
 from routing.wire.codec import (
     MAGIC,
     PREFIX,
-    START,
     Buffer,
     Codec,
     Frames,
     no_body,
     pack,
     prefix,
+    version_of,
 )
 from routing.wire.headers import Nested
 
 FRAME_MAX = 2**25
 """Bytes in one frame, either of them; a host refuses longer ones unread."""
-_ALIKE = frozenset(MAGIC + bytes((version,)) for version in (1, VERSION))
-"""Starts of messages of versions in which all that stores keep has the form of this version."""
 
 
 # --- requests on their way to the root, and answers ------------------------------------------
@@ -124,7 +121,7 @@ _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
     **{codec.message: codec.encode for codec in CODECS},
 }
 _KINDS: dict[type, int] = {codec.message: codec.kind for codec in CODECS}
-_BY_KIND = {codec.kind: codec.decode for codec in CODECS}
+_BY_PREFIX = {prefix(codec.kind): codec.decode for codec in CODECS}
 _GATHERED = frozenset(codec.kind for codec in CODECS if codec.message in GATHERED)
 
 
@@ -160,13 +157,13 @@ def decode(frames: Sequence[Buffer]) -> Message:
 
 
 def decode_kept(frames: Sequence[Buffer]) -> Message:
-    """The message, a Publish, a Delivery or a RuleState, in frames that a store keeps.
+    """The message in frames that a store keeps, whichever version they were written by.
 
-    A release reads what earlier ones kept, whichever version of the protocol they spoke: a queue
-    that version 1 wrote is given to its sink as if version 2 had. Raises as ``decode`` does.
+    A release reads what earlier ones kept: the state of a rule has the same form in versions 1 and
+    2 of the protocol among brokers. Raises as ``decode`` does.
     """
     first, *rest = frames
-    return decode([START + bytes(first[3:]) if bytes(first[:3]) in _ALIKE else first, *rest])
+    return decode([prefix(first[3]) + first[PREFIX:] if len(first) >= PREFIX else first, *rest])
 
 
 def is_gathered(frames: Sequence[Buffer]) -> bool:
@@ -183,10 +180,9 @@ def looks_like(frames: Sequence[Buffer], kind: type[Message]) -> bool:
 
 def _decode_one(first: Buffer, body: Buffer | None) -> Message:
     """The message, no packet, that begins with a frame."""
-    if first[:3] != START or len(first) < PREFIX:
-        _check_start(first)
-    decoder = _BY_KIND.get(first[3])
+    decoder = _BY_PREFIX.get(bytes(first[:PREFIX]))
     if decoder is None:
+        _check_start(first)
         raise WireError(f"no message is of kind {first[3]}")
     message: Message = decoder(first[PREFIX:], body)
     return message
@@ -194,8 +190,7 @@ def _decode_one(first: Buffer, body: Buffer | None) -> Message:
 
 def _check_start(first: Buffer) -> None:
     """WireError unless a first frame starts as ours do."""
-    if first[:3] == START and len(first) >= PREFIX:
-        return
     if len(first) < PREFIX or bytes(first[:2]) != MAGIC:
         raise WireError("not a message of this protocol")
-    raise VersionMismatch(first[2], VERSION)
+    if first[2] != (version := version_of(first[3])):
+        raise VersionMismatch(first[2], version)

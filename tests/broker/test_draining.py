@@ -22,7 +22,7 @@ from broker.process import BrokerProcess
 from matcher.model import EventType
 from routing.config import NodeConfig
 from routing.effects import Send
-from routing.messages import VERSION, Drain, Hello, Refused
+from routing.messages import Drain, Hello, Refused
 
 TEMP = EventType.of("Temp", n="int")
 SMOKE = EventType.of("Smoke", n="int")
@@ -179,7 +179,7 @@ def test_a_broker_that_drains_is_not_ready_and_says_why() -> None:
 
 def test_one_that_anybody_can_reach_drains_at_a_signal_alone() -> None:
     node = lone(NodeConfig(drainable=False))
-    node.node.receive(b"m", Hello(VERSION, "", 1.0), 0.0)
+    node.node.receive(b"m", Hello(1, "", 1.0), 0.0)
     node.take_effects()
     node.node.receive(b"m", Drain(1), 0.0)
     (refused,) = [one.message for one in node.take_effects() if isinstance(one, Send)]

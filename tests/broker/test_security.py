@@ -24,7 +24,7 @@ from broker.security.gate import Gate, objection
 from broker.security.keys import Curve, create, load_pair, new_pair, public_key
 from matcher.model import EventType
 from routing import wire
-from routing.messages import VERSION, Hello, LinkHello
+from routing.messages import LINK_VERSION, Hello, LinkHello
 
 TEMP = EventType.of("Temp", area="string", value="float")
 
@@ -239,7 +239,7 @@ def test_who_has_no_key_any_more_and_says_nothing_is_sent_away_too(folder):
             silent.reconnect_ivl = -1
             monitor = silent.get_monitor_socket(zmq.EVENT_DISCONNECTED)
             silent.connect(endpoint)
-            silent.send_multipart(wire.encode(Hello(VERSION, "silent", 3600.0)))
+            silent.send_multipart(wire.encode(Hello(1, "silent", 3600.0)))
             await_clients(watching, {"", "silent"})
             assert not monitor.poll(0)
             access.write_text('[user.bob]\nkey = "bob.key"\n')
@@ -430,7 +430,7 @@ def test_an_address_without_keys(monkeypatch):
 
 
 def link_hello(name):
-    return wire.encode(LinkHello(VERSION, name, 1, 0, 0, 0, 1.0, "t", 1))
+    return wire.encode(LinkHello(LINK_VERSION, name, 1, 0, 0, 0, 1.0, "t", 1))
 
 
 @pytest.mark.parametrize(
@@ -438,8 +438,8 @@ def link_hello(name):
     [
         (None, [b"x"], "its key is nobody's any more"),
         (Peer("a"), [b""], None),
-        (Peer("a"), wire.encode(Hello(VERSION, "a", 1.0)), None),
-        (Peer("b", True), wire.encode(Hello(VERSION, "a", 1.0)), "broker 'b' is no user"),
+        (Peer("a"), wire.encode(Hello(1, "a", 1.0)), None),
+        (Peer("b", True), wire.encode(Hello(1, "a", 1.0)), "broker 'b' is no user"),
         (Peer("b", True), link_hello("b"), None),
         (Peer("b", True), link_hello("c"), "broker 'b' may not link as another broker"),
         (Peer("a"), link_hello("a"), "user 'a' is no broker"),

@@ -18,7 +18,7 @@ from matcher.model import Event, EventType
 from routing import wire
 from routing.effects import Close, Send
 from routing.errors import WireError
-from routing.messages import VERSION, Hello, Publish
+from routing.messages import Hello, Publish
 
 TEMP = EventType.of("Temp", n="int")
 TRACE, OTHER = f"00-{'a' * 32}-{'b' * 16}-01", f"00-{'c' * 32}-{'d' * 16}-00"
@@ -41,7 +41,7 @@ def test_a_trace_context_crosses_with_its_event_and_costs_others_nothing() -> No
 
 def test_the_latest_events_are_kept_and_no_others() -> None:
     tracer = Tracer(3)
-    tracer.note_received(b"p", wire.encode(Hello(VERSION, "t", 1.0)))
+    tracer.note_received(b"p", wire.encode(Hello(1, "t", 1.0)))
     for number in range(5):
         tracer.note_received(b"p", published(number, traces=((0, (TRACE,)),)))
     assert tracer.find("t#1") == {"traced": 3, "events": []}

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from matcher.model import Event, EventType
-from routing.messages import VERSION, Advertise, FromClient, Hello, Publish
+from routing.messages import Advertise, FromClient, Hello, Publish
 from routing.wire import encode
 from tests.event_batches import batch_of_events
 
@@ -12,7 +12,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text("utf-8")
 TEMP = EventType.of("Temp", area="string", value="float")
 READING = Event("Temp", 1_714_557_600_000_000, "station", "1", {"area": "a1", "value": 21.5}, 1)
 SHOWN: list[FromClient] = [
-    Hello(VERSION, "station", 2.0, 7),
+    Hello(1, "station", 2.0, 7),
     Advertise(1, (TEMP,)),
     Publish((batch_of_events(TEMP, [READING]),)),
 ]

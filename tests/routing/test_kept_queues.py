@@ -11,7 +11,6 @@ from routing.config import NodeConfig
 from routing.delivery.durable import WINDOW
 from routing.effects import Effect, Send, Store
 from routing.messages import (
-    VERSION,
     Acknowledged,
     Advertise,
     Code,
@@ -119,7 +118,7 @@ class Alone:
 
 
 def hello(name: str = "") -> Hello:
-    return Hello(VERSION, name, 1e4, instance=len(name) + 1)
+    return Hello(1, name, 1e4, instance=len(name) + 1)
 
 
 def values(deliveries: list[Delivery]) -> list[int]:

@@ -12,7 +12,6 @@ from routing import wire
 from routing.config import OPERATORS, NodeConfig, SessionConfig
 from routing.effects import Close, Send
 from routing.messages import (
-    VERSION,
     Advertise,
     Confirmed,
     Credit,
@@ -116,9 +115,7 @@ def test_a_node_survives_any_messages(seed: int) -> None:
             network.pass_time(network.now + rng.choice([0.1, 0.6, 2.0]))
         else:
             if chance < 0.25:
-                network.node.receive_frames(
-                    peer, wire.encode(Hello(VERSION, "p", 1.0)), network.now
-                )
+                network.node.receive_frames(peer, wire.encode(Hello(1, "p", 1.0)), network.now)
             network.node.receive_frames(peer, wire.encode(message(rng)), network.now)
         network.settle()
         assert good.session.ready, f"seed {seed}, step {step}"
@@ -203,7 +200,7 @@ def test_a_broken_contract_changes_nothing_but_the_link() -> None:
 @pytest.mark.parametrize(
     ("bound", "values"),
     [
-        ("clients_max", [Hello(VERSION, "c", 1.0)]),
+        ("clients_max", [Hello(1, "c", 1.0)]),
         ("types_max", [Advertise(1, (TYPES[0], TYPES[1]))]),
         ("rules_max", [Deploy(1, RULES[2]), Deploy(2, RULES[2].replace(" C(", " E("))]),
         ("subscriptions_max", [Subscribe(1, 1, "T"), Subscribe(2, 2, "U")]),
@@ -214,7 +211,7 @@ def test_every_bound_is_kept_and_named(bound: str, values: list[Message]) -> Non
     network = Conversation()
     limit = 2 if bound == "types_max" and len(values) > 1 else 1
     network.node = network.new_node(**{bound: limit})
-    network.node.receive_frames(b"a", wire.encode(Hello(VERSION, "a", 1.0)), 0.0)
+    network.node.receive_frames(b"a", wire.encode(Hello(1, "a", 1.0)), 0.0)
     peer = b"c" if bound == "clients_max" else b"a"
     network.node.take_effects()
     for value in values:
@@ -233,7 +230,7 @@ def test_a_full_node_takes_in_some_who_do_not_publish() -> None:
     network.node = network.new_node(clients_max=2)
     answers = []
     for number, name in enumerate(["a", "b", "c", *[""] * (OPERATORS + 1), "d"]):
-        hello = Hello(VERSION, name, 1.0)
+        hello = Hello(1, name, 1.0)
         network.node.receive_frames(f"peer {number}".encode(), wire.encode(hello), 0.0)
         (first, *_) = (one for one in network.node.take_effects() if isinstance(one, Send))
         answers.append(type(first.message).__name__)
@@ -284,6 +281,6 @@ def test_an_engine_that_fails_is_not_silenced() -> None:
             return Fails()
 
     node = lone(engine=Fails())
-    hear(node, b"m", Hello(VERSION, "m", 1.0))
+    hear(node, b"m", Hello(1, "m", 1.0))
     with pytest.raises(AssertionError, match="a bug"):
         hear(node, b"m", Deploy(1, RULES[2]))

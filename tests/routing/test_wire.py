@@ -216,7 +216,7 @@ def body_of(*parts: bytes) -> bytes:
 
 
 def publish_of(header: list[object], body: bytes) -> list[bytes]:
-    return [b"RX\x02\x04" + msgspec.msgpack.encode([[header], None, "broker"]), body]
+    return [b"RX\x01\x04" + msgspec.msgpack.encode([[header], None, "broker"]), body]
 
 
 ONE = ["Temp", "value", "float"]
@@ -289,13 +289,13 @@ def test_an_order_is_a_permutation() -> None:
 def test_another_version_is_named() -> None:
     frame = bytearray(wire.encode(Heartbeat())[0])
     frame[2] = 9
-    with pytest.raises(VersionMismatch, match="version 9, but this side speaks version 2") as told:
+    with pytest.raises(VersionMismatch, match="version 9, but this side speaks version 1") as told:
         wire.decode([bytes(frame)])
     assert told.value.version == 9
 
 
 @pytest.mark.parametrize(
-    "frames", [[], [b""], [b"RX\x02"], [b"XR\x02\x21\x90"], [b"RX\x02\x21\x90", b"", b""]]
+    "frames", [[], [b""], [b"RX\x01"], [b"XR\x01\x21\x90"], [b"RX\x01\x21\x90", b"", b""]]
 )
 def test_what_is_no_message_is_refused(frames: list[bytes]) -> None:
     with pytest.raises(WireError):
@@ -304,7 +304,7 @@ def test_what_is_no_message_is_refused(frames: list[bytes]) -> None:
 
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(WireError):
-        wire.decode([b"RX\x02\x11\x92\x01" + b"\x81\xa1a" * 100_000 + b"\xc0"])
+        wire.decode([b"RX\x01\x11\x92\x01" + b"\x81\xa1a" * 100_000 + b"\xc0"])
 
 
 def test_a_type_of_too_many_attributes_is_refused_with_their_number() -> None:

@@ -7,7 +7,15 @@ from mesh import Mesh
 
 from routing import wire
 from routing.effects import Close, Log, Send
-from routing.messages import VERSION, Answered, Goodbye, LinkHello, LinkStates, Message, Refused
+from routing.messages import (
+    LINK_VERSION,
+    Answered,
+    Goodbye,
+    LinkHello,
+    LinkStates,
+    Message,
+    Refused,
+)
 from routing.messages import Code as Why
 from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Heard, Up
@@ -260,7 +268,7 @@ def test_brokers_of_other_terms_are_refused() -> None:
 def test_another_version_is_refused_whatever_it_says() -> None:
     exchange = Exchange()
     node = exchange.start("a")
-    frames = [bytes(frame) for frame in wire.encode(LinkHello(VERSION, "b", 1, 0, 0, 0, 1.0))]
+    frames = [bytes(frame) for frame in wire.encode(LinkHello(LINK_VERSION, "b", 1, 0, 0, 0, 1.0))]
     frames[0] = frames[0][:2] + b"\x07" + frames[0][3:]
     node.receive_frames(b"x", frames, 0.0)
     goodbye, close, log = node.take_effects()
