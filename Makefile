@@ -124,7 +124,7 @@ kill: $(VENV)/.ready
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
 		matching changes operators subscriptions ways choice brokers floods store fanout \
-		simulator multicore_costs processing_costs gpu
+		simulator multicore_costs processing_costs gpu network
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench

@@ -315,7 +315,6 @@ class CdpEngine:
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""
         removed = self._catalogue.remove(name)
-        LAST_WORDS.pardon(name)
         if name in self._clock:
             self._clock.remove(name)
             self._ticking.forget(name)

@@ -25,9 +25,8 @@ from runtime.memory import Array, sheltered
 class LastWords:
     """Owner of the words of this process.
 
-    ``banned`` rules have ended as soon as they are deployed. A rule that was removed is banned no
-    more: with ``banned`` of sums, sums ends at the start of a broker, is removed for that, and runs
-    if somebody adds it again.
+    ``banned`` rules, by id, have ended as soon as they are deployed. A rule that is added again has
+    another id: with ``banned`` of sums, sums ends at the start of a broker, and sums@1 runs.
     """
 
     def __init__(self) -> None:
@@ -38,10 +37,6 @@ class LastWords:
     def stand_in(self, memory: Any) -> None:
         """Have the words of engines to come stand in ``memory`` of WORDS_BYTES bytes."""
         self.words = np.frombuffer(memory, np.int64, WORDS_BYTES // 8)
-
-    def pardon(self, rule: str) -> None:
-        """Give a rule that was removed another try if it is deployed again."""
-        self.banned -= {rule}
 
     def slot(self) -> Array:
         """The slot of an engine, int64[1]; engines share slots if there are very many of them."""
