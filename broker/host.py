@@ -15,13 +15,14 @@ Law 4: acknowledgements to sources go last, behind packets to neighbours, and be
 that is said to the same source. Temp 7 comes to b1: its delivery leaves at once, then its Forward
 to b2 and Acknowledged up to 7 together, so that ZeroMQ's thread, which wants the core that b1 works
 on, is woken for both at once.
+
+Law 5: with keys, users take turns (:mod:`broker.turns`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 from broker.clock import Clock
 from broker.descriptors import LOOK_S, Lookout
@@ -30,14 +31,13 @@ from broker.log import log
 from broker.node_store import Keeping
 from broker.traces import Tracer, both, noting
 from broker.transport import Transport
+from broker.turns import Arrived, Turns
 from routing import wire
 from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX, NodeConfig
 from routing.effects import Close, Effect, Log, Send, Store
 from routing.messages import Acknowledged, Message, Rights
 from routing.network.brokers.broker import Broker
 
-Arrived: TypeAlias = tuple[bytes, Sequence[bytes]]
-"""A message: the peer that it is from, and its frames."""
 GOODBYE_S = 2.0
 """How long, in seconds, a stopping broker waits for its last messages to leave."""
 
@@ -69,6 +69,8 @@ class Host:
             broker.overlay.trace_queries.find = tracer.find
         broker.outlet.emit = self._act
         broker.node.rights_of = transport.rights_of
+        self._turns = Turns(self._take, transport.user_of)
+        broker.service.work_s = self._turns.spent_s
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
         self._acknowledgements: dict[bytes, Send] = {}
@@ -120,16 +122,16 @@ class Host:
             timer = broker.next_timer()
             pause = LOOK_S if timer is None else min(LOOK_S, timer - clock.now())
             unreachable, self._unreachable = self._unreachable, {}
-            woken = transport.wait(0 if unreachable else pause)
-            message = self._receive()
-            now = clock.now()
-            self._has_read_all = True
+            woken = transport.wait(0 if unreachable or self._turns.has_waiting else pause)
+            message = self._next(now := clock.now())
+            self._has_read_all = not self._turns.has_waiting
             if message is not None:
                 woken = transport.wait(0) or woken
-                if transport.is_readable:
+                if transport.is_readable or self._turns.has_waiting:
                     broker.receive_together(self._read(message, now), now)
                 else:
                     broker.receive_frames(*message, now)
+                self._turns.rest(clock.now())
             if unreachable or transport.has_ended:
                 self._lose(unreachable, now)
             if woken:
@@ -150,13 +152,24 @@ class Host:
             yield message
             count += 1
             size += sum(map(len, message[1]))
-            late = self._clock.now() - begun > TOGETHER_S_MAX
+            late = (now := self._clock.now()) - begun > TOGETHER_S_MAX
             if late or count == TOGETHER_MAX or size > TOGETHER_BYTES_MAX:
                 self._has_read_all = False
                 return
             if count > 1:
                 self._transport.wait(0)
-            message = self._receive()
+            message = self._next(now)
+
+    def _next(self, now: float) -> Arrived | None:
+        """The message to be read next, if any has come (Law 5)."""
+        return self._turns.next(now) if self._transport.has_users else self._receive()
+
+    def _take(self) -> Arrived | None:
+        """A message that has come, if any; looks whether there is another behind it."""
+        message = self._receive()
+        if message is not None:
+            self._transport.wait(0)
+        return message
 
     def close(self, reason: str) -> None:
         """Say goodbye to every client and free the addresses."""

@@ -201,6 +201,17 @@ class Transport:
         if owner.connection is not None:
             owner.connection.hang_up()
 
+    @property
+    def has_users(self) -> bool:
+        """Whether peers have keys, and so are users or brokers."""
+        return self._gate is not None
+
+    def user_of(self, peer: bytes) -> str:
+        """The user who is at the other end; "" for a broker, and where there are no keys."""
+        known = self._owners.get(peer)
+        owner = None if known is None else known.owner
+        return "" if owner is None or owner.is_broker else owner.name
+
     def rights_of(self, peer: bytes) -> Rights:
         """The rights of who is at the other end; everything where there are no keys."""
         if self._gate is None:

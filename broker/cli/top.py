@@ -33,6 +33,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "type",
         "place",
     ),
+    "users": ("name", "work_%", "connections", "subscriptions", "rules"),
     "types": ("name", "events/s", "behind_s", "sources", "rules"),
     "sources": ("name", "events/s", "late/s", "withheld", "standing"),
     "links": ("name", "waiting", "sent/s", "received/s"),

@@ -33,6 +33,10 @@ def tables(
             for sink, was in _paired(before["sinks"], after["sinks"])
         ],
         "rules": list(_rules(before, after, seconds, clock)),
+        "users": [
+            {**user, "work_%": round(100 * _rate(user, was, "work_s", seconds))}
+            for user, was in _paired(before["users"], after["users"])
+        ],
         "types": [
             {
                 **one,

@@ -70,6 +70,7 @@ def families(status: Facts) -> Iterator[Family]:
         yield _counter(metric, text, [({}, value)])
     omitted: list[tuple[dict[str, str], float]] = []
     for kind, rows, make in (
+        ("user", status["users"], _users),
         ("type", status["types"], _types),
         ("rule", status["rules"], _rules),
         ("sink", _by_name(status["sinks"]), _sinks),
@@ -82,6 +83,16 @@ def families(status: Facts) -> Iterator[Family]:
     yield from _engine(status)
     yield from _store(status)
     yield from _network(status, network)
+
+
+def _users(users: Sequence[Facts]) -> Iterator[Family]:
+    def rows(of: str) -> list[tuple[dict[str, str], float]]:
+        return [({"user": one["name"]}, one[of]) for one in users]
+
+    text = "Seconds of this broker that the messages of a user have taken."
+    yield _counter("user_work_seconds", text, rows("work_s"))
+    text = "Work of evaluating the rules of a user here, in units of rexmq_rule_cost_total."
+    yield _counter("user_rules_cost", text, rows("cost"))
 
 
 def _types(types: Sequence[Facts]) -> Iterator[Family]:

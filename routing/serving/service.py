@@ -72,6 +72,7 @@ from routing.serving.status import (
     client_facts,
     ended_facts,
     time_or_none,
+    user_facts,
 )
 from routing.serving.tables import Tables
 from routing.serving.users import UserRights
@@ -133,6 +134,8 @@ class Service:
         self.buckets = Buckets(config.heartbeat_s)
         """Limits to what users publish a second."""
         self._overview = overview
+        self.work_s: Mapping[str, float] = {}
+        """Seconds that the messages of users have taken, by name, as the host counts them."""
         self.rates = Rates(self._moment.now)
         """Counts of what has come and gone."""
         self._overrun_types: dict[str, str] = {}
@@ -188,14 +191,18 @@ class Service:
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: plain data, ready for JSON."""
         duplicates = sum(source.duplicates for source in self._sources)
+        overview = self._overview.facts(now)
+        connections = [link.rights.user for link in self._links]
+        subscriptions = [sink.rights.user for sink in self._sinks for _ in sink.interests]
         return {
             "broker": self._config.name,
             "version": VERSION,
             "uptime_s": round(now - self._started_at, 3),
             "store": self._outlet.when_kept is not None,
             "clients": [client_facts(link, now) for link in self._links],
+            "users": user_facts(self.work_s, connections, subscriptions, overview["rules"]),
             "network": {**ALONE, "root": self._config.name},
-            **self._overview.facts(now),
+            **overview,
             "former_types": [
                 {"name": name, "schema": str(schema)}
                 for name, schema in sorted(self._former_types().items())

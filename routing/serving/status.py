@@ -9,7 +9,8 @@ unless it waits, which all know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -132,6 +133,34 @@ def sink_facts(sink: Sink) -> Facts:
         "delivered": sink.delivered,
         "dropped": sink.dropped,
     }
+
+
+def user_facts(
+    work_s: Mapping[str, float],
+    connections: Iterable[str],
+    subscriptions: Iterable[str],
+    rules: Iterable[Facts],
+) -> list[Facts]:
+    """The users who have done something here: the seconds that their messages have taken, what they
+    hold, and what their rules cost. ``connections``, ``subscriptions``: whose each of them is.
+    """
+    owned = [rule for rule in rules if rule["owner"]]
+    counts = Counter(connections), Counter(subscriptions), Counter(one["owner"] for one in owned)
+    costs: Counter[str] = Counter()
+    for rule in owned:
+        costs[rule["owner"]] += rule["cost"] or 0
+    names = {name for names in (work_s, *counts) for name in names if name}
+    return [
+        {
+            "name": name,
+            "work_s": round(work_s.get(name, 0.0), 3),
+            "connections": counts[0][name],
+            "subscriptions": counts[1][name],
+            "rules": counts[2][name],
+            "cost": costs[name],
+        }
+        for name in sorted(names)
+    ]
 
 
 def ended_facts(ended: Deployed) -> Facts:
