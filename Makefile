@@ -82,10 +82,12 @@ fuzz: $(VENV)/.ready
 # Engines, operators and matchers in guarded memory: every array grows in every test, and an access
 # outside of one ends the run. Flush with the front, then with the end of each array, then with all
 # indices checked. Kernels of each run are kept apart. Left out: what runs without them, in processes
-# of its own or in numba's simulator, and what measures how kernels are compiled.
+# of its own or in numba's simulator, and what measures memory, calls and how kernels are compiled.
 GUARDED := $(BIN)/python -m pytest -n 2 --timeout 900 $(or $(FOLDERS),tests/runtime \
 	tests/conformance tests/rules tests/matcher tests/sizes tests/simulator/test_fuzzing.py) \
-	--deselect tests/matcher/test_gpu.py --deselect tests/matcher/test_compiling.py
+	$(addprefix --deselect ,tests/matcher/test_gpu.py tests/matcher/test_compiling.py \
+	tests/rules/engine/test_pool.py tests/rules/engine/test_footprints.py \
+	tests/rules/engine/test_host_of_gpu.py)
 guarded: $(VENV)/.ready
 	NUMBA_CACHE_DIR=$(CURDIR)/build/guarded $(GUARDED) --guarded front
 	NUMBA_CACHE_DIR=$(CURDIR)/build/guarded $(GUARDED) --guarded end
@@ -126,7 +128,7 @@ kill: $(VENV)/.ready
 bench-quick: $(VENV)/.ready
 	$(BIN)/rexmq bench --quick machine files language detection growth hybrid deployment \
 		matching changes operators subscriptions ways choice brokers floods store fanout \
-		simulator multicore_costs processing_costs gpu network
+		simulator multicore_costs processing_costs gpu
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench

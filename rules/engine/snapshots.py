@@ -23,6 +23,7 @@ import numpy as np
 from matcher.model import AnyArray
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import DTYPES, Arrays
+from runtime.memory import sheltered
 
 if TYPE_CHECKING:
     from rules.engine.duplicates import Remembered
@@ -69,7 +70,8 @@ def put_into(arrays: Arrays, kept: Mapping[str, AnyArray]) -> None:
     for name in _TOPS:
         arrays.grow(name, len(kept[name]))
         arrays[name][: len(kept[name])] = kept[name]
-    arrays["free"], arrays["buckets"] = kept["free"].copy(), kept["buckets"].copy()
+    for name in ("free", "buckets"):
+        arrays[name] = sheltered(kept[name].copy())
     rule_names = arrays["rules"]["name"].copy()  # addresses of this process
     for name in ("counters", *_RECORDS):  # which others hold: the tables, above all
         arrays[name][:] = kept[name]

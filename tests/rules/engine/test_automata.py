@@ -20,6 +20,7 @@ from rules.engine import growth, make
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
 from rules.engine.naive import NaiveEngine
+from runtime.memory import filled, zeros
 
 SECOND = MICROSECONDS
 TYPES = {name: EventType.of(name, k="int", v="int") for name in "ABC"}
@@ -151,8 +152,8 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
     usual, cramped, oracle = engine_of(text), engine_of(text), NaiveEngine()
     oracle.deploy(rules.load(SCHEMAS + text))
     for name in ("heap", "lists"):
-        cramped._arrays[name] = np.zeros(1, cramped._arrays[name].dtype)
-    cramped._arrays["buckets"] = np.full(2, -1, np.int64)
+        cramped._arrays[name] = zeros((1,), cramped._arrays[name].dtype)
+    cramped._arrays["buckets"] = filled(2, -1)
     found = []
     for engine in (usual, cramped, oracle):
         push(engine, *events)

@@ -25,6 +25,7 @@ from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
 from rules.engine.naive import NaiveEngine
 from rules.engine.outlets import Outlets
+from runtime.memory import filled, zeros
 
 SECOND = MICROSECONDS
 A = EventType.of("A", k="int", v="float")
@@ -362,8 +363,8 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(Outlets, "begin_anew", noting_anew)
     cramped = engine_of(text)
     for name in ("heap", "lists", "runs", "triggers", "queue", "deferred", "consumed", "taken"):
-        cramped._arrays[name] = np.zeros(1, cramped._arrays[name].dtype)
-    cramped._arrays["buckets"] = np.full(2, -1, np.int64)
+        cramped._arrays[name] = zeros((1,), cramped._arrays[name].dtype)
+    cramped._arrays["buckets"] = filled(2, -1)
     found = []
     for engine in (usual, cramped):
         push(engine, events)

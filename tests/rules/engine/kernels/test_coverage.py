@@ -15,6 +15,7 @@ from rules.engine.kernels.aggregates import FUNCTIONS, aggregate
 from rules.engine.kernels.late import late_aggregates
 from rules.engine.loading import load
 from rules.terms import Function
+from runtime.memory import zeros
 
 ROWS = 1 << 12
 WIDTH = layout.HEADER + 1
@@ -39,7 +40,7 @@ class Column:
     def __post_init__(self) -> None:
         self.arrays = new_arrays()
         self.arrays["counters"][layout.SCAN_MAX] = self.scan_max
-        self.arrays["summaries"] = np.zeros(1, layout.SUMMARY)
+        self.arrays["summaries"] = zeros((1,), layout.SUMMARY)
         self.arrays.grow("heap", ROWS * WIDTH)
         kind = self.arrays["types"][0]
         kind["width"], kind["capacity"] = WIDTH, ROWS

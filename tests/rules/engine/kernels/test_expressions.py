@@ -30,6 +30,7 @@ from rules.terms import (
     Operator,
     Or,
 )
+from runtime.memory import sheltered
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 INTS = [0, 1, -1, 2, 3, -7, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, INT_MAX, INT_MIN]
@@ -72,7 +73,7 @@ class Machine:
         instructions = [
             (int(one.op), one.event, one.offset, word_of(one.value, self.strings)) for one in code
         ]
-        self.arrays["code"] = np.array(instructions, layout.CODE)
+        self.arrays["code"] = sheltered(np.array(instructions, layout.CODE))
         self.arrays["strings"] = self.strings.extents
         self.arrays["string_bytes"] = self.strings.data
         return run(self.arrays.state, 0), int(self.arrays["stack"][0])

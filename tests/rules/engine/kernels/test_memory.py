@@ -8,6 +8,7 @@ import pytest
 from rules.engine.growth import grow, new_arrays
 from rules.engine.kernels import layout, memory
 from rules.engine.kernels.arrays import Arrays
+from runtime.memory import filled
 
 Key = tuple[int, int, int]
 ACCESSES, ROWS = 3, 1 << 12
@@ -21,7 +22,7 @@ class Store:
         self.arrays: Arrays = new_arrays()
         for name, length in (("heap", 8), ("lists", 1), ("buckets", 2)):
             fill = -1 if name == "buckets" else 0
-            self.arrays[name] = np.full(length, fill, self.arrays[name].dtype)
+            self.arrays[name] = filled(length, fill, self.arrays[name].dtype)
         self.arrays.grow("heap", ROWS * layout.HEADER)
         types = self.arrays["types"]
         types[0]["width"], types[0]["capacity"] = layout.HEADER, ROWS

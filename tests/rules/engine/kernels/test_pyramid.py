@@ -7,6 +7,7 @@ import pytest
 
 from rules.engine.kernels import layout, pyramid
 from rules.engine.kernels.arrays import Arrays
+from runtime.memory import filled
 
 CAPACITY = 1024
 
@@ -17,7 +18,7 @@ class Ring:
     def __init__(self, begin: int) -> None:
         self.arrays = Arrays()
         blocks = int(pyramid.words_of(CAPACITY))
-        self.arrays["heap"] = np.full(CAPACITY + blocks, -(2**62), np.int64)
+        self.arrays["heap"] = filled(CAPACITY + blocks, -(2**62))
         self.record = self.arrays["summaries"][0]
         self.record["kind"], self.record["capacity"] = layout.KIND_INT, CAPACITY
         self.record["blocks"], self.record["begin"] = CAPACITY, begin

@@ -5,6 +5,7 @@ import numpy as np
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.compiled import kernel
+from runtime.memory import sheltered
 
 
 @kernel
@@ -22,7 +23,8 @@ def reverse(state: int) -> int:
 
 def test_items_and_fields_are_those_of_the_array():
     held = Arrays()
-    held["matched"] = np.arange(64, dtype=np.int64)
+    held["matched"] = sheltered(np.arange(64, dtype=np.int64))
+    held.grow("lists", 64)
     held["lists"]["length"] = 1000 * np.arange(64)
     assert reverse(held.state) == 1001 * 63 * 32
     assert held["matched"].tolist() == list(range(64))[::-1]
