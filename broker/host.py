@@ -208,6 +208,7 @@ class Host:
         else:
             self._unreachable = {**unreachable, **self._unreachable}
         for peer in lost:
+            self._transport.forget(peer)
             self._broker.lose(peer, now)
 
     def _carry_out_rest(self) -> None:

@@ -3,6 +3,9 @@
 Law 1: a peer is the routing identity that ZeroMQ gave its connection, so a peer that reconnects
 is another peer. A peer that was closed stays closed: what it still sends is dropped unread.
 
+With keys, a peer is the key as well: a client may choose its identity, and whoever takes that of
+another one, who has gone a moment ago, is told to say Hello, and the other's link has ended.
+
 Law 2: nothing here blocks. A peer that does not take what is sent to it, credit or no credit,
 fills its pipe and is lost; nobody else waits for it. What waits to be read is bounded by credit
 and windows of the protocols alone (``bound``).
@@ -43,7 +46,8 @@ from broker.frames import (
 from broker.log import log
 from broker.security.access import Peer
 from broker.security.gate import Gate, objection
-from routing.messages import EVERYTHING, Rights
+from routing import wire
+from routing.messages import EVERYTHING, Code, Goodbye, Rights
 
 PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
@@ -167,14 +171,16 @@ class Transport:
             frames = receive_at_once(self._socket) if self._gate is None else self._guarded()
             if frames is None:
                 self._readable = False
-            elif (peer := frames.pop(0)) not in self._closed:
+            elif frames and (peer := frames.pop(0)) not in self._closed:
                 self._readable = False
                 return peer, frames
         self._readable, self.gave_up = False, True
         return None
 
     def _guarded(self) -> list[bytes] | None:
-        """The next message, peer and frames; its peer is closed where it may not say that."""
+        """The next message, peer and frames, none if it is dropped; its peer is closed where it may
+        not say that.
+        """
         assert self._gate is not None
         owned = receive_owned(self._socket)
         if owned is None:
@@ -187,12 +193,22 @@ class Transport:
         owner = self._gate.owner(key)
         if known is None:
             known = Owner(key, owner, Connection.of(descriptor_of(said_by)))
+        elif known.key != key:
+            self._end_former(peer)
+            return []
         reason = objection(owner, frames[1:])
         if reason is None:
             self._owners[peer] = known
         else:
             self._refuse(peer, known, reason)
         return frames
+
+    def _end_former(self, peer: bytes) -> None:
+        """Another key has said something under a peer's identity: its link has ended (Law 1)."""
+        log("warning", "another key on the identity of a client", {"peer": peer.hex()})
+        self._note_ended(peer)
+        reason = "another client was known by this identity: say Hello"
+        self.send(peer, wire.encode(Goodbye(reason, Code.UNKNOWN)))
 
     def _refuse(self, peer: bytes, owner: Owner, reason: str) -> None:
         log("warning", "refused", {"peer": peer.hex(), "reason": reason})
@@ -240,7 +256,6 @@ class Transport:
             send(frames[-1], 0)
         except zmq.ZMQError as error:
             if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
-                self._owners.pop(peer, None)
                 return False
             raise
         return True
@@ -255,6 +270,10 @@ class Transport:
     def _note_ended(self, peer: bytes) -> None:
         self._ended.append(peer)
         self.has_ended = True
+
+    def forget(self, peer: bytes) -> None:
+        """A peer's link has ended: whoever comes by its identity is another one (Law 1)."""
+        self._owners.pop(peer, None)
 
     def close_peer(self, peer: bytes) -> None:
         """Read nothing more from this peer."""

@@ -37,7 +37,6 @@ from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
 from routing.messages import (
     EVERYTHING,
     VERSION,
-    Act,
     Advertise,
     Code,
     Confirmed,
@@ -58,12 +57,12 @@ from routing.messages import (
     Unadvertise,
     Welcome,
 )
-from routing.permission import check_right
 from routing.serving.beyond import Beyond
 from routing.serving.buckets import credit_of
 from routing.serving.limits import check_connections, check_size
 from routing.serving.link import Link
 from routing.serving.outlet import Outlet
+from routing.serving.required_rights import check_message
 from routing.serving.service import Service
 from routing.serving.sources import LOST_FOR_LONG, SourceState
 from routing.serving.status import time_or_none
@@ -97,7 +96,7 @@ class Node:
         self._ticked_at = self._moment.now
         self._closed = False
         self._links = tables.links
-        self._sources = tables.sources
+        self._sources, self._names = tables.sources, tables.names
         self._sinks = tables.sinks
         self._service = service
         self._outlet = outlet
@@ -134,6 +133,8 @@ class Node:
             handler = self._handlers.get(type(message))
             if handler is None:
                 raise ProtocolError(Code.PROTOCOL, f"{type(message).__name__} is not for a broker")
+            if link.rights is not EVERYTHING:
+                check_message(self._names, link, message)
             handler(link, message)
         except Refusal as refusal:
             request = getattr(message, "request", None)
@@ -254,13 +255,14 @@ class Node:
             raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
         if self.draining is not None and message.name:
             raise ProtocolError(Code.LEAVING, DRAINS)
+        rights = self.rights_of(peer)
+        self._names.check_free(rights, message.name)
         former = self._links.predecessor(message, self._moment.now)
         if former is not None:
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
         most = self._config.clients_max + (0 if message.name else OPERATORS)
         if len(self._links) >= most:
             raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
-        rights = self.rights_of(peer)
         check_connections(rights, self._links)
         self._welcome(peer, message, rights)
         self._service.settle_input()
@@ -329,12 +331,10 @@ class Node:
 
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
         self._outlet.note_look(link, message.request)
-        check_right(link.rights, Act.COMMAND, "status")
         self._send(link.peer, Confirmed(message.request, self._status(self._moment.now)))
 
     def _receive_drain(self, link: Link, message: Drain) -> None:
         self._outlet.note_look(link, message.request)
-        check_right(link.rights, Act.COMMAND, "drain")
         if not self._config.drainable:
             raise Refusal(Code.LIMIT, "this broker drains at a signal alone (SIGUSR1)")
         self._log("warning", "asked to drain", client=link.name, peer=link.peer.hex())
@@ -343,7 +343,6 @@ class Node:
 
     def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
         self._outlet.note_look(link, message.request)
-        check_right(link.rights, Act.COMMAND, "trace")
         self._beyond.show_trace(link, message)
 
     def _receive_hello(self, link: Link, message: Hello) -> None:

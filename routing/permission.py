@@ -14,15 +14,16 @@ what it defines.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from matcher.model import EventType
 from routing.errors import Refusal
-from routing.messages import Act, Code, Rights
+from routing.messages import Act, Code, ReadLog, Rights
 from rules.errors import RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet, Selected, uses_of
-from rules.subscription import parse_subscription
+from rules.subscription import Subscription, parse_subscription
 from rules.syntax import ast
 from rules.syntax.parser import parse_filter
 from rules.syntax.printer import print_event
@@ -37,6 +38,52 @@ def check_right(rights: Rights, act: Act, *names: str) -> None:
     for name in names:
         if not rights.may(act, name):
             raise Refusal(Code.NOT_ALLOWED, rights.why_not(act, name))
+
+
+def check_any(rights: Rights, *acts: Act) -> None:
+    """Raise Refusal unless any of these acts is allowed on something: so much is known of a text
+    that nobody has read.
+    """
+    if not rights.may_any(*acts):
+        raise Refusal(Code.NOT_ALLOWED, rights.why_not(acts[0], ""))
+
+
+def check_publishing(rights: Rights, types: Iterable[EventType]) -> None:
+    """Raise Refusal unless a user may publish events of these types, or some of them."""
+    for schema in types:
+        check_right(rights, Act.PUBLISH, schema.name)
+        filters = rights.filters(schema.name, Act.PUBLISH)
+        if filters and not checked_filters(filters, schema):
+            either, lines = " or ".join(filters), rights.lines(schema.name, Act.PUBLISH)
+            reason = f"user {rights.user!r} may publish {either} alone ({lines}), not {schema}"
+            raise Refusal(Code.NOT_ALLOWED, reason)
+
+
+@lru_cache(maxsize=1_024)
+def checked_filters(filters: tuple[str, ...], schema: EventType) -> tuple[Subscription, ...]:
+    """Filters of a type, checked: those for which it has what they ask for."""
+    return tuple(filter(None, (_fitted(text, schema) for text in filters)))
+
+
+def _fitted(text: str, schema: EventType) -> Subscription | None:
+    try:
+        return parse_subscription(text, {schema.name: schema})
+    except RuleErrors:
+        return None
+
+
+def check_log(rights: Rights, request: ReadLog) -> None:
+    """Raise Refusal unless a user may read all events of the types that it asks a log for."""
+    if rights.grants is None:
+        return
+    if not request.types:
+        reason = f"user {rights.user!r} has to name the types that it wants to read of a log"
+        raise Refusal(Code.NOT_ALLOWED, reason)
+    check_right(rights, Act.SUBSCRIBE, *request.types)
+    for name in request.types:
+        if rights.filters(name) is not None:
+            reason = f"user {rights.user!r} may read some {name} alone ({rights.lines(name)})"
+            raise Refusal(Code.NOT_ALLOWED, f"{reason}, and so nothing of a log")
 
 
 def narrowed(rights: Rights, text: str) -> str:
@@ -73,6 +120,39 @@ def check_rules(rights: Rights, rules: RuleSet, replaced: Collection[str]) -> No
         check_owner(rights, rule)
 
 
+def check_text(rights: Rights, file: ast.File, replaced: Collection[str]) -> None:
+    """Raise Refusal unless a user may deploy a text that cannot be checked, by the names in it: so
+    what is wrong with it tells nothing of types that are not for the user to see.
+    """
+    if rights.grants is None:
+        return
+    for rule in file.statements:
+        if isinstance(rule, ast.Schema):
+            if not any(rights.may(act, rule.type.text) for act in _SEEING):
+                check_right(rights, Act.SUBSCRIBE, rule.type.text)
+            continue
+        if rule.name is not None:
+            act = Act.REPLACE if rule.name.text in replaced else Act.DEPLOY
+            check_right(rights, act, rule.name.text)
+        check_right(rights, Act.DEFINE, rule.type.text)
+        for name in _read_by(rule):
+            check_right(rights, Act.SUBSCRIBE, name)
+
+
+_SEEING = (Act.SUBSCRIBE, Act.PUBLISH, Act.DEFINE)
+"""Acts of whoever may know what a type has."""
+
+
+def _read_by(rule: ast.Rule) -> Iterator[str]:
+    """The names of the types that a rule reads."""
+    nodes: list[ast.Node] = [rule]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Event) and node.type.text != TIMER.name:
+            yield node.type.text
+        nodes.extend(ast.children(node))
+
+
 def check_owner(rights: Rights, rule: Rule) -> None:
     """Raise Refusal unless a user may have a rule evaluated (Law 3)."""
     if rights.grants is None:
@@ -86,7 +166,7 @@ def check_owner(rights: Rights, rule: Rule) -> None:
 
 
 def _check_uses(rights: Rights, rule: Rule, schema: EventType, filters: Collection[str]) -> None:
-    wanted = [found for one in filters if (found := _conditions(one, schema)) is not None]
+    wanted = [frozenset(one.conditions) for one in checked_filters(tuple(filters), schema)]
     for said in _uses(rule, schema):
         if not any(one <= said for one in wanted):
             either = " or ".join(filters)
@@ -95,14 +175,6 @@ def _check_uses(rights: Rights, rule: Rule, schema: EventType, filters: Collecti
                 f"user {rights.user!r} may read {either} alone ({rights.lines(schema.name)}): "
                 f"each {schema.name} of the rule has to say so",
             )
-
-
-def _conditions(text: str, schema: EventType) -> frozenset[Expression] | None:
-    """The conditions of a filter; None where the type has not what it asks for."""
-    try:
-        return frozenset(parse_subscription(text, {schema.name: schema}).conditions)
-    except RuleErrors:
-        return None
 
 
 def _uses(rule: Rule, schema: EventType) -> Iterator[frozenset[Expression]]:

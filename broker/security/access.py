@@ -9,7 +9,8 @@
 
     [user.bob]
     key = ["bob.key", "bob-2027.key"]      # several, while one takes the place of another
-    publish = ["Temp", "Smoke"]
+    publish = ["Smoke", 'Temp(sensor = "s7")']
+    sources = ["bob", "fridge-*"]          # names of sources that are his alone
 
     [group.traders]
     subscribe = ['Trade(desk = "fx")', "Rate*"]
@@ -24,7 +25,9 @@ Law 2: a user has the rights of its own table and those of its groups. A file wi
 users do everything; once any table says ``publish`` or another right, nobody may do what no line
 allows.
 
-Law 3: a limit is that of the user's own table, else the greatest of its groups, else that of the
+Law 3: ``sources`` binds names to users (routing.serving.source_names), and is no right of Law 2.
+
+Law 4: a limit is that of the user's own table, else the greatest of its groups, else that of the
 broker's configuration.
 """
 
@@ -47,11 +50,11 @@ from routing.messages import UNLIMITED, Limits, Permit, Rights
 LIMITS = Limits.__struct_fields__
 """The limits that a table may set, by key."""
 USER, GROUP, BROKER = "user", "group", "broker"
-TOKEN = "token_sha256"
+TOKEN, SOURCES = "token_sha256", "sources"
 _DIGEST = re.compile("[0-9a-f]{64}")
 KINDS: Mapping[str, tuple[str, ...]] = {
-    USER: ("key", TOKEN, "groups", *ACTS, *LIMITS),
-    GROUP: (*ACTS, *LIMITS),
+    USER: ("key", TOKEN, "groups", *ACTS, SOURCES, *LIMITS),
+    GROUP: (*ACTS, SOURCES, *LIMITS),
     BROKER: ("key", "endpoint"),
 }
 """Tables of the file, each with what may be said in it."""
@@ -145,7 +148,7 @@ def _add_token(table: _Table, tokens: dict[str, str]) -> None:
 
 
 def _rights(tables: list[_Table], limits: Limits) -> Mapping[str, Rights]:
-    """The rights of each user (Laws 2 and 3)."""
+    """The rights of each user (Laws 2 to 4)."""
     for table in tables:
         _check_limits(table)
     own = {table.title: _grants(table) for table in tables}
@@ -163,12 +166,13 @@ def _rights(tables: list[_Table], limits: Limits) -> Mapping[str, Rights]:
             user.file.name,
             titles,
             _limits(user, belongs[1:], limits),
+            _sources(belongs),
         )
     return found
 
 
 def _limits(user: _Table, groups: list[_Table], others: Limits) -> Limits:
-    """The limits of a user (Law 3)."""
+    """The limits of a user (Law 4)."""
 
     def most(name: str) -> int | None:
         own = user.content.get(name)
@@ -177,6 +181,19 @@ def _limits(user: _Table, groups: list[_Table], others: Limits) -> Limits:
         return own if own is not None else max(said, default=other)
 
     return Limits(**{name: most(name) for name in LIMITS})
+
+
+def _sources(tables: list[_Table]) -> tuple[str, ...] | None:
+    """The names that are bound to a user (Law 3); None where no table says any."""
+    saying = [table for table in tables if SOURCES in table.content]
+    for table in saying:
+        names = table.content[SOURCES]
+        if not isinstance(names, list) or not all(isinstance(one, str) and one for one in names):
+            example = '["fridge-*"]'
+            raise ConfigurationError(
+                f"{table.place(SOURCES)}: expected a list of names such as {example}"
+            )
+    return tuple(name for table in saying for name in table.content[SOURCES]) if saying else None
 
 
 def _check_limits(table: _Table) -> None:

@@ -2,7 +2,7 @@
 
 Names are those of event types for ``publish``, ``subscribe`` and ``define``, of rules for
 ``deploy``, ``replace`` and ``remove``, of commands for ``commands``. ``*`` stands for anything in
-them. What may be subscribed to may be a filter as ``rexmq sub`` takes it.
+them. What may be published or subscribed to may be a filter as ``rexmq sub`` takes it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def grants_of(act: Act, said: Any, line: int, place: str) -> Iterator[Permit]:
             raise ConfigurationError(f"{place}: no command is {text!r}; expected {expected}")
         if "(" not in text:
             yield Permit(act, text, line)
-        elif act is Act.SUBSCRIBE:
+        elif act in (Act.SUBSCRIBE, Act.PUBLISH):
             yield Permit(act, _type_of(text, place), line, text)
         else:
             raise ConfigurationError(f"{place}: expected a name without conditions, found {text!r}")

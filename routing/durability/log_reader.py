@@ -24,7 +24,6 @@ from matcher.model import MICROSECONDS
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import (
-    Act,
     Asked,
     Code,
     Confirmed,
@@ -35,7 +34,7 @@ from routing.messages import (
 )
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.context import BrokerContext
-from routing.permission import check_right
+from routing.permission import check_log
 from routing.serving.link import Link, LogReading
 from routing.serving.pending_requests import PendingRequests
 from routing.storage import ReadableLog
@@ -197,23 +196,9 @@ class LogReader:
         name = self._context.name
         if self.log is None:
             raise Refusal(Code.NO_STORE, f"broker {name!r} keeps no log (--data)")
-        _check_rights(rights, request)
+        check_log(rights, request)
         found = self.log.read(request, cut=rights.grants is not None)
         homes = dict(self._agreed.catalog.homes)
         homes[name] = tuple(self._context.detection.publishers.types)
         published = tuple((one, types) for one, types in sorted(homes.items()) if types)
         return LogPart(request.request, name, *found, marks, published)
-
-
-def _check_rights(rights: Rights, request: ReadLog) -> None:
-    """Refusal unless a user may read all events of the types that it asks for."""
-    if rights.grants is None:
-        return
-    if not request.types:
-        reason = f"user {rights.user!r} has to name the types that it wants to read of a log"
-        raise Refusal(Code.NOT_ALLOWED, reason)
-    check_right(rights, Act.SUBSCRIBE, *request.types)
-    for name in request.types:
-        if rights.filters(name) is not None:
-            reason = f"user {rights.user!r} may read some {name} alone ({rights.lines(name)})"
-            raise Refusal(Code.NOT_ALLOWED, f"{reason}, and so nothing of a log")

@@ -25,7 +25,7 @@ from routing.messages.values import ENTRIES_MAX, Name, Number, Sequence, Text
 class Act(enum.Enum):
     """An act that a user may be allowed: of event types, of rules, or a command."""
 
-    PUBLISH = "publish"
+    PUBLISH = "publish"  # of some events of a type alone where the line has a filter
     SUBSCRIBE = "subscribe"  # and have own rules read
     DEFINE = "define"  # have own rules publish
     DEPLOY = "deploy"
@@ -70,6 +70,9 @@ UNLIMITED = Limits()
 class Rights(Struct, array_like=True, frozen=True):
     """The rights of a user, by the tables of it and of its groups, of which each name is
     ``[user.alice]``, with their first lines.
+
+    ``sources``: the names that its sources may bear, with ``*`` for anything; None for any that is
+    no other user's (routing.serving.source_names).
     """
 
     user: Name = ""
@@ -77,40 +80,49 @@ class Rights(Struct, array_like=True, frozen=True):
     file: Name = ""
     tables: tuple[Name, ...] = ()
     limits: Limits = UNLIMITED
+    sources: Annotated[tuple[Name, ...], Meta(max_length=ENTRIES_MAX)] | None = None
 
     def may(self, act: Act, name: str) -> bool:
         """Whether an act on something of that name is allowed, if perhaps not of all its events."""
         return self.grants is None or any(True for _ in self._grants(act, name))
 
-    def filters(self, type_name: str) -> tuple[str, ...] | None:
-        """The filters of a type of which the user may read what any of them matches; None for all
-        events, () for none.
+    def may_any(self, *acts: Act) -> bool:
+        """Whether any of these acts is allowed on something, whatever its name."""
+        return self.grants is None or any(one.act in acts for one in self.grants)
+
+    def filters(self, type_name: str, act: Act = Act.SUBSCRIBE) -> tuple[str, ...] | None:
+        """The filters of a type of which the user may read, or publish, what any of them matches;
+        None for all events, () for none.
         """
         if self.grants is None:
             return None
-        found = tuple(one.filter for one in self._grants(Act.SUBSCRIBE, type_name))
+        found = tuple(one.filter for one in self._grants(act, type_name))
         return None if "" in found else found
 
+    def names(self, source: str) -> bool:
+        """Whether the access file says that a source of the user may bear this name."""
+        return any(_pattern(name).fullmatch(source) for name in self.sources or ())
+
     def why_not(self, act: Act, name: str) -> str:
-        """The reason why an act is not allowed (Law 3)."""
+        """The reason why an act is not allowed (Law 3); on nothing at all, of the name ""."""
         verb = "run" if act is Act.COMMAND else "read" if act is Act.SUBSCRIBE else act.value
         said = sorted({one.line for one in self.grants or () if one.act is act})
-        if said:
+        if said and name:
             lines = f"line{'s' if len(said) > 1 else ''} {', '.join(map(str, said))}"
             why = f"{lines} ({act.value}) of {self.file} does not name it"
         else:
             tables = " or ".join(self.tables) or f"[user.{self.user}]"
             why = f"{self.file} has no {act.value} in {tables}"
-        return f"user {self.user!r} may not {verb} {name!r}: {why}"
+        return f"user {self.user!r} may not {verb} {repr(name) if name else 'anything'}: {why}"
 
     def beyond(self, what: str, limit: str) -> str:
         """The reason why ``what`` is too much, for a limit by its name."""
         most = getattr(self.limits, limit)
         return f"user {self.user!r} has {what}: more than {most} ({limit} of {self.file})"
 
-    def lines(self, type_name: str) -> str:
+    def lines(self, type_name: str, act: Act = Act.SUBSCRIBE) -> str:
         """In words, the lines that allow some events of a type."""
-        said = sorted({one.line for one in self._grants(Act.SUBSCRIBE, type_name)})
+        said = sorted({one.line for one in self._grants(act, type_name)})
         return f"{self.file}, line{'s' if len(said) > 1 else ''} {', '.join(map(str, said))}"
 
     def _grants(self, act: Act, name: str) -> list[Permit]:

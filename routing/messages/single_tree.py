@@ -139,6 +139,7 @@ class Stay(Struct, array_like=True, frozen=True, order=True):
     """The account of a source, as of its last stay at a broker that is known.
 
     ``number`` is greater than that of any stay before; ``is_over``: the source has closed there.
+    ``owner``: the user whose name it is; "" while none with a key has used it.
     ``types``: what it has published there. ``taken``: the number up to which brokers have taken its
     events, by their own word; ``last``: the greatest number of one that anybody has heard of.
     """
@@ -150,6 +151,7 @@ class Stay(Struct, array_like=True, frozen=True, order=True):
     types: tuple[Name, ...] = ()
     taken: Sequence = 0
     last: Sequence = 0
+    owner: Name = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,24 @@ Law 2: the root decides that a source begins a stay, and that one is over since 
 elsewhere; a source's broker, that it has closed.
 
 Law 3: of the sources that have closed the longest ago are forgotten where there are more than
-``sources_max``.
+``sources_max``, those of the user that has the most of them first. So nobody makes others' names
+free by using many.
+
+Law 4: a source's name is the user's who has used it first, and so are those of its parts, for as
+long as it is remembered: alice has published as s#part-2, and bob may be neither s nor s#part-0
+(routing.serving.source_names).
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from matcher.model import MICROSECONDS
 from routing.messages import Stay
+from routing.names import whole_of
 
 
 class Accounts:
@@ -28,6 +35,8 @@ class Accounts:
 
     def __init__(self, sources_max: int) -> None:
         self._stays: dict[str, Stay] = {}
+        self._parts: defaultdict[str, set[str]] = defaultdict(set)
+        """Names of parts, by the source that they are parts of."""
         self._sources_max = sources_max
         self._untold: dict[str, Stay] = {}
         self._unkept: dict[str, Stay | None] = {}
@@ -54,12 +63,22 @@ class Accounts:
         stay = self._stays.get(name)
         return stay is not None and stay.home == broker and not stay.is_over
 
-    def begin(self, name: str, home: str, types: Iterable[str], now: float) -> None:
-        """A source publishes these types at a broker: it goes on there, or begins another stay."""
+    def owner(self, name: str) -> str:
+        """The user whose a source's name is (Law 4); "" while it is nobody's."""
+        whole = whole_of(name) or name
+        names = (whole, *self._parts.get(whole, ()))
+        owned = (stay for one in names if (stay := self._stays.get(one)) and stay.owner)
+        return max(((stay.number, stay.owner) for stay in owned), default=(0, ""))[1]
+
+    def begin(self, name: str, home: str, types: Iterable[str], now: float, user: str = "") -> None:
+        """A source of a user publishes these types at a broker: it goes on there, or begins another
+        stay.
+        """
         before = self._stays.get(name) or Stay(0, home, True, name)
-        if before.is_over or before.home != home:
+        owner = user or before.owner
+        if before.is_over or before.home != home or before.owner != owner:
             number = max(before.number + 1, round(now * MICROSECONDS))
-            before = replace(before, number=number, home=home, is_over=False, types=())
+            before = replace(before, number=number, home=home, is_over=False, types=(), owner=owner)
         self._note(replace(before, types=tuple(sorted({*before.types, *types}))))
 
     def end(self, name: str, home: str, number: int) -> None:
@@ -91,15 +110,24 @@ class Accounts:
             stay = _joined(before, stay)
             if stay == before:
                 return None
-        elif len(self._stays) >= self._sources_max:
-            self._make_room()
+        else:
+            if len(self._stays) >= self._sources_max:
+                self._make_room()
+            if (whole := whole_of(name)) is not None:
+                self._parts[whole].add(name)
         self._stays[name] = self._untold[name] = self._unkept[name] = stay
         return stay
 
     def _make_room(self) -> None:
         over = [stay for stay in self._stays.values() if stay.is_over]
-        for stay in sorted(over)[: 1 + len(over) // 8]:  # many at once: to look for them takes long
+        (most, _), *_ = Counter(stay.owner for stay in over).most_common(1) or [("", 0)]
+        over = sorted(stay for stay in over if stay.owner == most)
+        for stay in over[: 1 + len(over) // 8]:  # many at once: to look for them takes long
             del self._stays[stay.name]
+            if (whole := whole_of(stay.name)) is not None:
+                self._parts[whole].discard(stay.name)
+                if not self._parts[whole]:
+                    del self._parts[whole]
             self._untold.pop(stay.name, None)
             self._unkept[stay.name] = None
 
@@ -135,7 +163,8 @@ def put_together(stays: Iterable[Stay]) -> tuple[Stay, ...]:
 
 def _joined(one: Stay, other: Stay) -> Stay:
     last, taken = max(one.last, other.last), max(one.taken, other.taken)
-    types = max(one, other).types
+    later = max(one, other)
+    types, owner = later.types, later.owner
     if (one.number, one.home) == (other.number, other.home):
-        types = tuple(sorted({*one.types, *other.types}))
-    return replace(max(one, other), types=types, last=last, taken=taken)
+        types, owner = tuple(sorted({*one.types, *other.types})), max(one.owner, other.owner)
+    return replace(later, types=types, last=last, taken=taken, owner=owner)

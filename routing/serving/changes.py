@@ -14,7 +14,7 @@ from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, UNLIMITED, Code, Deploy, Rights
-from routing.permission import check_rules
+from routing.permission import check_rules, check_text
 from routing.serving.claims import check_claims
 from routing.serving.deployment import Deployed
 from routing.serving.evaluator import Basis, Evaluator
@@ -26,7 +26,7 @@ from rules.errors import RuleErrors
 from rules.language import load, load_ahead
 from rules.pattern import TIMER, Rule, RuleSet
 from rules.syntax import ast
-from rules.syntax.parser import parse, reading
+from rules.syntax.parser import parse, read, reading
 
 NO_RULES = RuleSet((), {})
 
@@ -60,7 +60,7 @@ class RuleChanges:
 
         Refusal, with nothing changed, when it is refused.
         """
-        rules, replaced = self._read(message)
+        rules, replaced = self._read(message, rights)
         check_rules(rights, rules, {one.name for one in replaced})
         self._check_limits(rights, rules, replaced)
         ends = self._ends(replaced, now)
@@ -143,11 +143,14 @@ class RuleChanges:
         for rule in rules.rules:
             check_claims(rights, rule, self._advertisements)
 
-    def _read(self, message: Deploy) -> tuple[RuleSet, list[Deployed]]:
+    def _read(self, message: Deploy, rights: Rights) -> tuple[RuleSet, list[Deployed]]:
         """The text's rules, and those in force that they replace."""
         try:
             rules = load(message.text, file=message.file, known=self._known_for(message))
         except RuleErrors as errors:
+            file = read(message.text, file=message.file).file
+            in_force = {one.name for one in self._deployments.in_force} if message.replace else ()
+            check_text(rights, file, in_force)
             raise Refusal(Code.BAD_RULES, str(errors)) from None
         if not rules.rules:
             raise Refusal(Code.BAD_RULES, f"{message.file}: there is no rule in the text")

@@ -12,12 +12,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from matcher.model import TIME_MIN, EventBatch, EventType
+from matcher.model import TIME_MIN, Bools, EventBatch, EventType
 from matcher.single import Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_text
 from routing.errors import ProtocolError
-from routing.messages import Code, Rejected
+from routing.messages import Act, Code, Rejected
 from routing.order import Extent, bounds_of, greatest_time, strictly_rises
+from routing.permission import checked_filters
 from routing.runs import runs
 from routing.serving.ahead import Ahead
 from routing.serving.published import Sifted
@@ -93,6 +94,16 @@ def take_in(source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Inta
             rejected += len(fresh)
             rejections.append(_unadvertised(fresh))
             continue
+        if source.rights.grants is not None:
+            allowed = _allowed(source, fresh)
+            if not allowed.all():
+                refused = fresh.take(~allowed)
+                rejected += len(refused)
+                rejections.append(_not_allowed(refused, source))
+                if not allowed.any():
+                    continue
+                fresh = fresh.take(allowed)
+                reach = bounds_of(fresh)
         if reach.greatest > ahead.limit:
             beyond = fresh.time > ahead.limit
             rejections.append(_ahead(fresh.take(beyond), ahead))
@@ -175,6 +186,25 @@ def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
 def _unadvertised(batch: EventBatch) -> Rejected:
     reason = f"event type {batch.type.name} was not advertised by this client"
     return Rejected(Code.UNADVERTISED, runs(batch.ids.sequence), reason)
+
+
+def _allowed(source: Source, batch: EventBatch) -> Bools:
+    """bool[n]: which events their source's user may publish, by conditions of its rights."""
+    filters = source.rights.filters(batch.type.name, Act.PUBLISH)
+    if filters is None:
+        return np.ones(len(batch), np.bool_)
+    allowed = np.zeros(len(batch), np.bool_)
+    for one in checked_filters(filters, batch.type):
+        allowed |= one.mask(batch)
+    return allowed
+
+
+def _not_allowed(batch: EventBatch, source: Source) -> Rejected:
+    name, rights = batch.type.name, source.rights
+    either = " or ".join(rights.filters(name, Act.PUBLISH) or ())
+    lines = rights.lines(name, Act.PUBLISH)
+    reason = f"user {rights.user!r} may publish {either} alone ({lines}): {len(batch)} {name} not"
+    return Rejected(Code.NOT_ALLOWED, runs(batch.ids.sequence), reason)
 
 
 def _ahead(batch: EventBatch, ahead: Ahead) -> Rejected:

@@ -50,6 +50,8 @@ class Link:
     reading: LogReading | None = None
     """The part of a log that it has asked for, until it says that it has it."""
     rights: Rights = EVERYTHING
+    publishable: set[str] = field(default_factory=set)
+    """Types that the rights are known to let it publish."""
     message_bytes_told: int | None = None
     """How long Welcome told it that a message may be; None: as long as any."""
     looks: set[int] = field(default_factory=set)

@@ -52,7 +52,7 @@ from routing.messages import (
     WhenFull,
 )
 from routing.order import in_sequence
-from routing.permission import check_right
+from routing.permission import check_publishing, check_right
 from routing.serving.ahead import Ahead, horizon_of
 from routing.serving.beyond import Beyond
 from routing.serving.buckets import CREDIT_MAX, Buckets, credit_of
@@ -65,7 +65,8 @@ from routing.serving.outlet import Outlet
 from routing.serving.parts import as_known
 from routing.serving.published import Sifted, have_ids
 from routing.serving.rates import Rates
-from routing.serving.sources import FAR, GOODBYE, Source
+from routing.serving.required_rights import check_message
+from routing.serving.sources import FAR, GOODBYE, Source, SourceState
 from routing.serving.status import (
     StatusReader,
     begin_facts,
@@ -117,6 +118,8 @@ class Service:
         self._send, self._log = outlet.send, outlet.log
         self._beyond = beyond
         self._users = UserRights()
+        self._names = tables.names
+        self._names.is_bound = self._users.binds
         self.limits_sizes = False
         """Whether any user's messages have a limit of their own."""
         self._links = tables.links
@@ -242,6 +245,9 @@ class Service:
         if link.source is None:
             if not link.name:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
+            self._names.check(link.rights, link.name)
+            if (former := self._sources.find(link.name)) is not None:
+                check_right(link.rights, Act.PUBLISH, *former.floors)
             source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
             source.replays = link.replays
             self._limit(source, link.rights)
@@ -251,7 +257,8 @@ class Service:
         return link.source
 
     def _limit(self, source: Source, rights: Rights) -> None:
-        """Hold a source to the limits of its user."""
+        """Hold a source to the rights and limits of its user."""
+        source.rights = rights
         source.bucket = self.buckets.of(rights, self._moment.now)
         source.credit_max = credit_of(rights, source.bucket)
 
@@ -259,10 +266,10 @@ class Service:
         """Do what a client asks of the whole network, as its root; Refusal and ProtocolError where
         that cannot be.
         """
+        check_message(self._names, link, request)
         return self._answers[type(request)](link, request)
 
     def _advertise(self, link: Link, message: Advertise) -> Confirmed:
-        check_right(link.rights, Act.PUBLISH, *(schema.name for schema in message.types))
         self._advertisements.check(message.types, link.name)
         source = self.source_of(link)
         self._detection.advertise(source, message.types)
@@ -298,6 +305,8 @@ class Service:
             self._note_traces(source, message)
         self._take_over(source, intake, horizon)
         for rejection in intake.rejections:
+            if rejection.code is Code.NOT_ALLOWED:
+                self._note_not_allowed(link, rejection.reason)
             self._send(link.peer, rejection)
         # By what was refused as too far ahead nothing can be promised either.
         if not (intake.ahead and ahead.refuses(message.promise)):
@@ -525,7 +534,6 @@ class Service:
         return Confirmed(message.request, {"rules": rules, "replaced": replaced})
 
     def _remove(self, link: Link, message: Remove) -> Confirmed:
-        check_right(link.rights, Act.REMOVE, message.name)
         ended = self._changes.remove(message.name, self._moment.now)
         self.follow()
         self._log("info", "removed", rule=message.name, client=link.name)
@@ -536,12 +544,10 @@ class Service:
         self._beyond.ask(link, message)
 
     def _list_rules(self, link: Link, message: ListRules) -> Confirmed:
-        check_right(link.rights, Act.COMMAND, "rule list")
         rules = self._overview.rules_in_force(self._moment.now)
         return Confirmed(message.request, {"rules": rules})
 
     def _show_rule(self, link: Link, message: ShowRule) -> Confirmed:
-        check_right(link.rights, Act.COMMAND, "rule show")
         deployed = self._deployments.find_in_force(message.name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
@@ -558,6 +564,10 @@ class Service:
         self.limits_sizes = any(most is not None for most in limits)
         for link in self._users.changed(self._links):
             self._look_at_rights(link)
+        for source in [one for one in self._sources if one.standing is SourceState.LOST]:
+            rights = users.get(source.rights.user, source.rights)
+            if not all(rights.may(Act.PUBLISH, name) for name in source.floors):
+                self.close_source(source, Code.NOT_ALLOWED.value)
         for one, reason in self._users.lost(self._deployments.in_force):
             self._log("warning", "a rule ends", rule=one.name, user=one.owner, reason=reason)
             self._beyond.withdraw(one)
@@ -566,12 +576,17 @@ class Service:
     def _look_at_rights(self, link: Link) -> None:
         """A client has other rights: end what they do not allow."""
         try:
-            check_right(link.rights, Act.PUBLISH, *(link.source.floors if link.source else ()))
+            if link.source is None:
+                self._names.check_free(link.rights, link.name)
+            else:
+                self._names.check(link.rights, link.name)
+                known = self._advertisements
+                check_publishing(link.rights, [known[one].schema for one in link.source.floors])
         except Refusal as refusal:
             self._note_not_allowed(link, str(refusal))
             self.expel(link.peer, refusal.code, str(refusal))
-            assert link.source is not None
-            self.close_source(link.source, refusal.code.value)
+            if link.source is not None:
+                self.close_source(link.source, refusal.code.value)
             return
         if link.source is not None:
             self._limit(link.source, link.rights)

@@ -26,7 +26,7 @@ from matcher.model import TIME_MIN, EventBatch
 from routing.config import NodeConfig
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import Code, LostSource
+from routing.messages import EVERYTHING, Code, LostSource, Rights
 from routing.names import whole_of
 from routing.order import first_time
 from routing.serving.accounts import Accounts
@@ -108,6 +108,8 @@ class Source:
     """Bound of the rate of all sources of its user together, where it has one."""
     credit_max: int = CREDIT_MAX
     """The most credit that its user may have."""
+    rights: Rights = EVERYTHING
+    """Of its user."""
     withheld: str | None = None
     events: int = 0
     late: int = 0

@@ -14,6 +14,7 @@ from routing.serving.deployment import Deployments
 from routing.serving.link import Links
 from routing.serving.moment import Moment
 from routing.serving.published import PublishedIds
+from routing.serving.source_names import SourceNames
 from routing.serving.sources import Sources
 
 
@@ -25,6 +26,7 @@ class Tables:
     links: Links
     published: PublishedIds
     accounts: Accounts
+    names: SourceNames
     sources: Sources
     advertisements: Advertisements
     deployments: Deployments
@@ -44,6 +46,7 @@ def tables_of(config: NodeConfig, now: float) -> Tables:
         Links(),
         PublishedIds(config),
         accounts,
+        SourceNames(accounts),
         Sources(config, accounts),
         advertisements,
         deployments,

@@ -22,10 +22,16 @@ class UserRights:
     def __init__(self) -> None:
         self._rights: Mapping[str, Rights] = {}
         self._former: Mapping[str, Rights] = {}
+        self._binding: list[Rights] = []
 
     def change(self, rights: Mapping[str, Rights]) -> None:
         """Let these hold from now on."""
         self._former, self._rights = self._rights, rights
+        self._binding = [one for one in rights.values() if one.sources is not None]
+
+    def binds(self, name: str) -> bool:
+        """Whether the access file binds a source's name to any user."""
+        return any(rights.names(name) for rights in self._binding)
 
     def changed(self, links: Iterable[Link]) -> Iterator[Link]:
         """The links of users who have other rights than before, with these."""
@@ -33,6 +39,7 @@ class UserRights:
             rights = self._rights.get(link.rights.user, link.rights)
             if rights != link.rights:
                 link.rights = rights
+                link.publishable.clear()
                 yield link
 
     def lost(self, rules: Iterable[Deployed]) -> Iterator[tuple[Deployed, str]]:

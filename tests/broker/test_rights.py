@@ -195,6 +195,41 @@ def test_an_owner_is_known_when_the_broker_that_let_it_in_is_gone(folder):
             await_that(lambda: at_second.status()["rules"][0]["owner"] == "alice")
 
 
+def test_a_sensor_is_itself_alone(folder):
+    """By its name, and by the events that it may publish; another file binds the name anew."""
+    access = folder / "sensors.toml"
+    bound = f'{ALICE}sources = ["s7"]\npublish = [\'Temp(area = "a7")\']\n'
+    access.write_text(KEYS.replace(ALICE, bound).replace(BOB, f'{BOB}publish = ["*"]\n'))
+    alice, bob = keys(folder, "alice"), keys(folder, "bob")
+    with broker("--name", "b1", *secured(folder, "b1", access)) as (process, endpoint):
+        for name in ("s7", "s7#part-2"):
+            with pytest.raises(RefusedError, match="user 'bob' may not publish as 's7'"):
+                Publisher(endpoint, name=name, types=[TEMP], **bob)
+        with pytest.raises(RefusedError, match=r"sources of \[user.alice\] \(line 1\) in"):
+            Publisher(endpoint, name="s8", types=[TEMP], **alice)
+        source = Publisher(endpoint, name="s7", types=[TEMP], increasing=True, **alice)
+        for area in ("a7", "a8"):
+            source.publish("Temp", area=area, value=1.0)
+        with pytest.raises(RefusedError, match=r"alone .*: 1 Temp not") as raised:
+            source.close()
+        assert raised.value.code == "not-allowed"
+        with Publisher(endpoint, name="hall", types=[TEMP], **bob) as source:
+            source.publish("Temp", area="a8", value=2.0)
+        access.write_text(access.read_text().replace('"s7"', '"s7", "hall"'))
+        process.send_signal(signal.SIGHUP)
+        await_that(lambda: publishes(endpoint, "hall", alice))
+        with pytest.raises(RefusedError, match="may not publish as 'hall'"):
+            Publisher(endpoint, name="hall", types=[TEMP], **bob)
+
+
+def publishes(endpoint, name, options):
+    try:
+        Publisher(endpoint, name=name, types=[TEMP], **options).close()
+    except RefusedError:
+        return False
+    return True
+
+
 # --- the file ---
 
 
@@ -276,7 +311,8 @@ def connects(endpoint, options):
     [
         ('publish = "Temp"', "line 3: [user.alice] publish: expected a list of names such as"),
         ("define = [3]", "line 3: [user.alice] define: expected a list of names such as"),
-        ('publish = ["Temp(v > 3)"]', "expected a name without conditions, found 'Temp(v > 3)'"),
+        ('define = ["Temp(v > 3)"]', "expected a name without conditions, found 'Temp(v > 3)'"),
+        ('sources = "s7"', "line 3: [user.alice] sources: expected a list of names such as"),
         ('subscribe = ["Temp(v >"]', "[user.alice] subscribe: 'Temp(v >' is no filter: "),
         ('subscribe = ["Temp($x > 3)"]', "a subscription has no parameters"),
         ('commands = ["stop"]', "no command is 'stop'; expected 'status', 'rule list'"),

@@ -1,6 +1,7 @@
 """Keys between brokers and clients: real processes, real sockets, and strangers among them."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import stat
@@ -24,7 +25,17 @@ from broker.security.gate import Gate, objection
 from broker.security.keys import Curve, create, load_pair, new_pair, public_key
 from matcher.model import EventType
 from routing import wire
-from routing.messages import LINK_VERSION, Hello, LinkHello
+from routing.messages import (
+    LINK_VERSION,
+    VERSION,
+    Code,
+    Confirmed,
+    Goodbye,
+    Hello,
+    LinkHello,
+    StatusRequest,
+    Welcome,
+)
 
 TEMP = EventType.of("Temp", area="string", value="float")
 
@@ -448,3 +459,49 @@ def link_hello(name):
 )
 def test_what_an_owner_may_say(owner, frames, reason):
     assert objection(owner, frames) == reason
+
+
+# --- one key for a conversation ---
+
+
+def test_another_key_does_not_go_on_in_a_conversation(folder, endpoint):
+    """Whoever has gone may not be noticed yet: it shows when something is sent."""
+    for turn in range(3):
+        identity = b"shared-%d" % turn
+        said = [wire.encode(Hello(VERSION, "", 60.0)), wire.encode(StatusRequest(1))]
+        with dealer(folder, endpoint, "alice", identity) as alice:
+            for message in said:
+                alice.send_multipart(message)
+            answers = [answer(alice), answer(alice)]
+            assert [type(one) for one in answers] == [Welcome, Confirmed]
+        take_over(folder, endpoint, identity, said)
+
+
+def take_over(folder, endpoint, identity, said):
+    """Bob is let in by the identity once ZeroMQ has noticed that alice has gone."""
+    deadline = time.monotonic() + 20
+    heard = None
+    while heard is None:
+        assert time.monotonic() < deadline
+        with dealer(folder, endpoint, "bob", identity) as bob:
+            bob.send_multipart(said[1])
+            heard = answer(bob, 500)
+            if heard is not None:
+                assert isinstance(heard, Goodbye)
+                assert heard.code is Code.UNKNOWN
+
+
+@contextlib.contextmanager
+def dealer(folder, endpoint, name, identity):
+    """A socket of a client that has chosen its ZeroMQ identity."""
+    server = public_key(str(folder / "b1.key"), "b1")
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        socket.setsockopt(zmq.IDENTITY, identity)
+        Curve(load_pair(folder / f"{name}.key_secret"), server).apply(socket)
+        socket.connect(endpoint)
+        yield socket
+
+
+def answer(socket, timeout_ms=10_000):
+    return wire.decode(socket.recv_multipart()) if socket.poll(timeout_ms) else None

@@ -177,6 +177,7 @@ class Broker:
             links=tables.links,
             published=tables.published,
             accounts=tables.accounts,
+            names=tables.names,
             sources=tables.sources,
             sinks=tables.sinks,
             advertisements=tables.advertisements,

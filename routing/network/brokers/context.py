@@ -33,6 +33,7 @@ from routing.serving.intake import check_schema
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
 from routing.serving.published import PublishedIds
+from routing.serving.source_names import SourceNames
 from routing.serving.sources import Source, Sources
 
 
@@ -86,6 +87,7 @@ class BrokerContext:
     links: Links
     published: PublishedIds
     accounts: Accounts
+    names: SourceNames
     sources: Sources
     sinks: Sinks
     advertisements: Advertisements

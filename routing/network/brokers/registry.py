@@ -62,14 +62,16 @@ class SourceRegistry:
         if context.links.named(name) is not None:
             raise name_taken(name, context.name)
         if isinstance(request, Advertise):
-            self.claim(name, asked.path[0], request)
+            self.claim(asked, request)
         link = self._remote_sources.admit(asked, context.moment.now)
         if link.source is not None:
             link.source.enter(SourceState.LIVE)  # it may have been lost
         return link
 
-    def claim(self, name: str, home: str, request: Advertise) -> None:
-        """A client of that broker would publish under a name; Refusal where it cannot."""
+    def claim(self, asked: Asked, request: Advertise) -> None:
+        """A client would publish under its name; Refusal where it cannot."""
+        name, home = asked.client, asked.path[0]
+        self._context.names.check(asked.rights, name)
         stay = self._accounts.find(name)
         if stay is None or stay.is_over or stay.home == home:
             return

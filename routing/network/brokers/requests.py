@@ -213,22 +213,17 @@ class Requests:
         for sender, asked in self._queue.take():
             if isinstance(asked, _Queued):
                 assert isinstance(sender, str)
-                answered = self._do_of_other(asked)
-                if isinstance(answered.answer, Confirmed):
-                    self._note(homes, asked.asked.path[0], asked.asked.client, asked.asked.request)
-                self._answered.append((sender, answered))
+                self._answered.append((sender, self._do_of_other(asked)))
+                is_done = isinstance(self._answered[-1][1].answer, Confirmed)
+                done = asked.asked if is_done else None
             else:
                 assert isinstance(sender, bytes)
-                if name := self._do_own(sender, asked):
-                    self._note(homes, self._context.name, name, asked)
-
-    def _note(
-        self, homes: dict[str, set[str]], home: str, name: str, request: Asking | HandOver
-    ) -> None:
-        if isinstance(request, Advertise):
-            types = {schema.name for schema in request.types}
-            homes.setdefault(home, set()).update(types)
-            self._context.accounts.begin(name, home, types, self._context.moment.now)
+                done = self._do_own(sender, asked)
+            if done and isinstance(done.request, Advertise):
+                home, types = done.path[0], {schema.name for schema in done.request.types}
+                homes.setdefault(home, set()).update(types)
+                now, user = self._context.moment.now, done.rights.user
+                self._context.accounts.begin(done.client, home, types, now, user)
 
     def _do_of_other(self, queued: _Queued) -> Answered:
         """Do what a client of another broker has asked, unless it is a source that has closed since
@@ -243,16 +238,17 @@ class Requests:
             answer = Confirmed(number)  # with that it is done
         return Answered(asked.path[:-1], asked.number, answer)
 
-    def _do_own(self, peer: Peer, request: Asking) -> str:
-        """Do what an own client has asked; gives its name, "" if it was not done."""
+    def _do_own(self, peer: Peer, request: Asking) -> Asked | None:
+        """Do what an own client has asked; gives it with its sender, None if it was not done."""
         callbacks, link = self._context.callbacks, self._context.links.find(peer)
         if peer == ELSEWHERE:  # of the broker itself
             link = stand_in("", self._context.moment.now)
         if link is None:
-            return ""
+            return None
+        asked = Asked((self._context.name,), 0, link.name, request, link.rights)
         try:
             if isinstance(request, Advertise):
-                self._registry.claim(link.name, self._context.name, request)
+                self._registry.claim(asked, request)
             answer = callbacks.answer(link, request)
         except Refusal as refusal:
             callbacks.refuse(link, request.request, refusal.code, str(refusal))
@@ -261,8 +257,8 @@ class Requests:
         else:
             self._answered_here.append((peer, answer))
             self._note_own(link, request)
-            return link.name
-        return ""
+            return asked
+        return None
 
     def _note_own(self, link: Link, request: Asking) -> None:
         """The root has taken over what this broker's client asked."""

@@ -1,0 +1,52 @@
+"""Names of sources, and which user may publish under them.
+
+Law 1: with keys, a name is its user's from its first use on (routing.serving.accounts), or as the
+access file binds it: ``sources = ["fridge-*"]`` lets no other user have fridge-7, and this one have
+no other name. What holds of a source holds of its parts, and of recorded events that are published
+as its own.
+
+Law 2: a client may not bear the name of another user's source, whether it publishes or not: the
+source would be refused its name, and would be told numbers that are not its own.
+
+Law 3: the broker that a client is connected to asks its own file, and the root the account, which
+is the same for all. A name that the file binds becomes its user's, whoever had it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from routing.errors import Refusal
+from routing.messages import Code, Rights
+from routing.names import whole_of
+from routing.serving.accounts import Accounts
+
+
+class SourceNames:
+    """The names that users' sources may bear. ``is_bound``: whether the access file binds a name to
+    any user.
+    """
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+        self.is_bound: Callable[[str], bool] = lambda name: False
+
+    def check_free(self, rights: Rights, name: str) -> None:
+        """Raise Refusal if a name is another user's (Law 2)."""
+        whole = whole_of(name) or name
+        if not rights.user or rights.names(whole):
+            return
+        if self.is_bound(whole) or self._accounts.owner(whole) not in ("", rights.user):
+            reason = f"user {rights.user!r} may not publish as {whole!r}: another user's name"
+            raise Refusal(Code.NOT_ALLOWED, reason)
+
+    def check(self, rights: Rights, *names: str) -> None:
+        """Raise Refusal unless a user's source may bear these names (Law 1)."""
+        for name in names:
+            self.check_free(rights, name)
+            whole = whole_of(name) or name
+            if rights.sources is not None and not rights.names(whole):
+                tables = " or ".join(rights.tables)
+                why = f"sources of {tables} in {rights.file} do not name it"
+                reason = f"user {rights.user!r} may not publish as {whole!r}: {why}"
+                raise Refusal(Code.NOT_ALLOWED, reason)

@@ -1,0 +1,122 @@
+"""Names of sources belong to users: in the whole network, over restarts, and as the file binds."""
+
+from itertools import permutations
+
+import pytest
+from brokers import SCHEMAS
+from kept_networks import Kept
+
+from matcher.identity import RULE_SOURCE
+from routing.conversation import State
+from routing.errors import Refusal
+from routing.messages import Rights, Stay
+from routing.serving.accounts import Accounts, put_together
+from routing.serving.source_names import SourceNames
+
+TEMP = SCHEMAS["Temp"]
+USERS = {name: Rights(name) for name in ("ann", "ben")}
+
+
+def furnished() -> Kept:
+    """Three brokers with stores; clients are users by the beginnings of what tests call them."""
+    network = Kept(3, "b1 b2 b3")
+    for broker in network.brokers.values():
+        let_in(broker)
+    return network
+
+
+def let_in(broker) -> None:
+    broker.node.rights_of = lambda peer: USERS[peer.decode().split()[1][:3]]
+
+
+def is_let_in(network: Kept, party: str, name: str, broker: str) -> bool:
+    session = network.connect(name, broker, party=party)
+    if session.state is State.READY:
+        session.advertise([TEMP])
+        network.run(0.5)
+    lines = network.take_lines()
+    is_refused = any(party in line and "not-allowed" in line for line in lines)
+    return session.state is State.READY and not is_refused
+
+
+def test_a_name_is_its_users_at_every_broker_and_after_its_broker_was_killed() -> None:
+    network = furnished()
+    assert is_let_in(network, "ann-1", "well", "b1")
+    network.publish("ann-1", 'Temp@1("w", 1)', 1)
+    network.clients.pop("ann-1").close(network.mesh.now)
+    network.run(0.5)
+    for broker in ("b1", "b3"):
+        for name in ("well", "well#part-0"):
+            assert not is_let_in(network, f"ben-{broker}{name[-1]}", name, broker)
+    network.kill("b3")
+    let_in(network.brokers["b3"])
+    network.run(5)
+    assert not is_let_in(network, "ben-again", "well", "b3")
+    assert is_let_in(network, "ann-2", "well", "b3")
+
+
+def test_a_part_makes_the_whole_its_users() -> None:
+    network = furnished()
+    assert is_let_in(network, "ann-1", "tide#part-4", "b2")
+    assert not is_let_in(network, "ben-1", "tide", "b1")
+    assert not is_let_in(network, "ben-2", "tide#part-5", "b3")
+    assert is_let_in(network, "ann-2", "tide#part-5", "b3")
+
+
+def names(**bound: str) -> SourceNames:
+    """Names of which ann owns well; ``bound``: a pattern by user."""
+    accounts = Accounts(100)
+    accounts.begin("well", "b1", (), 0.0, "ann")
+    made = SourceNames(accounts)
+    rights = [Rights(user, sources=(name,)) for user, name in bound.items()]
+    made.is_bound = lambda name: any(one.names(name) for one in rights)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("user", "sources", "name", "is_allowed"),
+    [
+        ("ann", None, "well", True),
+        ("ben", None, "well", False),
+        ("ben", None, "spring", True),
+        ("", None, "well", True),
+        ("ben", None, "pump-3", False),
+        ("cy", ("pump-*",), "pump-3", True),
+        ("cy", ("pump-*",), "pump-3#part-1", True),
+        ("cy", ("pump-*",), "spring", False),
+        ("cy", (), "spring", False),
+        ("ben", ("well",), "well", True),
+    ],
+)
+def test_the_file_binds_names_before_their_use_does(user, sources, name, is_allowed) -> None:
+    rights = Rights(user, sources=sources, file="a.toml", tables=(f"[user.{user}]",))
+    found = names(cy="pump-*")
+    if is_allowed:
+        found.check(rights, name)
+    else:
+        with pytest.raises(Refusal, match="may not publish as"):
+            found.check(rights, name)
+
+
+def test_accounts_are_put_together_in_any_order() -> None:
+    stays = [
+        Stay(1, "b1", False, "s", owner="ann"),
+        Stay(1, "b1", True, "s", taken=4),
+        Stay(2, "b2", False, "s"),
+        Stay(3, "b1", False, "s", owner="ben"),
+    ]
+    found = {put_together(order) for order in permutations(stays)}
+    assert len(found) == 1
+    assert found.pop()[0].owner == "ben"
+
+
+def test_a_user_with_many_names_makes_none_of_others_free() -> None:
+    accounts = Accounts(20)
+    accounts.begin("old", "b1", (), 0.0, "ann")
+    accounts.end("old", "b1", 1)
+    for number in range(100):
+        accounts.begin(f"n{number}", "b1", (), 1.0 + number, "ben")
+        accounts.end(f"n{number}", "b1", 1)
+    assert accounts.owner("old") == "ann"
+    assert accounts.owner("n0") == ""
+    assert accounts.owner(RULE_SOURCE) == ""
