@@ -50,6 +50,8 @@ _OWN = {
     "http": None,
     "http_token": None,
     "http_others": (),
+    "http_names": (),
+    "http_proxies": (),
     "secret_key": None,
     "access": None,
     "insecure": False,

@@ -5,6 +5,7 @@ It imports nothing of the protocol core, so that the command line can make its o
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -171,6 +172,22 @@ def _pages(value: Any) -> tuple[str, ...]:
     return tuple(address.rstrip("/") for address in found)
 
 
+def _hosts(value: Any) -> tuple[str, ...]:
+    found = _endpoints(value) if value else ()
+    if not all(HOST.fullmatch(name) for name in found):
+        raise ValueError
+    return found
+
+
+def _proxies(value: Any) -> tuple[str, ...]:
+    found = _endpoints(value) if value else ()
+    return tuple(str(ipaddress.ip_network(one)) if "/" in one else _number(one) for one in found)
+
+
+def _number(text: str) -> str:
+    return str(ipaddress.ip_address(text))
+
+
 def _count(value: Any) -> int:
     number = int(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -251,6 +268,10 @@ LINK = re.compile(r"tcp://.+:\d+|ipc://.+")
 """An endpoint that can be linked to."""
 
 
+HOST = re.compile(r"[\w.-]+")
+"""The name of a host, without a port."""
+
+
 PAGE = re.compile(r"https?://[^\s/]+/?")
 """The address of another broker's pages."""
 
@@ -281,6 +302,8 @@ NAME = Kind("TEXT", f"a text of at most {NAME_MAX} characters", _name)
 ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
 LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
 PAGES = Kind("URL", "addresses such as http://127.0.0.1:9465, or none", _pages)
+HOSTS = Kind("NAME", "names such as page.example, or none", _hosts)
+PROXIES = Kind("ADDRESS", "addresses or networks such as 127.0.0.1 or 10.0.0.0/8", _proxies)
 COUNT = Kind("COUNT", "a whole number of at least 1", _count)
 COUNT_OR_NONE = Kind("COUNT|none", "a whole number of at least 1, or none", _count_or_none, NONE)
 TYPES = Kind("COUNT", f"a whole number from 1 to {TYPES_MAX}", _types)
@@ -337,6 +360,8 @@ KEYS = (
     Key("http", "broker", ADDRESS, "where it shows a page, metrics, health and status over HTTP"),
     Key("http_token", "broker", FILE, "the file of the token that is asked for there"),
     Key("http_others", "broker", PAGES, "where other brokers show theirs, for the page"),
+    Key("http_names", "broker", HOSTS, "names by which the page is asked for; may be several"),
+    Key("http_proxies", "broker", PROXIES, "proxies whose X-Forwarded-For is believed"),
     Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),
     Key(
         "strategy",

@@ -57,6 +57,8 @@ OWN_FIXED = (
     "http",
     "http_token",
     "http_others",
+    "http_names",
+    "http_proxies",
     "log_format",
     "secret_key",
     "insecure",
@@ -326,7 +328,9 @@ def make_monitor(configuration: Configuration, gate: Gate | None = None) -> Moni
     token = None if file is None else load_token(file)
     others, data = configuration.http_others, configuration.values["data"]
     folder = None if data is None else os.path.abspath(data)
-    monitor = Monitor(configuration.http, configuration.log_format, token, others, folder)
+    names, proxies = configuration.values["http_names"], configuration.values["http_proxies"]
+    form = configuration.log_format
+    monitor = Monitor(configuration.http, form, token, others, folder, names, proxies)
     if gate is not None:
         monitor.know(page_users(gate))
     return monitor

@@ -21,5 +21,6 @@ Modules: ``monitor`` holds the address and keeps the process running, in the bro
 its ``settings``; ``server`` is that process, of ``pages`` over ``looks``. For the page, a ``board``
 makes the state of the network (``view``, ``layout``, ``gathered``, ``figures``), a ``tap`` keeps
 events (``rows``), ``changes`` checks and deploys rules, and a ``bench`` has them tried
-(``trial``). ``deadlines`` end connections, ``assets`` are the page's files.
+(``trial``). All requests pass a ``doorway``, which shares them out (``shares``); ``deadlines`` end
+connections, ``assets`` are the page's files.
 """

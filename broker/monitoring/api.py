@@ -3,8 +3,11 @@
 Law 1: every request passes the entry first, and one that changes something, or has much worked
 out, comes as a POST of JSON from the page itself.
 
-Law 2: requests are bounded: so many bytes, so many streams, one trial at a time. The first page too
-many is told ``too many pages are open`` and looks again by itself.
+Law 2: requests are bounded: so many bytes, so many streams, one trial at a time, each shared out by
+user and address. The first page too many is told ``too many pages are open`` and looks again by
+itself.
+
+Law 3: a right that is missing is 403 and says so, whatever asks for it.
 """
 
 from __future__ import annotations
@@ -18,14 +21,25 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 from broker.monitoring import deadlines
-from broker.monitoring.bench import TRIAL_S, Bench, Busy
+from broker.monitoring.bench import LONGEST_S, Bench, Busy
 from broker.monitoring.changes import checked
-from broker.monitoring.entry import OPERATOR, SESSION_S, TOO_MANY, UNAUTHORIZED, Entry, NoEntry
-from broker.monitoring.looks import FRESH_S
+from broker.monitoring.doorway import address_of
+from broker.monitoring.entry import (
+    FORBIDDEN,
+    OPERATOR,
+    SESSION_S,
+    TOO_MANY,
+    UNAUTHORIZED,
+    Entry,
+    NoEntry,
+)
+from broker.monitoring.looks import FRESH_S, NOT_ALLOWED
 from broker.monitoring.seats import Seat, Seats
+from broker.monitoring.shares import NoShare, Shares
 from broker.monitoring.trial import Request as Trial
 from broker.security.codes import Codes
 from matcher.identity import RULE_SOURCE
@@ -33,7 +47,7 @@ from matcher.identity import RULE_SOURCE
 TEXT_BYTES_MAX = 256 * 2**10
 FILE_BYTES_MAX = 16 * 2**20
 """Of a request with rules alone, and of one with a file of events."""
-STREAMS_MAX = 32
+STREAMS_MAX = 64
 STREAM_S = 300.0
 """Seconds after which a stream ends; the page asks for another one."""
 TICK_S = 1.05
@@ -97,7 +111,7 @@ class Api:
         self._seats = seats
         self._bench = Bench()
         self._codes = Codes()
-        self._streams = 0
+        self._streams = Shares(STREAMS_MAX)
 
     @property
     def routes(self) -> list[Route]:
@@ -159,7 +173,12 @@ class Api:
             return answered({"error": str(error)}, UNREACHABLE)
         response = answered({"signed_in": True})
         response.set_cookie(
-            cookie(request), session, max_age=int(SESSION_S), httponly=True, samesite="strict"
+            cookie(request),
+            session,
+            max_age=int(SESSION_S),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
         )
         return response
 
@@ -206,7 +225,8 @@ class Api:
             except msgspec.MsgspecError as error:
                 return answered({"error": str(error)}, BAD)
             except RefusedError as refusal:
-                return answered({"error": refusal.reason}, REFUSED)
+                status = FORBIDDEN if refusal.code == NOT_ALLOWED else REFUSED
+                return answered({"error": refusal.reason}, status)
             except Busy:
                 return answered({"error": "another trial is under way"}, TOO_MANY)
             except (BrokerError, TimeoutError) as error:
@@ -221,32 +241,27 @@ class Api:
             seat = self.verify(request)
         except NoEntry as refusal:
             return answered({"error": str(refusal)}, refusal.status)
-        if self._streams >= STREAMS_MAX:
-            return answered({"error": "too many pages are open"}, UNREACHABLE)
-        deadlines.extend(request.scope["client"], STREAM_S + TICK_S)
+        holders = f"user {seat.user}", f"address {who(request)}"
+        deadlines.extend(request.scope["peer"], STREAM_S + TICK_S)
         asked = request.query_params
         types = frozenset(filter(None, asked.get("types", "").split(",")))
         whole = asked.get("whole") == "1"
         events = self._events(seat, types, whole) if "events" in asked else None
-        return StreamingResponse(self._ticks(seat, events), media_type="text/event-stream")
+        return SharedStream(self._ticks(seat, events), self._streams, holders)
 
     async def _ticks(self, seat: Seat, events: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
-        self._streams += 1
         loop = asyncio.get_running_loop()
         until = loop.time() + STREAM_S
-        try:
-            yield b"retry: 1000\n\n"
-            while loop.time() < until:
-                begun = loop.time()
-                try:
-                    yield told("state", await seat.board.state())
-                    if events is not None:
-                        yield await anext(events)
-                except BrokerUnreachable as error:
-                    yield told("trouble", {"error": str(error)})
-                await asyncio.sleep(max(0.1, begun + TICK_S - loop.time()))
-        finally:
-            self._streams -= 1
+        yield b"retry: 1000\n\n"
+        while loop.time() < until:
+            begun = loop.time()
+            try:
+                yield told("state", await seat.board.state())
+                if events is not None:
+                    yield await anext(events)
+            except (BrokerUnreachable, RefusedError) as error:
+                yield told("trouble", {"error": str(error)})
+            await asyncio.sleep(max(0.1, begun + TICK_S - loop.time()))
 
     async def _events(self, seat: Seat, types: frozenset[str], whole: bool) -> AsyncIterator[bytes]:
         tap = seat.tap
@@ -280,7 +295,7 @@ class Api:
 
     async def _why(self, request: Request, body: Name, seat: Seat) -> Any:
         """Why a composite event came, over the events that are kept."""
-        deadlines.extend(request.scope["client"], 2 * TRIAL_S)
+        deadlines.extend(request.scope["peer"], LONGEST_S)
         rule = body.name.rpartition("#")[0].removeprefix(RULE_SOURCE).partition("#")[0]
         (event, *_) = seat.tap.history(body.name)
         if not event["cause"]:
@@ -298,11 +313,12 @@ class Api:
                 rule=rule,
                 event=event["cause"][0],
                 since=since,
-            )
+            ),
+            seat.user or who(request),
         )
 
     async def _try(self, request: Request, body: Experiment, seat: Seat) -> Any:
-        deadlines.extend(request.scope["client"], 2 * TRIAL_S)
+        deadlines.extend(request.scope["peer"], LONGEST_S)
         if body.do not in ("inspect", "run", "explain") or body.form not in ("jsonl", "csv"):
             return {"error": "expected do as inspect, run or explain, and form as jsonl or csv"}
         trial = Trial(
@@ -324,13 +340,32 @@ class Api:
                 trial = replace(trial, log=seat.log, log_s=body.log_s)
             else:
                 trial = replace(trial, batches=tuple(seat.tap.batches))
-        return await self._bench.run(trial)
+        return await self._bench.run(trial, seat.user or who(request))
 
     async def _schemas(self, seat: Seat) -> tuple[str, ...]:
         """The types that the broker knows and its rules do not make."""
         status = await seat.looks.status()
         made = {rule["type"] for rule in status["rules"]}
         return tuple(one["schema"] for one in status["types"] if one["name"] not in made)
+
+
+class SharedStream(StreamingResponse):
+    """A stream that takes a share of the streams while it lasts."""
+
+    def __init__(
+        self, content: AsyncIterator[bytes], shares: Shares, holders: tuple[str, ...]
+    ) -> None:
+        super().__init__(content, media_type="text/event-stream")
+        self._shares, self._holders = shares, holders
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, or say that too many are open."""
+        try:
+            with self._shares.held(*self._holders):
+                await super().__call__(scope, receive, send)
+        except NoShare:
+            refused = answered({"error": "too many pages are open"}, UNREACHABLE)
+            await refused(scope, receive, send)
 
 
 async def body_of(request: Request, most: int) -> bytes:
@@ -356,7 +391,7 @@ def told(event: str, content: Any) -> bytes:
 
 def who(request: Request) -> str:
     """The address that a request comes from."""
-    return request.client.host if request.client is not None else ""
+    return address_of(request.scope)
 
 
 def cookie(request: Request) -> str:

@@ -1,8 +1,9 @@
 """Trials of the playground, each in a process of its own that is ended when it takes too long.
 
-Law: one trial at a time, for ``TRIAL_S`` at most; who asks meanwhile waits for ``WAIT_S``, and is
-then told that it is busy. A process that has its imports waits for the next one, so that ``run``
-over a small file takes a part of a second, not two.
+Law: one trial at a time, for ``TRIAL_S`` at most. Who asks meanwhile waits for its turn, once, and
+behind those who have waited before; so who asks again and again has every second trial at most. A
+process that has its imports waits for the next one, so that ``run`` over a small file takes a part
+of a second, not two.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from typing import Any
 
 from broker.monitoring.trial import Request
 
-TRIAL_S, WAIT_S = 30.0, 10.0
+TRIAL_S = 30.0
+WAITING_MAX = 4
+"""So many may have a trial, or wait for one."""
+LONGEST_S = (WAITING_MAX + 1) * TRIAL_S
+"""The longest that a trial takes with the wait for it."""
 
 
 class Busy(Exception):
@@ -27,31 +32,34 @@ class Bench:
     """Runs trials."""
 
     def __init__(self) -> None:
-        self._running = asyncio.Lock()
+        self._running = asyncio.Lock()  # whose waiters have their turn in order
+        self._asking: set[str] = set()
         self._spare: Process | None = None
 
-    async def run(self, request: Request) -> dict[str, Any]:
-        """The answer to a request. Raises Busy."""
+    async def run(self, request: Request, asker: str) -> dict[str, Any]:
+        """The answer to a request of somebody. Raises Busy."""
+        if asker in self._asking or len(self._asking) >= WAITING_MAX:
+            raise Busy
+        self._asking.add(asker)
         try:
-            async with asyncio.timeout(WAIT_S):
-                await self._running.acquire()
-        except TimeoutError:
-            raise Busy from None
-        try:
-            process = self._spare or await self._start()
-            self._spare = None
-            try:
-                async with asyncio.timeout(TRIAL_S):
-                    found, _ = await process.communicate(pickle.dumps(request))
-            except TimeoutError:
-                return {"error": f"it took longer than {TRIAL_S:g} s, and was ended"}
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
-            self._spare = await self._start()
+            async with self._running:
+                return await self._run(request)
         finally:
-            self._running.release()
+            self._asking.remove(asker)
+
+    async def _run(self, request: Request) -> dict[str, Any]:
+        process = self._spare or await self._start()
+        self._spare = None
+        try:
+            async with asyncio.timeout(TRIAL_S):
+                found, _ = await process.communicate(pickle.dumps(request))
+        except TimeoutError:
+            return {"error": f"it took longer than {TRIAL_S:g} s, and was ended"}
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        self._spare = await self._start()
         if process.returncode:
             return {"error": f"it was ended: exit status {process.returncode}"}
         answer: dict[str, Any] = json.loads(found)

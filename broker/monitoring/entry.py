@@ -11,15 +11,13 @@ Law 2: wrong tokens and codes are bounded. An address has ``TRIES`` of them at o
 it is while as many codes are being looked for.
 
 Law 3: another site cannot act through a visitor's browser. A change comes as JSON and from the page
-itself (``Origin``); and where there is no token, the page is asked for by a number or as
-``localhost``, never by a name that somebody else's DNS gives for this machine.
+itself (``Origin``).
 """
 
 from __future__ import annotations
 
 import codecs
 import hashlib
-import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -32,8 +30,8 @@ from broker.security.keys import check_secret
 TOKEN_MIN = 16
 """Characters of a token, at least."""
 TRIES, TRY_AGAIN_S = 5, 10.0
-SESSIONS_MAX, SESSION_S = 100, 12 * 3600.0
-"""So many may be signed in at a time, each for so long; the first one gives way to one more."""
+SESSIONS_MAX, SESSION_S = 20, 12 * 3600.0
+"""So many sessions has a user at a time, each for so long; its first one gives way to one more."""
 ADDRESSES_MAX = 1_000
 """Addresses whose wrong tokens are remembered."""
 UNAUTHORIZED, FORBIDDEN, TOO_MANY = 401, 403, 429
@@ -116,8 +114,9 @@ class Entry:
         """The number of a new session of a user who has shown who it is."""
         now = self._clock()
         self._sessions = {one: own for one, own in self._sessions.items() if own[0] > now}
-        while len(self._sessions) >= SESSIONS_MAX:
-            del self._sessions[next(iter(self._sessions))]
+        own = [one for one, (_, owner) in self._sessions.items() if owner == user]
+        for one in own[: max(0, len(own) + 1 - SESSIONS_MAX)]:
+            del self._sessions[one]
         session = secrets.token_urlsafe(32)
         self._sessions[session] = now + SESSION_S, user
         return session
@@ -128,13 +127,9 @@ class Entry:
 
     def verify_origin(self, headers: Mapping[str, str], *, changes: bool) -> None:
         """Refuse what another site has a browser ask (Law 3). Raises NoEntry."""
-        host = headers.get("host", "")
-        if not self.asks and not is_number(host):
-            text = f"ask by number or as localhost, not as {host}, or start with --http-token"
-            raise NoEntry(FORBIDDEN, text)
         if not changes:
             return
-        origin = headers.get("origin")
+        host, origin = headers.get("host", ""), headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             raise NoEntry(FORBIDDEN, "a change that another site asks for")
         if headers.get("content-type", "").partition(";")[0] != "application/json":
@@ -177,13 +172,3 @@ class Entry:
 def digest(token: str) -> str:
     """The SHA-256 of a token, in hex."""
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def is_number(host: str) -> bool:
-    """Whether a ``Host`` is an address in numbers or ``localhost``, with a port or without."""
-    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.split(":")[0]
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return name == "localhost"
-    return True

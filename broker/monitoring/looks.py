@@ -1,7 +1,8 @@
 """The last status of a broker, asked for when somebody looks and it is a second old.
 
 Requests that come while an answer is awaited share it. Where the broker gives none within
-``ANSWER_S``, each look raises BrokerUnreachable, and the next one connects anew.
+``ANSWER_S``, each look raises BrokerUnreachable, and the next one connects anew; where who looks
+may not, RefusedError.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any
 
 from broker.client.address import Address
 from broker.client.manager import AsyncRuleManager
-from broker.errors import BrokerError, BrokerUnreachable
+from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 
+NOT_ALLOWED = "not-allowed"
 FRESH_S = 1.0
 """For so long a status is shown again."""
 ANSWER_S = 3.0
@@ -33,7 +35,9 @@ class Looks:
         self._asking: asyncio.Task[None] | None = None
 
     async def status(self) -> Mapping[str, Any]:
-        """The broker's status, at most ``FRESH_S`` old. Raises BrokerUnreachable."""
+        """The broker's status, at most ``FRESH_S`` old. Raises BrokerUnreachable, or RefusedError
+        for who may not look.
+        """
         if self._clock() - self._asked_at >= FRESH_S:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.create_task(self._look())
@@ -53,6 +57,8 @@ class Looks:
                 ).open()
             return await self._manager.status()
         except BrokerError as error:
+            if isinstance(error, RefusedError) and error.code == NOT_ALLOWED:
+                raise
             await self.close()
             raise BrokerUnreachable(str(error)) from None
 

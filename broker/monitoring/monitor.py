@@ -36,7 +36,7 @@ class Monitor:
     """Serves the pages of a broker at ``address``, from ``begin`` until ``end``. ``log_format``: of
     the lines that the process writes, a key of ``broker.log.FORMS``. ``token``: what is asked of
     who looks; ``others``: addresses of the pages of other brokers; ``data``: the folder of the
-    broker's store.
+    broker's store; ``names`` and ``proxies``: as Settings has them.
 
     Raises ConfigurationError where the packages for it are missing, or for an address that is not
     this machine's, and AddressTaken.
@@ -49,6 +49,8 @@ class Monitor:
         token: str | None = None,
         others: tuple[str, ...] = (),
         data: str | None = None,
+        names: tuple[str, ...] = (),
+        proxies: tuple[str, ...] = (),
     ) -> None:
         missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
         if missing:
@@ -56,7 +58,8 @@ class Monitor:
                 f"http: {', '.join(missing)} not installed; pip install 'rexmq[http]'"
             )
         self._socket = _bound(address)
-        self._settings = Settings("", log_format, (), token, others, (), data)
+        own = names if address[0] == "" else (address[0], *names)
+        self._settings = Settings("", log_format, (), token, others, (), data, own, proxies)
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = threading.Event()
         self._renews = False

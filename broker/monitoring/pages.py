@@ -1,8 +1,8 @@
 """The pages of a broker, as an ASGI application: for programs, and the page for people.
 
 Those for programs are plain GETs, each answered by one look. A look that fails is 503, and says
-why: ``no broker answers at tcp://127.0.0.1:7461 within 3 s``. Health is told to everybody, all else
-to those who are let in.
+why: ``no broker answers at tcp://127.0.0.1:7461 within 3 s``; one that is not allowed is 403.
+Health is told to everybody, all else to those who are let in.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from broker.errors import BrokerUnreachable
+from broker.errors import BrokerUnreachable, RefusedError
 from broker.monitoring.api import Api
 from broker.monitoring.assets import asset_routes
-from broker.monitoring.entry import NoEntry
+from broker.monitoring.entry import FORBIDDEN, NoEntry
 from broker.monitoring.health import reasons_unready
 from broker.monitoring.looks import Looks
 from broker.monitoring.metrics import registry_of
@@ -54,6 +54,8 @@ def _answer(
             status = await seen.status()
         except NoEntry as refusal:
             return PlainTextResponse(f"{refusal}\n", refusal.status)
+        except RefusedError as refusal:
+            return PlainTextResponse(f"{refusal.reason}\n", FORBIDDEN)
         except BrokerUnreachable as error:
             return PlainTextResponse(f"{error}\n", UNAVAILABLE)
         return page(request, status)

@@ -20,13 +20,12 @@ from broker.log import FORMS, Bounded, Fields
 from broker.monitoring import deadlines
 from broker.monitoring.api import Api
 from broker.monitoring.assets import HEADERS
+from broker.monitoring.doorway import Doorway
 from broker.monitoring.entry import OPERATOR, Entry
 from broker.monitoring.pages import pages
 from broker.monitoring.seats import Seats
 from broker.monitoring.settings import Settings
 
-CONNECTIONS_MAX = 100
-"""Requests beyond so many connections are answered 503."""
 UVICORN = logging.getLogger("uvicorn")
 
 
@@ -50,13 +49,14 @@ async def serve(bound: socket.socket, settings: Settings) -> None:
     users = {one.token: one.name for one in settings.users if one.token is not None}
     entry = Entry(settings.token, users=users, takes_keys=bool(settings.keys))
     api = Api(entry, seats)
+    app = pages(seats.of(OPERATOR).looks, os.getppid(), api)
     config = uvicorn.Config(
-        pages(seats.of(OPERATOR).looks, os.getppid(), api),
+        Doorway(app, settings.names, settings.proxies),
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
-        limit_concurrency=CONNECTIONS_MAX,
+        proxy_headers=False,  # broker.monitoring.doorway
         http=OneRequest,
         headers=HEADERS,
         timeout_graceful_shutdown=1,

@@ -30,7 +30,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``endpoint``: where the broker is reached. ``keys``: the public and secret one of the process
     that serves, and the broker's public one; none where the broker has none. ``others``: addresses
     of the pages of other brokers of the network. ``users``: those who may sign in.
-    ``data``: the folder of the broker's store, where it has one.
+    ``data``: the folder of the broker's store, where it has one. ``names`` and ``proxies``: as
+    Doorway takes them.
     """
 
     endpoint: str
@@ -40,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     others: tuple[str, ...] = ()
     users: tuple[User, ...] = ()
     data: str | None = None
+    names: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
 
     @property
     def address(self) -> Address:

@@ -1,0 +1,165 @@
+"""The page under many hands: each user and address has a share, and health is always told."""
+
+import asyncio
+import hashlib
+import socket
+import subprocess
+import time
+from contextlib import ExitStack
+
+import pytest
+from paged import TOKEN, asked, paged
+from pages import get
+from secured import broker, make_keys, secured
+
+from broker.configuration import from_environment
+from broker.errors import ConfigurationError
+from broker.monitoring.bench import Bench, Busy
+from broker.monitoring.entry import SESSIONS_MAX, Entry, NoEntry, digest
+from broker.monitoring.shares import NoShare, Shares
+from broker.monitoring.trial import Request
+
+BEHIND = "--http-proxies", "127.0.0.0/8", "--http-names", "page.example"
+
+
+@pytest.fixture
+def token(tmp_path):
+    file = tmp_path / "token"
+    file.touch(0o600)
+    file.write_text(TOKEN)
+    return "--http-token", str(file)
+
+
+def test_a_user_signs_out_none_but_itself():
+    guard = Entry(TOKEN, users={digest("token-of-ada"): "ada"})
+    others = guard.sign_in(TOKEN, "a")
+    sessions = [guard.sign_in("token-of-ada", "a") for _ in range(3 * SESSIONS_MAX)]
+    assert guard.verify({}, others, "a") == ""
+    assert guard.verify({}, sessions[-SESSIONS_MAX], "a") == "ada"
+    with pytest.raises(NoEntry):
+        guard.verify({}, sessions[-SESSIONS_MAX - 1], "a")
+
+
+def test_a_holder_leaves_something_to_others():
+    shares = Shares(16)
+    with ExitStack() as held:
+        for holder, its_share in (("greedy", 8), ("second", 4), ("third", 2), ("fourth", 1)):
+            for _ in range(its_share):
+                held.enter_context(shares.held(holder))
+            with pytest.raises(NoShare):
+                held.enter_context(shares.held(holder))
+    with shares.held("greedy", "second"):
+        pass
+
+
+def test_trials_go_in_turns_among_those_who_ask(monkeypatch):
+    done = []
+
+    async def run(self, request):
+        await asyncio.sleep(0.01)
+        done.append(request.text)
+        return {}
+
+    monkeypatch.setattr(Bench, "_run", run)
+
+    async def ask(bench, name, times):
+        for _ in range(times):
+            await bench.run(Request("run", text=name), name)
+
+    async def ask_all():
+        bench = Bench()
+        greedy = asyncio.create_task(ask(bench, "greedy", 8))
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await bench.run(Request("run"), "greedy")
+        await ask(bench, "other", 3)
+        await greedy
+
+    asyncio.run(ask_all())
+    assert done[:6] == ["greedy", "other"] * 3
+
+
+def test_health_is_told_beside_connections_that_say_nothing():
+    with paged() as (_, url):
+        host, port = url.removeprefix("http://").split(":")
+        silent = []
+        try:
+            for count in range(300):
+                silent.append(socket.create_connection((host, int(port)), timeout=5))
+                if count % 30 == 0:
+                    assert get(f"{url}/healthz")[0] == get(f"{url}/metrics")[0] == 200
+            begun = time.monotonic()
+            assert silent[-1].recv(1) == b""
+            assert time.monotonic() - begun < 8
+        finally:
+            for one in silent:
+                one.close()
+
+
+def test_a_header_of_ones_own_choice_gives_no_more_tries(token):
+    with paged(*token) as (_, url):
+        statuses = [
+            asked(url, "sign-in", {"token": "x" * 20}, X_Forwarded_For=f"10.0.0.{number}")[0]
+            for number in range(8)
+        ]
+        assert statuses == [401] * 5 + [429] * 3
+
+
+def test_behind_a_proxy_addresses_are_told_apart_and_cookies_are_secure(token):
+    with paged(*token, *BEHIND) as (_, url):
+        for number in range(8):
+            header = {"X_Forwarded_For": f"203.0.113.{number}", "Host": "page.example"}
+            assert asked(url, "sign-in", {"token": "x" * 20}, **header)[0] == 401
+        for proto, is_secure in (("https", True), (None, True), ("http", False)):
+            more = {} if proto is None else {"X_Forwarded_Proto": proto}
+            header = {"X_Forwarded_For": "203.0.113.9", "Host": "page.example", **more}
+            status, headers, _ = asked(url, "sign-in", {"token": TOKEN}, **header)
+            assert status == 200
+            assert ("secure" in headers["set-cookie"].lower()) is is_secure
+        status, headers, _ = asked(url, "sign-in", {"token": TOKEN})
+        assert "secure" not in headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize("flags", [(), BEHIND])
+def test_a_stream_lasts_though_it_names_another_address(token, flags):
+    with paged(*token, *flags) as (_, url):
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=5) as reader:
+            reader.sendall(
+                f"GET /api/stream HTTP/1.1\r\nHost: {host}\r\nX-Forwarded-For: 203.0.113.9\r\n"
+                f"Authorization: Bearer {TOKEN}\r\n\r\n".encode()
+            )
+            until = time.monotonic() + 12
+            while time.monotonic() < until:
+                assert reader.recv(65_536)
+
+
+def test_a_right_that_is_missing_is_told_as_that(tmp_path):
+    folder = make_keys(tmp_path)
+    secret = hashlib.sha256(b"token-of-the-visitor").hexdigest()
+    text = f'[user.visitor]\ntoken_sha256 = "{secret}"\ncommands = ["rule list"]\n'
+    (folder / "page.toml").write_text(text)
+    flags = "--name", "b1", *secured(folder, "b1", "page.toml"), "--http", "127.0.0.1:0"
+    bearing = {"Authorization": "Bearer token-of-the-visitor"}
+    with broker(*flags, log=subprocess.DEVNULL) as (process, _):
+        url = process.stdout.readline().split()[-1].removesuffix("/metrics")
+        get(f"{url}/healthz")
+        for path in ("status.json", "metrics"):
+            status, _, said = get(f"{url}/{path}", **bearing)
+            assert status == 403
+            assert "user 'visitor' may not run 'status': line 3" in said
+        for path, body in (
+            ("rule", {"name": "r"}),
+            ("check", {"text": ""}),
+            ("remove", {"name": "r"}),
+            ("deploy", {"text": "rule r: define A() from B()"}),
+        ):
+            status, _, answer = asked(url, path, body, **bearing)
+            assert (status, "user 'visitor' may not" in answer["error"]) == (403, True), path
+
+
+def test_proxies_are_numbers():
+    from_environment({"REXMQ_HTTP_PROXIES": "127.0.0.1,10.0.0.0/8,::1"})
+    for text in ("proxy.example", "10.0.0.1/8", "300.0.0.1"):
+        with pytest.raises(ConfigurationError, match="addresses or networks such as"):
+            from_environment({"REXMQ_HTTP_PROXIES": text})
