@@ -1,4 +1,4 @@
-"""Whose message is read next: work has an owner.
+"""The message to be read next: work has an owner.
 
 Law 1: the time that messages take is charged to the users who have sent them. While a user has
 taken more than SHARE of the last second, others come first: its messages are read when nothing of
@@ -55,7 +55,7 @@ class Turns:
         self._waiting: dict[str, deque[Arrived]] = {}
         self._work: dict[str, _Work] = {}
         self._served = ""
-        """Whose message is worked at, since ``_since``."""
+        """The user of the message that is worked at, since ``_since``."""
         self._since = 0.0
         self.spent_s: dict[str, float] = {}
         """Seconds of work in all, by user."""
@@ -74,7 +74,7 @@ class Turns:
         return message
 
     def rest(self, now: float) -> None:
-        """What was read has been done, and nothing is read for a while."""
+        """Charge what was read, which has been done."""
         if user := self._served:
             spent = max(0.0, now - self._since)
             self.spent_s[user] = self.spent_s.get(user, 0.0) + spent
