@@ -15,7 +15,7 @@ import pickle
 import resource
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ MEMORY_MAX = 4 * 2**30
 """Bytes of address space."""
 FIRINGS_MAX = 1_000
 EVENTS_SHOWN = 2_000
+ANSWER_MAX = 4_000_000
+"""Characters of an answer: of firings, and of events, half of that, and at least one."""
 """Composite events, and events beside them, that are told; the others are counted."""
 LOG_EVENTS_MAX = 200_000
 """Events of a log that are taken."""
@@ -108,23 +110,35 @@ def _run(request: Request, folder: Path) -> dict[str, Any]:
     rules = [trial.recording.rule(name) for name in trial.names]
     firings = [(rule.name, one) for rule in rules for one in trial.recording.firings(rule)]
     firings.sort(key=lambda pair: pair[1].event.time)
-    shown = firings[:FIRINGS_MAX]
-    causes = {"#".join(cause) for _, one in shown for cause in one.causes}
+    shown = _fitting(
+        {
+            **row(one.event),
+            "rule": name,
+            "cause": [f"{source}#{text}" for source, text in one.causes],
+        }
+        for name, one in firings[:FIRINGS_MAX]
+    )
+    causes = {cause for one in shown for cause in one["cause"]}
     events = [row(event) for batch in trial.batches for event in batch.events()]
     return {
-        "events": _chosen(events, causes),
+        "events": _fitting(_chosen(events, causes)),
         "events_count": len(events),
-        "firings": [
-            {
-                **row(one.event),
-                "rule": name,
-                "cause": [f"{source}#{text}" for source, text in one.causes],
-            }
-            for name, one in shown
-        ],
+        "firings": shown,
         "counts": {rule.name: len(trial.recording.firings(rule)) for rule in rules},
         "terminators": {rule.name: [one.name for one in rule.opening] for rule in rules},
     }
+
+
+def _fitting(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first rows, as many as fit into half of an answer, and at least one."""
+    fitting: list[dict[str, Any]] = []
+    room = ANSWER_MAX // 2
+    for one in rows:
+        room -= len(json.dumps(one, ensure_ascii=False))
+        if room < 0 and fitting:
+            break
+        fitting.append(one)
+    return fitting
 
 
 def _explained(request: Request, folder: Path) -> dict[str, Any]:
@@ -202,7 +216,11 @@ def main() -> None:
     """Answer what standard input asks."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
     request: Request = pickle.load(sys.stdin.buffer)  # from the page's process, and nobody else
-    json.dump(answer(request), sys.stdout, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(found := answer(request), ensure_ascii=False, allow_nan=False)
+    if len(text) > ANSWER_MAX and "firings" not in found:
+        why = f"the answer has {len(text):,} characters, more than {ANSWER_MAX:,}"
+        text = json.dumps({"error": why})
+    sys.stdout.write(text)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from broker.monitoring.doorway import is_number
 from broker.monitoring.entry import Entry, NoEntry, load_token
 from broker.monitoring.gathered import Look
 from broker.monitoring.layout import places
-from broker.monitoring.trial import Request, answer
+from broker.monitoring.trial import ANSWER_MAX, Request, answer
 from broker.monitoring.view import ROWS_MAX, view
 from rules.syntax.words import RESERVED
 
@@ -306,6 +306,23 @@ def test_a_trial_finds_what_detect_finds():
     )
     assert found["terminators"] == {"fire": ["Smoke"]}
     assert [one["name"] for one in found["events"]] == ["s#t1", "s#m1", "s#t2", "s#m2"]
+
+
+def test_a_trial_shows_as_many_firings_as_fit_into_its_answer():
+    long = "y" * (ANSWER_MAX // 10)
+    text = """event Note(text: string)
+    event Call()
+    rule answered: define Answer(text: string) from Call() and last Note() as note within 1 h
+    from Call where text = note.text"""
+    events = [("Note", 0, {"text": long})] + [("Call", number, {}) for number in range(1, 31)]
+    lines = [
+        json.dumps({"type": kind, "time": number, "source": "s", "id": f"{number}", "data": data})
+        for kind, number, data in events
+    ]
+    found = answer(Request("run", text, content="\n".join(lines)))
+    assert found["counts"] == {"answered": 30}
+    assert 1 <= len(found["firings"]) < 10
+    assert len(json.dumps(found)) <= ANSWER_MAX
 
 
 def test_a_trial_says_why_not():
