@@ -146,7 +146,7 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    if len(name := _text(value)) > NAME_MAX:
+    if len(name := _text(value)) > NAME_MAX or not name.isprintable():
         raise ValueError
     return name
 
@@ -298,7 +298,7 @@ def strategies_expected(*more: str) -> str:
     return f"one of {', '.join((*STRATEGIES, *more))}, or one that a package brings"
 
 
-NAME = Kind("TEXT", f"a text of at most {NAME_MAX} characters", _name)
+NAME = Kind("TEXT", f"a text of at most {NAME_MAX} characters that can be printed", _name)
 ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
 LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
 PAGES = Kind("URL", "addresses such as http://127.0.0.1:9465, or none", _pages)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
 
+from broker.escaping import escaped, escaped_lines
 from broker.keys import PARTS
 
 LOGGER = logging.getLogger("rexmq")
@@ -32,7 +33,7 @@ LOGGER.addHandler(logging.NullHandler())
 ALIKE_MAX = 10
 """Lines alike that are written in one second."""
 WINDOW_S = 1.0
-_NEEDS_QUOTES = frozenset(' "=\n\t\r')
+_NEEDS_QUOTES = frozenset(' "=')
 
 
 def start_logging(level: str, form: str = "text", **always: str) -> None:
@@ -157,18 +158,18 @@ class Fields(logging.Formatter):
 
 
 def logfmt(fields: Mapping[str, object]) -> str:
-    """``key=value`` pairs; a value with blanks, quotes or line ends is quoted. An exception stands
-    in lines of its own.
+    """``key=value`` pairs; a value with blanks, quotes or line ends is quoted, and what cannot be
+    printed is escaped. An exception stands in lines of its own.
     """
     pairs = dict(fields)
     exception = pairs.pop("exception", None)
     line = " ".join(f"{key}={_value(value)}" for key, value in pairs.items())
-    return line if exception is None else f"{line}\n{exception}"
+    return line if exception is None else f"{line}\n{escaped_lines(str(exception))}"
 
 
 def json_line(fields: Mapping[str, object]) -> str:
     """One JSON object; what JSON has no form for is written as text."""
-    return json.dumps(fields, default=str, ensure_ascii=False)
+    return escaped(json.dumps(fields, default=str, ensure_ascii=False))
 
 
 FORMS: Mapping[str, Callable[[Mapping[str, object]], str]] = {"text": logfmt, "json": json_line}
@@ -177,7 +178,7 @@ FORMS: Mapping[str, Callable[[Mapping[str, object]], str]] = {"text": logfmt, "j
 
 def _value(value: object) -> str:
     text = str(value)
-    if text and not _NEEDS_QUOTES & set(text):
+    if text and escaped(text) == text and not _NEEDS_QUOTES & set(text):
         return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    quoted = escaped(text.replace("\\", "\\\\").replace('"', '\\"'))
+    return f'"{quoted}"'

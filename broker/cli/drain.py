@@ -26,11 +26,12 @@ def command(*, broker: Address, connect_timeout_s: ConnectTimeout = CONNECT_TIME
     draining. SIGUSR1 to the broker does the same.
     """
     from broker import RuleManager
+    from broker.escaping import escaped
 
     with RuleManager(broker, timeout_s=ANSWER_S, connect_timeout_s=connect_timeout_s) as manager:
         manager.drain()
         for obstacles in _changes(manager):
-            print("; ".join(["draining", *obstacles]), flush=True)
+            print(escaped("; ".join(["draining", *obstacles])), flush=True)
     print("the broker has left")
 
 

@@ -187,7 +187,9 @@ def report(error: BaseException) -> int | None:
         if isinstance(error, kinds):
             message = _message(error)
             if message:
-                print(f"rexmq: {message}", file=sys.stderr)
+                from broker.escaping import escaped_lines
+
+                print(f"rexmq: {escaped_lines(message)}", file=sys.stderr)
             return status
     return None
 

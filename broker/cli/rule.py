@@ -40,6 +40,7 @@ def add(
     from broker import RuleManager
     from broker.cli.outcome import UsageError, datetime_given
     from broker.cli.texts import text_of
+    from broker.escaping import escaped
     from matcher.formats.inputs import name_of
 
     if replace and since is not None:
@@ -52,7 +53,7 @@ def add(
         else:
             deployed = manager.add(text, file=name_of(file), since=begin)
         for rule in deployed["rules"]:
-            print(rule["name"])
+            print(escaped(rule["name"]))
 
 
 @takes_broker
@@ -84,9 +85,10 @@ def show(
 ) -> None:
     """Print a rule in canonical form."""
     from broker import RuleManager
+    from broker.escaping import escaped_lines
 
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        print(manager.show(name)["text"].rstrip("\n"))
+        print(escaped_lines(manager.show(name)["text"].rstrip("\n")))
 
 
 @takes_broker

@@ -82,8 +82,10 @@ def _completed(
 def page(status: Mapping[str, Any]) -> str:
     """The status as a page of tables, for people."""
     from broker.cli.table import table
+    from broker.escaping import escaped_in
     from broker.monitoring.health import blocked
 
+    status = escaped_in(status)
     note = "" if status.get("store", True) else f"; {UNSTORED}"
     lines = [f"broker {status['broker']}: up {status['uptime_s']:.0f} s{note}"]
     lines.append(f"clients: {len(status['clients'])}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from broker.escaping import escaped
+
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """The rows under their columns' names; what a row lacks, or is None, shows as ``-``, and a bool
@@ -26,4 +28,4 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return escaped(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

@@ -149,13 +149,14 @@ def _frames(look: Callable[[], Seen], interval: float, sort: str | None) -> Iter
     """One look after the other; the first one comes after one interval."""
     import time
 
+    from broker.escaping import escaped_in
     from broker.monitoring.gathered import Look
     from matcher.model import MICROSECONDS
 
-    (before, _), looked_at = look(), time.monotonic()
+    (before, _), looked_at = escaped_in(look()), time.monotonic()
     while True:
         time.sleep(interval)
-        (after, failures), now = look(), time.monotonic()
+        (after, failures), now = escaped_in(look()), time.monotonic()
         looks = {
             name: Look(before.get(name, status), status, now - looked_at)
             for name, status in after.items()

@@ -35,6 +35,7 @@ def command(
     """
     from broker import RuleManager
     from broker.cli.outcome import UsageError
+    from broker.escaping import escaped_in
 
     if not event:
         raise UsageError("trace: which event?")
@@ -48,7 +49,7 @@ def command(
             print(json.dumps(facts))
         return
     off = [one["broker"] for one in answer["brokers"] if not one["traced"]]
-    print(page(event, found, off, answer["silent"]))
+    print(page(*escaped_in([event, found, off, answer["silent"]])))
 
 
 def page(

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from broker.escaping import escaped_in
 from broker.monitoring.figures import holder
 from matcher.model import MICROSECONDS
 
@@ -42,7 +43,7 @@ _TOTALS = {
 def registry_of(status: Facts, pid: int) -> CollectorRegistry:
     """The metrics of a broker, which is the process ``pid``, at the moment of its status."""
     registry = CollectorRegistry()
-    registry.register(_Fixed(families(status)))
+    registry.register(_Fixed(families(escaped_in(status))))
     ProcessCollector(pid=lambda: pid, registry=registry)
     return registry
 

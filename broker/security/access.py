@@ -46,6 +46,7 @@ from broker.security.grants import ACTS, grants_of
 from broker.security.keys import public_key
 from broker.security.tables import lines_of
 from routing.messages import UNLIMITED, Limits, Permit, Rights
+from routing.names import is_printable
 
 LIMITS = Limits.__struct_fields__
 """The limits that a table may set, by key."""
@@ -237,6 +238,10 @@ def _tables(
         for name, content in tables.items():
             if not isinstance(content, dict):
                 raise ConfigurationError(f"{file}: [{kind}.{name}]: expected a table")
+            if not is_printable(name):
+                raise ConfigurationError(
+                    f"{file}: a {kind}'s name that cannot be printed: {name!r}"
+                )
             table = _Table(file, kind, name, content, lines)
             for key in content:
                 if key not in KINDS[kind]:

@@ -20,6 +20,7 @@ from routing.messages.values import (
     Code,
     Document,
     Name,
+    NameOfPeer,
     Number,
     Request,
     Seconds,
@@ -42,7 +43,7 @@ class Hello(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc
     """
 
     version: Number
-    name: Name
+    name: NameOfPeer
     heartbeat_s: Seconds
     instance: Sequence = 0
     replay: bool = False

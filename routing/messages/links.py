@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from routing.messages.values import Delay, Name, Number, Seconds, Sequence, Tag
+from routing.messages.values import Delay, Name, NameOfPeer, Number, Seconds, Sequence, Tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class LinkHello:
     """
 
     version: Number
-    name: Name
+    name: NameOfPeer
     incarnation: Sequence
     knows: Sequence
     received: Sequence

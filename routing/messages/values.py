@@ -24,7 +24,15 @@ AGE_MAX_S = 1e10
 """Some centuries: the oldest that an event in a queue may become."""
 NAME_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 65_536, 2**24
 """Characters in a name, in a filter or reason, in the text of rules."""
-Name: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX)]
+UNPRINTABLE = (
+    "\\x00-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f"
+    "\\ud800-\\udfff\\ufeff\\ufff0-\\ufffb\\U000e0000-\\U000e007f"
+)
+"""Characters that print nothing of their own, as a set of a regular expression: of control, line
+ends, and what turns the direction of a text or hides in it."""
+Name: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX, pattern=rf"\A[^{UNPRINTABLE}]*\Z")]
+NameOfPeer: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX)]
+"""A name by which a peer greets, which is told what is wrong with it."""
 Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_MAX)]
 Document: TypeAlias = Annotated[str, Meta(max_length=DOCUMENT_MAX)]
 Trace: TypeAlias = Annotated[str, Meta(pattern=TRACEPARENT, max_length=55)]

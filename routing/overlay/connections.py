@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping
 from routing.effects import Peer
 from routing.errors import ProtocolError
 from routing.messages import LINK_VERSION, Code, LinkHello
+from routing.names import is_printable
 from routing.overlay.channel import Channel
 from routing.overlay.config import FORGET_S, OverlayConfig
 
@@ -118,7 +119,7 @@ class Connections:
         if hello.version != LINK_VERSION:
             reason = f"protocol version {hello.version}, but this is version {LINK_VERSION}"
             raise ProtocolError(Code.VERSION, reason)
-        if not hello.name or not hello.name.isprintable():
+        if not hello.name or not is_printable(hello.name):
             raise ProtocolError(Code.BAD_NAME, f"a broker cannot be named {hello.name!r}")
         if hello.name == config.name:
             raise ProtocolError(Code.NAME_TAKEN, f"this broker is named {hello.name!r} itself")

@@ -14,6 +14,7 @@ from matcher.times import time_text
 from routing.config import NodeConfig, Ordering
 from routing.errors import Refusal
 from routing.messages import EVERYTHING, UNLIMITED, Code, Deploy, Rights
+from routing.names import is_printable
 from routing.permission import check_rules, check_text
 from routing.serving.claims import check_claims
 from routing.serving.deployment import Deployed
@@ -192,6 +193,7 @@ class RuleChanges:
                     f"event {schema} is already known as {known.schema} (tesla.md E5)"
                     + self._while_it_ends(known.schema, ends),
                 )
+        _check_names(rules.rules, mentions)
         names = {schema.name for schema in mentions}
         if len(names | self._advertisements.schemas.keys()) > self._config.types_max:
             raise Refusal(Code.LIMIT, f"more than {self._config.types_max} types (types_max)")
@@ -304,6 +306,16 @@ class RuleChanges:
         self._evaluator.follow_rules(gone, added)
         self._on_types()
         self._on_rules()
+
+
+def _check_names(rules: Iterable[Rule], mentions: Iterable[EventType]) -> None:
+    """Refusal of names that others could not print, or a message not bring."""
+    names = [rule.name for rule in rules]
+    names += [name for schema in mentions for name in (schema.name, *schema.names)]
+    for name in names:
+        if not is_printable(name):
+            reason = f"the name {name!r} has characters that cannot be printed"
+            raise Refusal(Code.BAD_NAME, reason)
 
 
 def _mentions_of(rules: Iterable[Rule]) -> list[EventType]:

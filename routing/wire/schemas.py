@@ -17,6 +17,7 @@ from matcher.errors import SchemaError
 from matcher.model import ATTRIBUTES_MAX, Attribute, EventType, Kind
 from routing.errors import WireError
 from routing.messages.values import NAME_MAX
+from routing.names import is_printable
 from routing.wire.singles import SingleForm
 
 _CACHED_SCHEMAS_MAX = 4_096
@@ -96,6 +97,8 @@ def _checked_type(flat: Strings) -> EventType:
     for name in (flat[0], *flat[1::2]):
         if not 0 < len(name) <= NAME_MAX:
             raise WireError(f"a name of {len(name)} characters; expected 1 to {NAME_MAX}")
+        if not is_printable(name):
+            raise WireError(f"the name {name!r} has characters that cannot be printed")
     try:
         attributes = (
             Attribute(name, Kind(kind)) for name, kind in zip(flat[1::2], flat[2::2], strict=True)

@@ -91,7 +91,7 @@ def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
         ("[broker]\nlead_max_s = 1\n", "[broker] has no key 'lead_max_s'"),
         (
             "[broker]\nname = 7\n",
-            "[broker] name: expected a text of at most 255 characters, found 7",
+            "[broker] name: expected a text of at most 255 characters that can be printed, found 7",
         ),
         (f"[broker]\nname = '{'b' * 256}'\n", "name: expected a text of at most 255 characters"),
         ("[links]\nheartbeat_s = 0\n", "heartbeat_s: expected seconds above 0, at most 86400, fou"),
