@@ -13,13 +13,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from broker.client.endpoint import DEFAULT_ENDPOINT
+from broker.documents import document_of
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, Key
 from broker.node_store import StoreChoices
@@ -219,7 +219,7 @@ class Configuration:
 def load(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]
 ) -> Configuration:
-    """The configuration that the three give. Raises ConfigurationError, or OSError for the file."""
+    """The configuration that the three give. Raises ConfigurationError."""
     values: Values = {key.name: _default(key.name) for key in KEYS}
     if file is not None:
         values |= from_file(file)
@@ -269,10 +269,7 @@ def _check_store(configuration: Configuration) -> None:
 
 def from_file(file: Path) -> Values:
     """The keys that a TOML file sets."""
-    try:
-        document = tomllib.loads(file.read_text("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigurationError(f"{file}: {error}") from None
+    document = document_of(file)
     tables = {key.table for key in KEYS}
     values: Values = {}
     for table, content in document.items():

@@ -1,9 +1,9 @@
 """A broker as a process: configuration, log, signals, and a host that runs until told to stop.
 
 SIGTERM and SIGINT stop it gracefully, SIGUSR1 once nobody needs it any more (broker.drain).
-SIGHUP reads the configuration again. A configuration that is refused then leaves the old one in
-force, with an error in the log; so does a change of what a running broker cannot change, with a
-warning.
+SIGHUP reads the configuration again. A configuration that is refused then, for whatever reason,
+leaves the old one in force, whole, with an error in the log; so does a change of what a running
+broker cannot change, with a warning.
 """
 
 from __future__ import annotations
@@ -184,19 +184,23 @@ class Service:
         self._signals.reload_wanted = False
         try:
             fresh = self._read()
+            node = self._affordable(fresh.node)
             if self._gate is not None and fresh.security_files is not None:
                 self._gate.change(load_access(fresh.security_files[1], fresh.user_limits))
-                self._transport.look_again()
-                if self._monitor is not None:
-                    self._monitor.know(page_users(self._gate))
-                self._host.change_rights(self._gate.users)
-        except (ConfigurationError, OSError) as error:
-            log("error", "configuration refused; the old one stays in force", {"reason": error})
+        except Exception as error:  # a file that its reader fails at is no reason to end
+            known = isinstance(error, ConfigurationError | OSError)
+            reason = error if known else f"{type(error).__name__}: {error}"
+            log("error", "configuration refused; the old one stays in force", {"reason": reason})
             return
+        if self._gate is not None:
+            self._transport.look_again()
+            if self._monitor is not None:
+                self._monitor.know(page_users(self._gate))
+            self._host.change_rights(self._gate.users)
         old, self._configuration = self._configuration, fresh
         changed = [key for key, value in fresh.values.items() if value != old.values[key]]
         set_level(fresh.log_level)
-        self._host.configure(self._affordable(fresh.node))
+        self._host.configure(node)
         later = [key for key in changed if key in FIXED_KEYS]
         if later:
             log("warning", "takes effect at the next start", {"keys": ",".join(later)})

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from event_batches import batch_of_events
+from lone import fire, hear, lone
 from message_batches import delivery, single
 from msgspec.structs import replace
 from plain_messages import PLAIN
@@ -26,14 +27,27 @@ from broker import configuration
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME
 from broker.security.access import load_access
-from broker.security.keys import create, load_pair
+from broker.security.keys import create, load_pair, public_key
 from matcher.errors import EventError
 from matcher.formats.files import EventFile, output_to
 from matcher.formats.intake import Intake
 from matcher.model import Event, EventType
 from routing import wire
 from routing.errors import WireError
-from routing.messages import Flow, Forward, Packet, Part, Publish, Shared
+from routing.messages import (
+    VERSION,
+    Advertise,
+    Deploy,
+    Flow,
+    Forward,
+    Hello,
+    Packet,
+    Part,
+    Publish,
+    Rights,
+    Shared,
+    Subscribe,
+)
 from rules.errors import RuleErrors
 from rules.language import load
 from rules.subscription import parse_subscription
@@ -253,7 +267,31 @@ def access_files() -> Sequence[bytes]:
         b"[user.alice]\n" + entry,
         b'[broker.b2]\nendpoint = "tcp://a:1"\n' + entry,
         b'[user.bob]\nkey = ["' + KEY.encode() + b'"]\n',
+        b'[user.p]\ngroups = ["all"]\nsources = ["p", "q-*"]\npublish = ["Mixed", "Mixed(i > 2)"]\n'
+        b"subscribe = ['Mixed(s = \"x\")', '*']\nconnections_max = 7\n"
+        + entry
+        + b'[group.all]\ndefine = ["*"]\ndeploy = ["r*"]\ncommands = ["*"]\nrules_max = 3\n',
     )
+
+
+def public_key_files() -> Sequence[bytes]:
+    """A public key, as ``rexmq keys new`` writes it, and as it may stand in an access file."""
+    return f'metadata\ncurve\n    public-key = "{KEY}"\n'.encode(), f'public-key = "{KEY}"'.encode()
+
+
+def read_at_sighup(path: Path) -> None:
+    """Read an access file, and let its rights hold for clients that are connected under others."""
+    rights = load_access(path).rights
+    broker = lone()
+    broker.node.rights_of = lambda peer: Rights("p")
+    for peer, name in ((b"source", "p"), (b"sink", "")):
+        hear(broker, peer, Hello(VERSION, name, 60.0))
+    hear(broker, b"source", Advertise(1, (MIXED,)))
+    hear(broker, b"sink", Subscribe(1, 1, "Mixed(i > 3)"))
+    hear(broker, b"sink", Subscribe(2, 2, "*"))
+    hear(broker, b"sink", Deploy(3, "rule r: define R(i: int) from Mixed() as m where i = m.i"))
+    broker.service.change_rights(rights, 1.0)
+    fire(broker, 1.0)
 
 
 TARGETS: tuple[Target, ...] = (
@@ -287,6 +325,13 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("setting", read_settings, ConfigurationError, settings),
     Target("access", in_file("access.toml", load_access), ConfigurationError, access_files),
+    Target("sighup", in_file("access.toml", read_at_sighup), ConfigurationError, access_files),
+    Target(
+        "public key",
+        in_file("own.key", lambda path: public_key(str(path), "key")),
+        ConfigurationError,
+        public_key_files,
+    ),
     Target("key", in_file("own.key_secret", load_pair), ConfigurationError, key_files),
 )
 BY_TARGET = {target.name: target for target in TARGETS}

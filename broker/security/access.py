@@ -40,6 +40,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from broker.documents import parsed, text_of
 from broker.errors import ConfigurationError
 from broker.security.grants import ACTS, grants_of
@@ -161,7 +163,8 @@ def _rights(tables: list[_Table], limits: Limits) -> Mapping[str, Rights]:
         belongs = [user, *_groups(user, groups)]
         grants = tuple(grant for table in belongs for grant in own[table.title])
         titles = tuple(f"{table.title} (line {table.line()})" for table in belongs)
-        found[name] = Rights(
+        found[name] = _sendable(
+            user,
             name,
             grants if are_limited else None,
             user.file.name,
@@ -170,6 +173,14 @@ def _rights(tables: list[_Table], limits: Limits) -> Mapping[str, Rights]:
             _sources(belongs),
         )
     return found
+
+
+def _sendable(user: _Table, *fields: Any) -> Rights:
+    """Rights of a user that other brokers can be sent. ConfigurationError for what is too long."""
+    try:
+        return msgspec.msgpack.decode(msgspec.msgpack.encode(fields), type=Rights)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{user.place()}: {error}") from None
 
 
 def _limits(user: _Table, groups: list[_Table], others: Limits) -> Limits:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import zmq
 from zmq.utils import z85
 
+from broker.documents import text_of
 from broker.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -142,11 +143,7 @@ def _is_key(text: str) -> bool:
 
 
 def _read(file: Path) -> str:
-    try:
-        return file.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text"
-        raise ConfigurationError(f"{file}: {reason}") from None
+    return text_of(file)
 
 
 def _write(file: Path, mode: int, *lines: str) -> None:

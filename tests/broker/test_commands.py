@@ -704,7 +704,8 @@ def test_check_prints_the_effective_values_and_starts_nothing(tmp_path):
     bad = rexmq("broker", "--config", str(file), "--check")
     assert bad.returncode == 1
     assert (
-        f"{file}: [broker] name: expected a text of at most 255 characters, found 1" in bad.stderr
+        f"{file}: [broker] name: expected a text of at most 255 characters that can be printed, "
+        "found 1" in bad.stderr
     )
     none = rexmq("broker", "--config", str(tmp_path / "none.toml"), "--check")
     assert none.returncode == 1
