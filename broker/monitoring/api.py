@@ -13,7 +13,7 @@ Law 3: a right that is missing is 403 and says so, whatever asks for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ from broker.monitoring.looks import FRESH_S, NOT_ALLOWED
 from broker.monitoring.seats import Seat, Seats
 from broker.monitoring.shares import NoShare, Shares
 from broker.monitoring.trial import Request as Trial
+from broker.monitoring.windows import Window, windows_of
 from broker.security.codes import Codes
 from matcher.identity import RULE_SOURCE
 
@@ -244,19 +245,26 @@ class Api:
         holders = f"user {seat.user}", f"address {who(request)}"
         deadlines.extend(request.scope["peer"], STREAM_S + TICK_S)
         asked = request.query_params
+        try:
+            windows = windows_of(asked.get("lists", ""))
+        except msgspec.MsgspecError as error:
+            return answered({"error": str(error)}, BAD)
         types = frozenset(filter(None, asked.get("types", "").split(",")))
         whole = asked.get("whole") == "1"
         events = self._events(seat, types, whole) if "events" in asked else None
-        return SharedStream(self._ticks(seat, events), self._streams, holders)
+        ticks = self._ticks(seat, windows, events)
+        return SharedStream(ticks, self._streams, holders)
 
-    async def _ticks(self, seat: Seat, events: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+    async def _ticks(
+        self, seat: Seat, windows: Mapping[str, Window], events: AsyncIterator[bytes] | None
+    ) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         until = loop.time() + STREAM_S
         yield b"retry: 1000\n\n"
         while loop.time() < until:
             begun = loop.time()
             try:
-                yield told("state", await seat.board.state())
+                yield told("state", await seat.board.shown(windows))
                 if events is not None:
                     yield await anext(events)
             except (BrokerUnreachable, RefusedError) as error:
@@ -266,13 +274,16 @@ class Api:
     async def _events(self, seat: Seat, types: frozenset[str], whole: bool) -> AsyncIterator[bytes]:
         tap = seat.tap
         after = tap.last
+        offered: list[str] = []
         while True:
-            status = await seat.looks.status()
-            made = {rule["type"] for rule in status["rules"]}
-            tap.look(made & types or made, whole=whole)
+            state = await seat.board.state()
+            made = {rule["type"]: rule["lately/s"] for rule in state["lists"]["rules"]}
+            tap.look({name: rate for name, rate in made.items() if name in types} or made, whole)
             sample = tap.sample(after, types)
             after = sample.last
             facts = {"events": sample.events, "count": sample.count, "kept": tap.facts}
+            if offered != (names := sorted(made)):
+                facts["made"] = offered = names
             yield told("events", facts)
 
     # --- what is asked for ---

@@ -14,9 +14,12 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from broker.monitoring.figures import Row, ordered
 from broker.monitoring.gathered import Look
+from broker.monitoring.history import History
 from broker.monitoring.looks import FRESH_S, Looks
 from broker.monitoring.view import view
+from broker.monitoring.windows import Window, windowed
 from matcher.model import MICROSECONDS
 
 STALE_S = 10.0
@@ -33,6 +36,8 @@ class Board:
         self._looks = looks
         self._others = others
         self._token = token
+        self._found = History()
+        """Counts of composite events, by rule."""
         self._last: dict[str, tuple[Mapping[str, Any], float]] = {}
         self._state: Mapping[str, Any] = {}
         self._made_at = float("-inf")
@@ -46,6 +51,17 @@ class Board:
             await asyncio.shield(self._making)
         return self._state
 
+    async def shown(self, windows: Mapping[str, Window]) -> Row:
+        """The state, and of its lists what the windows show. Raises BrokerUnreachable."""
+        state = await self.state()
+        kinds = {"brokers": state["brokers"], **state["lists"]}
+        lists = {
+            kind: windowed(kinds[kind], window) for kind, window in windows.items() if kind in kinds
+        }
+        for rule in lists["rules"]["rows"] if "rules" in lists else ():
+            rule["line"] = self._found.line(rule["name"])
+        return {**state, "lists": lists}
+
     async def _make(self) -> None:
         asked = [asyncio.to_thread(_status_at, one, self._token) for one in self._others]
         own, *others = await asyncio.gather(self._looks.status(), *asked)
@@ -53,8 +69,19 @@ class Board:
         statuses = [own, *(one for one in others if not isinstance(one, str))]
         looks = {one["broker"]: self._look(one) for one in reversed(statuses)}
         clock = round(time.time() * MICROSECONDS)
-        self._state = await asyncio.to_thread(view, looks, own["broker"], clock, failures)
+        state = await asyncio.to_thread(view, looks, own["broker"], clock, failures)
+        rules = self._by_what_fires(state["lists"]["rules"])
+        self._state = {**state, "lists": {**state["lists"], "rules": rules}}
         self._made_at = time.monotonic()
+
+    def _by_what_fires(self, rules: Sequence[Row]) -> list[Row]:
+        """Rules with the rate lately; those come first that have found most, then the dearest."""
+        now, history = time.monotonic(), self._found
+        counts = {rule["name"]: rule["events"] for rule in rules if rule["events"] is not None}
+        history.note(counts, now)
+        rates = {name: history.lately(name, count, now) for name, count in counts.items()}
+        rows = [{**rule, "lately/s": rates.get(rule["name"])} for rule in ordered(rules, "name")]
+        return ordered(ordered(rows, "cost_%"), "lately/s")
 
     def _look(self, status: Mapping[str, Any]) -> Look:
         now = time.monotonic()

@@ -68,16 +68,18 @@ def tables(
     }
 
 
-def ordered(rows: Sequence[Row], column: str) -> list[Row]:
-    """Rows by one column: the greatest numbers first, texts by the alphabet, None last."""
+def ordered(rows: Sequence[Row], column: str, *, reverse: bool = False) -> list[Row]:
+    """Rows by one column: the greatest numbers first, texts by the alphabet; ``reverse``: the other
+    way round. None is last either way, and equal rows stay in their order.
+    """
 
     def rank(row: Row) -> tuple[int, float, str]:
-        value = row.get(column)
-        if value is None:
-            return 2, 0.0, ""
+        value = row[column]
         return (0, -value, "") if isinstance(value, int | float) else (1, 0.0, str(value))
 
-    return sorted(rows, key=rank)
+    known = [row for row in rows if row.get(column) is not None]
+    unknown = [row for row in rows if row.get(column) is None]
+    return [*sorted(known, key=rank, reverse=reverse), *unknown]
 
 
 def _paired(
@@ -106,6 +108,7 @@ def _rules(
         one["name"]: _rate(one, was, "events", seconds)
         for one, was in _paired(before["types"], after["types"])
     }
+    counts = {one["name"]: one["events"] for one in after["types"]}
     for rule, cost in spent:
         share = None if cost is None or not total else round(100 * cost / total, 1)
         memory = rule.get("memory")
@@ -114,6 +117,7 @@ def _rules(
             "cost_%": share,
             "memory_kB": None if memory is None else round(memory / 1000),
             "events/s": rates.get(rule["type"]),
+            "events": counts.get(rule["type"]),
             "behind_s": _behind(rule, clock),
             "held_up_by": list(map(holder, rule.get("held_by", ())))[:HELD_MAX],
         }

@@ -75,8 +75,8 @@ def _rules(found: Mapping[str, Mapping[str, list[Row]]], own: str) -> list[Row]:
     for rule in told[own].values():
         place = rule["place"] or (own if rule["state"] in ("running", "stalled") else None)
         best = told.get(place or own, {}).get(rule["name"], rule)
-        rate = best["events/s"] if (place or own) in told else None
-        rows.append({**best, "place": place, "events/s": rate, "told_by": place in told})
+        known = {} if (place or own) in told else {"events/s": None, "events": None}
+        rows.append({**best, **known, "place": place, "told_by": place in told})
     return rows
 
 

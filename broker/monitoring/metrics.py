@@ -30,7 +30,7 @@ Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily
 
 _TOTALS = {
     "received": ("events_received", "Events taken in from sources here."),
-    "detected": ("events_detected", "Composite events that rules evaluated here have given."),
+    "detected": ("events_detected", "Composite events that were found here, each once."),
     "delivered": ("events_delivered", "Events given to sinks here."),
     "dropped": ("events_dropped", "Events that full queues of sinks have dropped."),
     "duplicates": ("events_duplicate", "Events that had come before, and were left out."),
@@ -98,7 +98,8 @@ def _users(users: Sequence[Facts]) -> Iterator[Family]:
 
 def _types(types: Sequence[Facts]) -> Iterator[Family]:
     events = [({"type": one["name"]}, one["events"]) for one in types]
-    yield _counter("type_events", "Events of a type that have come here.", events)
+    text = "Events of a type that have come here, or were found here."
+    yield _counter("type_events", text, events)
     text = "Event time up to which a type is known to be complete."
     yield _gauge("type_watermark_timestamp_seconds", text, _marks("type", types))
 

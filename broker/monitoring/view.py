@@ -4,8 +4,8 @@ Law 1: nothing is made up. What only a broker itself knows, its sources, sinks a
 of those whose status is there (``known``); the page says of which it is not. So with b1's status
 alone b2 stands in the drawing, with the rules that all brokers know to be there, and without rates.
 
-Law 2: what is sent is bounded: of each list ``ROWS_MAX`` at most, the most pressing first, and how
-many there are.
+Law 2: nothing is left out here. The lists are whole, the most pressing first; a browser is sent the
+page of each that it looks at (``windows``).
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from broker.monitoring.figures import Row
 from broker.monitoring.gathered import Facts, Look, blocked_stores, gathered
 from broker.monitoring.layout import places
 
-ROWS_MAX = 200
-"""Of each list that is sent."""
 RULES_AT_BROKER_MAX = 50
 """Names of rules that are sent for one broker."""
 TREES_MAX = 50
@@ -30,7 +28,7 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
     status = looks[own].after
     network = status["network"]
     lists = gathered(looks, own, clock)
-    links = lists.pop("links")
+    links = list(_links(network, lists.pop("links")))
     brokers = sorted({own, *(one["name"] for one in network["brokers"])})
     return {
         "broker": own,
@@ -44,10 +42,9 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
         "totals": status["totals"],
         "rates": looks[own].rates,
         "brokers": list(_brokers(brokers, status, looks)),
-        "links": list(_links(network, links)),
+        "links": links,
         "trees": list(_trees(looks))[:TREES_MAX],
-        "lists": {kind: rows[:ROWS_MAX] for kind, rows in lists.items()},
-        "counts": {kind: len(rows) for kind, rows in lists.items()},
+        "lists": {**lists, "links": links},
         "unknown": [name for name in brokers if name not in looks],
         "failures": list(failures),
         "overruns": list(status.get("overruns", ())),

@@ -658,7 +658,7 @@ class Service:
         self._is_unsettled = False
         detections = self._detection.advance(self._moment.now)
         if detections is not None:
-            self.rates.detected += len(detections)
+            self.rates.detected = self._detection.engine.counts.total()
             if self._traces.has_any:
                 self._traces.follow(detections.batches)
             if self._sinks.follow_rules:

@@ -99,15 +99,18 @@ def source_facts(source: Source) -> Facts:
     }
 
 
-def type_facts(known: KnownType, given: int | None) -> Facts:
-    """One event type."""
+def type_facts(known: KnownType, given: Mapping[str, int], found: Mapping[str, int]) -> Facts:
+    """One event type; ``given``: marks that the engine was given, ``found``: how many composite
+    events were found here, both by type.
+    """
+    name = known.schema.name
     return {
-        "name": known.schema.name,
+        "name": name,
         "schema": str(known.schema),
         "sources": sorted(known.advertisers),
-        "mark": time_or_none(known.mark if known.mark is not None else given),
+        "mark": time_or_none(known.mark if known.mark is not None else given.get(name)),
         "latest": known.front,
-        "events": known.events,
+        "events": known.events + found.get(name, 0),
         "rules": known.mentions,
     }
 

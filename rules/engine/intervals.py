@@ -26,6 +26,7 @@ from 40 s on it sees the Temps of the five minutes before, but for Temp 7.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -60,6 +61,9 @@ class Intervals:
         """The rules that have ended by themselves, in any engine of the host's (Law 4)."""
         self.conflicting: list[Conflict] = [] if made_of is None else made_of.conflicting
         """The first conflict that nobody has taken, in any of them."""
+        self.counts: Counter[str] = Counter() if made_of is None else made_of.counts
+        """How many composite events of each type were found for the first time, in any of them, as
+        the host has told (``count``)."""
         self._until: dict[str, int] = {}
         """The ends of rules that are evaluated."""
         self._over: dict[str, int] = {}
@@ -83,6 +87,13 @@ class Intervals:
         assert isinstance(self._engine, Resumable)
         self._engine.go_on_from(name, mark)
         self._resumed[name] = _Resumed(mark, consumed, over)
+
+    def count(self, detections: Detections) -> None:
+        """Count composite events that were not found before: after a restart, or another plan, an
+        engine finds some again.
+        """
+        for batch in detections.batches:
+            self.counts[batch.type.name] += len(batch)
 
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules."""

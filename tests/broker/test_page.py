@@ -5,6 +5,7 @@ import json
 import re
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from paged import RULES, TEMP, TOKEN, asked, hot, paged
@@ -17,9 +18,12 @@ from broker.monitoring.changes import checked
 from broker.monitoring.doorway import is_number
 from broker.monitoring.entry import Entry, NoEntry, load_token
 from broker.monitoring.gathered import Look
+from broker.monitoring.history import STEP_S, History
 from broker.monitoring.layout import places
+from broker.monitoring.tap import placed
 from broker.monitoring.trial import ANSWER_MAX, Request, answer
-from broker.monitoring.view import ROWS_MAX, view
+from broker.monitoring.view import view
+from broker.monitoring.windows import PAGE_ROWS, Window, windowed
 from rules.syntax.words import RESERVED
 
 
@@ -225,17 +229,45 @@ def test_traffic_is_told_by_either_end():
     assert (link["ends"], link["rates"], link["buffered"]) == (["b1", "b2"], [0, 4.0], 3)
 
 
-def test_lists_are_bounded():
-    sinks = [
-        {"name": f"s{n}", "queued": n, "limit": 10, "delivered": 0, "dropped": 0}
-        for n in range(ROWS_MAX + 50)
-    ]
-    status = status_of("b1", sinks=sinks)
-    found = view({"b1": Look(status, status, 1.0)}, "b1", 0)
-    assert found["counts"]["sinks"] == ROWS_MAX + 50
-    assert len(found["lists"]["sinks"]) == ROWS_MAX
-    assert found["lists"]["sinks"][0]["queued"] == ROWS_MAX + 49
-    assert not found["rated"]
+def test_a_window_is_a_page_of_what_is_searched_and_sorted():
+    rows = [{"name": f"s{n}", "queued": n % 7, "asks": [{"filter": f"T{n}()"}]} for n in range(120)]
+    found = windowed(rows, Window())
+    assert (len(found["rows"]), found["count"], found["pages"]) == (PAGE_ROWS, 120, 3)
+    found = windowed(rows, Window(sort="-queued", page=9))
+    assert (found["page"], found["first"], found["rows"][-1]["queued"]) == (2, 101, 6)
+    found = windowed(rows, Window(search="t11", sort="queued", chosen="s3"))
+    assert {row["name"] for row in found["rows"]} == {"s11", *(f"s{n}" for n in range(110, 120))}
+    assert (found["rows"][0]["queued"], found["chosen"]["name"], found["count"]) == (6, "s3", 120)
+    assert windowed([], Window(sort="no"))["rows"] == []
+
+
+@pytest.mark.parametrize("asked_for", ['{"rules": {"page": -1}}', "[]", '{"rules": {"no": 1}}'])
+def test_windows_that_make_no_sense_are_refused(page, asked_for):
+    status, _, answer = asked(page[1], f"stream?lists={quote(asked_for)}")
+    assert (status, "error" in answer) == (400, True)
+
+
+def test_types_that_come_have_their_places_and_the_others_go_round():
+    rates = {f"T{n:03}": 0.0 for n in range(100)} | {"Zz": 2.0, "Zy": 1.0}
+    seen, places = set(), []
+    for _ in range(10):
+        places = placed(rates, places)
+        assert places[:2] == ["Zz", "Zy"]
+        assert len(set(places)) == tap.TYPES_MAX
+        seen |= {*places}
+    assert seen == rates.keys()
+    assert len(placed(dict.fromkeys(rates, 1.0), [])) == tap.TYPES_MAX
+
+
+def test_the_rate_lately_and_a_line_of_rates():
+    history = History()
+    for step in range(4):
+        history.note({"fire": 10 * step, "new": step} if step else {"fire": 0}, step * STEP_S)
+    history.note({"fire": 99}, 3 * STEP_S + 1)  # it is too soon for another sample
+    assert history.line("fire") == [2.0, 2.0, 2.0]
+    assert history.line("new") == [0.2, 0.2]
+    assert history.lately("fire", 40, 4 * STEP_S) == 2.0
+    assert history.lately("none", 5, 1.0) == 0.0
 
 
 def test_one_overlay_has_one_drawing():
@@ -401,14 +433,16 @@ def test_sinks_are_seen(page):
     endpoint, url = page
 
     def has_it(kind, found):
-        return kind == "state" and "s1" in [sink["name"] for sink in found["lists"]["sinks"]]
+        return kind == "state" and found["lists"]["sinks"]["found"] == 1
 
     with Subscriber(endpoint, "Temp()", name="s1"):
-        streamed(url, "", has_it)
+        found = streamed(url, f"?lists={quote(json.dumps({'sinks': {'search': 's1'}}))}", has_it)
+    assert found["lists"]["sinks"]["rows"][0]["name"] == "s1"
 
 
 def test_another_broker_is_asked_by_its_page(page):
     with paged("--http-others", page[1], "--http-others", "http://127.0.0.1:9", name="b2") as there:
-        found = streamed(there[1], "", lambda kind, one: kind == "state" and one["rated"])
-    assert {row["broker"] for row in found["lists"]["types"]} == {"b1"}
+        query = f"?lists={quote(json.dumps({'types': {}}))}"
+        found = streamed(there[1], query, lambda kind, one: kind == "state" and one["rated"])
+    assert {row["broker"] for row in found["lists"]["types"]["rows"]} == {"b1"}
     assert found["failures"] == ["http://127.0.0.1:9: [Errno 111] Connection refused"]

@@ -179,13 +179,96 @@ def test_a_reader_finds_its_way(tab):
         assert tab.locator("nav [aria-current=page]").text_content() == view.title()
 
 
-def test_the_focus_stays_as_things_change(tab):
+CHANGES = """() => new Promise(told => {
+    const watch = new MutationObserver(() => { watch.disconnect(); told(); });
+    watch.observe(document.querySelector("tbody"),
+                  {subtree: true, childList: true, characterData: true, attributes: true});
+})"""
+"""Wait until anything in the first list is another."""
+
+
+def test_what_stands_there_stays_as_things_change(tab):
     tab.get_by_role("link", name="Rules").click()
-    button(tab, "hot").focus()
-    tab.evaluate("row => row.remembered = true", button(tab, "hot").element_handle())
-    while tab.evaluate("document.activeElement.remembered"):  # until another one is in its place
-        tab.wait_for_timeout(100)
-    assert tab.evaluate("document.activeElement.textContent") == "hot"
+    hot_rule = button(tab, "hot").element_handle()
+    hot_rule.focus()
+    for _ in range(3):
+        tab.evaluate(CHANGES)
+    assert hot_rule.evaluate("one => one.isConnected && one === document.activeElement")
+
+
+SLOW = "rule slow_{0:03}: define Slow{0:03}() from Temp(value > 90)"
+LONG = f"rule_{'of_a_very_large_project_' * 5}"
+MANY = [
+    "event Temp(area: string, value: float)",
+    *(SLOW.format(n) for n in range(503)),
+    f"rule {LONG}: define Long_{LONG}() from Temp(value > 99)",
+    "rule zz: define Zz(area: string) from Temp(value > 45) as t where area = t.area",
+]
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A broker with 505 rules, of which the last in the alphabet fires."""
+    with paged() as (endpoint, url):
+        with RuleManager(endpoint) as manager:
+            manager.add("\n".join(MANY))
+        with hot(endpoint):
+            yield url
+
+
+IN_SIGHT = """one => { const {top, bottom, left, right} = one.getBoundingClientRect();
+    return top >= 0 && top < innerHeight && left >= 0 && right <= innerWidth + 0.5; }"""
+
+
+@pytest.mark.parametrize("width", [360, 1280, 1600])
+def test_among_many_rules_with_long_names(browser, many, width):
+    tab = browser.new_page(viewport={"width": width, "height": 800})
+    tab.set_default_timeout(20_000)
+    tab.goto(f"{many}/#rules")
+    rows = tab.locator("tbody tr")
+    rows.first.get_by_role("button", name="zz").wait_for()  # it fires, so it is the first
+    tab.get_by_label("Later Rules").click()
+    tab.get_by_text("51–100 of 505").wait_for()
+    tab.get_by_label("Search Rules").fill("large_project")
+    tab.get_by_text("1 of 505").wait_for()
+    state = rows.get_by_role("cell", name="running")
+    assert state.evaluate(IN_SIGHT)
+    assert tab.evaluate(BEYOND) == []
+    tab.get_by_label("Search Rules").fill("")
+    fifth = rows.nth(4).get_by_role("button")
+    rows.nth(40).wait_for()
+    name = fifth.text_content()
+    fifth.scroll_into_view_if_needed()
+    box = fifth.bounding_box()
+    tab.mouse.move(box["x"] + 5, box["y"] + 5)
+    tab.mouse.down()
+    for _ in range(2 if width == 1280 else 0):
+        tab.wait_for_timeout(1_100)  # a slow hand: meanwhile the page is told of another state
+    tab.mouse.up()
+    text = tab.get_by_role("region", name="Rule", exact=True).locator(
+        "pre", has_text=f"rule {name}:"
+    )
+    text.wait_for()
+    assert text.evaluate(IN_SIGHT), "the text of a chosen rule is in sight"
+    assert tab.evaluate(BEYOND) == []
+    tab.goto(f"{many}/#events")
+    tab.get_by_role("row", name="Zz").first.get_by_role("button").click()
+    shown = tab.get_by_role("region", name="Event", exact=True).get_by_role("heading", name="Zz at")
+    shown.wait_for()
+    assert shown.evaluate(IN_SIGHT)
+    tab.close()
+
+
+def test_a_list_is_sorted_by_its_headings(browser, many):
+    tab = browser.new_page(viewport={"width": 1280, "height": 800})
+    tab.goto(f"{many}/#rules")
+    first = tab.locator("tbody tr").first
+    for times, name in (1, LONG), (2, "zz"):
+        button(tab, "name").click()
+        first.get_by_role("button", name=name).wait_for()
+        sorted_by = tab.locator("th[aria-sort]").get_attribute("aria-sort")
+        assert sorted_by == ("ascending" if times == 1 else "descending")
+    tab.close()
 
 
 def test_signing_in(browser, served):

@@ -1,6 +1,6 @@
 /** Composite events as they come, a sample where they are many; each opens why it came. */
 
-import { el, renew, say, table } from "./dom.js";
+import { el, renew, reveal, say, table } from "./dom.js";
 import { data, number, seconds, time } from "./format.js";
 import { ask } from "./requests.js";
 import { timeline } from "./timeline.js";
@@ -17,7 +17,7 @@ export class Events {
     this.whole = el("input", { type: "checkbox", id: "whole", onchange: () => this.listen() });
     this.paused = el("button", { type: "button", "aria-pressed": "false", onclick: () => this.pause() }, "Pause");
     this.note = el("p", { class: "note" });
-    this.list = el("div");
+    this.list = el("div", { class: "list" });
     this.detail = el("section", { class: "box", "aria-label": "Event" }, el("p", { class: "quiet" }, "Choose an event to see what caused it."));
     this.why = el("div");
     this.element = el("section", { "aria-labelledby": "events-title" }, el("h1", { id: "events-title" }, "Events"),
@@ -44,23 +44,23 @@ export class Events {
   }
 
   take(kind, found) {
-    if (kind === "state") this.offer(found, this.kept);
     if (kind !== "events") return;
-    this.kept = found.kept;
+    this.made = found.made ?? this.made ?? [];
+    this.offer(found.kept);
     const { kept } = found;
     const sampled = found.count > found.events.length ? ` Of ${number(found.count)} in the last second ${found.events.length} are shown.` : "";
     const dropped = kept.dropped ? ` ${number(kept.dropped)} were dropped on the way here.` : "";
-    const types = kept.types_left_out ? ` ${number(kept.types_left_out)} types are left out: choose one.` : "";
+    const types = kept.types_left_out ? ` Of ${number(this.made.length)} types those are taken that come, ${number(this.made.length - kept.types_left_out)} at a time; to wait for one, choose it.` : "";
     this.note.textContent = kept.problem || `${number(kept.events)} events of the last ${seconds(kept.seconds)} are kept.${sampled}${dropped}${types}`;
     if (this.isPaused || !found.events.length) return;
-    this.rows = [...found.events.reverse(), ...this.rows].slice(0, SHOWN);
+    const newest = found.events.sort((one, other) => other.time - one.time);
+    this.rows = [...newest, ...this.rows].slice(0, SHOWN);
     this.show();
   }
 
-  offer(state, kept) {
-    const made = new Set(state.lists.rules.map((one) => one.type));
+  offer(kept) {
     const others = this.whole.checked ? Object.keys(kept?.types ?? {}) : [];
-    const names = [...new Set([...made, ...others])].sort();
+    const names = [...new Set([...this.made, ...others])].sort();
     if (names.join() === this.offered) return;
     this.offered = names.join();
     const { value } = this.type;
@@ -71,8 +71,8 @@ export class Events {
   show() {
     renew(this.list, this.rows.length ? table("Newest events", [
       ["time", (row) => el("button", { class: "plain", type: "button", "data-key": row.name, onclick: () => this.choose(row) }, el("span", { class: "time", title: time(row.time) }, time(row.time).slice(11)))],
-      ["type", (row) => row.type], ["attributes", (row) => el("span", { class: "attributes" }, data(row.data))],
-    ], this.rows, (row) => ({ "aria-selected": row.name === this.chosen?.name ? "true" : null }))
+      ["type", (row) => el("span", { class: "cut", title: row.type }, row.type)], ["attributes", (row) => el("span", { class: "attributes" }, data(row.data))],
+    ], this.rows, (row) => ({ "data-key": `row ${row.name}`, "aria-selected": row.name === this.chosen?.name ? "true" : null }))
       : el("p", { class: "quiet" }, "None has come since this was opened."));
   }
 
@@ -80,6 +80,7 @@ export class Events {
     this.chosen = event;
     this.why.replaceChildren();
     this.show();
+    reveal(this.detail);
     try {
       const found = await ask("history", { name: event.name });
       this.history = found.events;

@@ -1,9 +1,11 @@
 /** The overlay as a drawing, a tree of choice over it, and what is known of each broker. */
 
-import { el, figures, renew, svg, table } from "./dom.js";
+import { el, figures, renew, reveal, svg } from "./dom.js";
 import { counted, number } from "./format.js";
+import { List, wantedOf } from "./list.js";
 
 const MARGIN = 46, RADIUS = 17;
+const LETTER = 7.5;  // pixels of a letter, about
 
 export class Network {
   constructor(page) {
@@ -14,15 +16,33 @@ export class Network {
     this.drawing = svg("svg", { class: "drawing", role: "group", "aria-label": "Brokers and their links" });
     this.legend = el("p", { class: "note" });
     this.detail = el("section", { class: "box", "aria-label": "Broker" });
-    this.tables = el("div");
+    this.notes = el("div");
     this.figures = el("div");
+    const asked = () => page.listen(this.query);
+    const by = (name) => (row) => (row.rates ? number(row.rates[name]) : "–");
+    this.brokers = new List("Brokers", [
+      ["name", (row) => row.name, false, "name"],
+      ["", (row) => (row.reachable ? (row.name === page.state.root ? "root" : "") : el("span", { class: "bad" }, "out of reach"))],
+      ["rules", (row) => number(row.rules_count), true, "rules_count"],
+      ["clients", (row) => (row.clients === null ? "–" : number(row.clients)), true, "clients"],
+      ["events/s in", by("received"), true], ["detected/s", by("detected"), true],
+      ["delivered/s", by("delivered"), true], ["dropped/s", by("dropped"), true],
+    ], { asked });
+    this.links = new List("Links", [
+      ["between", (row) => row.ends.join(" – ")],
+      ["", (row) => (row.up ? "" : el("span", { class: "bad" }, "told by one end alone"))],
+      ["there, events/s", (row) => (row.rates ? number(row.rates[0]) : "–"), true],
+      ["back, events/s", (row) => (row.rates ? number(row.rates[1]) : "–"), true],
+      ["messages waiting", (row) => (row.rates ? number(row.buffered) : "–"), true, "buffered"],
+      ["delay", (row) => `${number(row.delay_us / 1e3, 1)} ms`, true, "delay_us"],
+    ], { asked, attributes: (row) => ({ "data-key": `row ${row.ends.join(" ")}` }) });
     this.element = el("section", { "aria-labelledby": "network-title" },
       el("h1", { id: "network-title" }, "Network"), this.figures,
       el("div", { class: "split" },
         el("div", { class: "box" },
           el("div", { class: "row" }, el("label", { for: "tree" }, "Tree"), this.trees), this.drawing, this.legend),
         this.detail),
-      this.tables);
+      this.notes, el("div", { class: "part" }, this.brokers.element), this.linked = el("div", { class: "part" }, this.links.element));
     new ResizeObserver(() => this.draw()).observe(this.drawing);
   }
 
@@ -38,8 +58,13 @@ export class Network {
     ]));
     this.draw();
     this.describe();
-    renew(this.tables, this.notes(state), this.brokers(state), state.links.length ? this.links(state) : null);
+    renew(this.notes, this.told(state));
+    this.brokers.show(state.lists.brokers);
+    this.linked.hidden = !state.links.length;
+    this.links.show(state.lists.links);
   }
+
+  get query() { return `?${wantedOf({ brokers: this.brokers.wanted, links: this.links.wanted })}`; }
 
   chooseTrees(trees) {
     const key = trees.map((one) => one.id).join();
@@ -51,7 +76,7 @@ export class Network {
     this.trees.value = this.tree;
   }
 
-  notes(state) {
+  told(state) {
     const unknown = state.unknown.length
       ? `Rates, clients and links of ${state.unknown.join(", ")} are not known here: tell this broker where their pages are, by --http-others.` : null;
     return [unknown, ...state.failures.map((one) => `Not answered: ${one}`),
@@ -81,15 +106,15 @@ export class Network {
 
   drawBroker(broker, [x, y], root) {
     const kinds = ["broker", broker.name === root && "root", !broker.reachable && "away", !broker.known && "unknown"];
-    const choose = () => { this.chosen = broker.name; this.draw(); this.describe(); };
-    const label = `Broker ${broker.name}, ${counted(broker.rules_count, "rule")}${broker.reachable ? "" : ", out of reach"}`;
+    const choose = () => { this.chosen = broker.name; this.draw(); this.describe(); reveal(this.detail); };
+    const text = `Broker ${broker.name}, ${counted(broker.rules_count, "rule")}${broker.reachable ? "" : ", out of reach"}`;
     return svg("g", {
       class: kinds.filter(Boolean).join(" "), transform: `translate(${x} ${y})`, tabindex: "0", role: "button",
-      "aria-label": label, "aria-pressed": String(this.chosen === broker.name), "data-key": `broker ${broker.name}`,
+      "aria-label": text, "aria-pressed": String(this.chosen === broker.name), "data-key": `broker ${broker.name}`,
       onclick: choose, onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } },
     }, svg("circle", { r: RADIUS }),
     broker.rules_count ? svg("text", { class: "in", "text-anchor": "middle", y: 5 }, number(broker.rules_count)) : null,
-    svg("text", { "text-anchor": "middle", y: RADIUS + 16 }, broker.name),
+    label(broker.name, x, this.drawing.clientWidth),
     broker.rates ? svg("text", { class: "quiet", "text-anchor": "middle", y: RADIUS + 31 }, `${number(broker.rates.received)}/s`) : null);
   }
 
@@ -109,32 +134,18 @@ export class Network {
       broker.waits.length ? el("h3", {}, "What waits") : null,
       broker.waits.map((text) => el("p", { class: "warn" }, text)));
   }
-
-  brokers(state) {
-    const by = (name) => (row) => (row.rates ? number(row.rates[name]) : "–");
-    return el("div", { class: "part" }, table("Brokers", [
-      ["name", (row) => row.name],
-      ["", (row) => (row.reachable ? (row.name === state.root ? "root" : "") : el("span", { class: "bad" }, "out of reach"))],
-      ["rules", (row) => number(row.rules_count), true],
-      ["clients", (row) => (row.clients === null ? "–" : number(row.clients)), true],
-      ["events/s in", by("received"), true], ["detected/s", by("detected"), true],
-      ["delivered/s", by("delivered"), true], ["dropped/s", by("dropped"), true],
-    ], state.brokers));
-  }
-
-  links(state) {
-    return el("div", { class: "part" }, table("Links", [
-      ["between", (row) => row.ends.join(" – ")],
-      ["", (row) => (row.up ? "" : el("span", { class: "bad" }, "told by one end alone"))],
-      ["there, events/s", (row) => (row.rates ? number(row.rates[0]) : "–"), true],
-      ["back, events/s", (row) => (row.rates ? number(row.rates[1]) : "–"), true],
-      ["messages waiting", (row) => (row.rates ? number(row.buffered) : "–"), true],
-      ["delay", (row) => `${number(row.delay_us / 1e3, 1)} ms`, true],
-    ], state.links));
-  }
 }
 
 const sum = (rates) => (rates ? rates[0] + rates[1] : 0);
+
+/** A name below a broker at `x`, within a drawing of that width. */
+function label(name, x, width) {
+  const most = Math.floor(width / LETTER);
+  const text = name.length > most ? `${name.slice(0, most - 1)}…` : name;
+  const half = (text.length * LETTER) / 2;
+  const shift = Math.max(half, Math.min(width - half, x)) - x;
+  return svg("text", { "text-anchor": "middle", x: shift, y: RADIUS + 16 }, text);
+}
 
 function drawLink(link, at, most) {
   const [[x1, y1], [x2, y2]] = link.ends.map((name) => at.get(name) ?? [0, 0]);

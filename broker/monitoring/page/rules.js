@@ -1,46 +1,56 @@
 /** Rules: where each runs, how far it is, who holds it up, its text; and changes of them. */
 
-import { el, renew, say, table } from "./dom.js";
+import { el, renew, reveal, say } from "./dom.js";
 import { Editor } from "./editor.js";
 import { bytes, number, seconds, time } from "./format.js";
 import { highlighted } from "./highlight.js";
+import { List, wantedOf } from "./list.js";
 import { ask } from "./requests.js";
+import { sparkline } from "./sparkline.js";
 
 export class Rules {
   constructor(page) {
     this.page = page;
     this.chosen = null;
+    this.rule = null;
     this.texts = new Map();
-    this.list = el("div");
+    const rate = (value) => (value === null ? "–" : number(page.state.rated ? value : null));
+    this.list = new List("Rules", [
+      ["name", (row) => el("button", { class: "plain", type: "button", title: row.name, onclick: () => this.choose(row.name) }, row.name), false, "name"],
+      ["state", (row) => el("span", { class: tone(row.state) }, row.state), false, "state"],
+      ["found/s", (row) => rate(row["events/s"]), true, "events/s"],
+      ["last minutes", (row) => sparkline(row.line) ?? "", false, "lately/s"],
+      ["at", (row) => row.place ?? "–", false, "place"],
+      ["cost", (row) => `${rate(row["cost_%"])} %`, true, "cost_%"],
+      ["behind", (row) => seconds(row.behind_s), true, "behind_s"],
+      ["memory", (row) => bytes(row.memory), true, "memory"],
+      ["held up by", (row) => row.held_up_by.join(", ")],
+    ], {
+      asked: () => page.listen(this.query), empty: "No rule is deployed.",
+      attributes: (row) => ({ "data-key": `row ${row.name}`, "aria-selected": row.name === this.chosen ? "true" : null }),
+    });
     this.detail = el("section", { class: "box", "aria-label": "Rule" }, el("p", { class: "quiet" }, "Choose a rule to see its text."));
     this.element = el("section", { "aria-labelledby": "rules-title" }, el("h1", { id: "rules-title" }, "Rules"),
       el("div", { class: "row" }, el("button", { class: "main", type: "button", onclick: () => this.edit("", false) }, "Deploy rules…")),
-      el("div", { class: "split" }, this.list, this.detail));
+      el("div", { class: "split" }, this.list.element, this.detail));
   }
 
+  get query() { return `?${wantedOf({ rules: { ...this.list.wanted, chosen: this.chosen } })}`; }
+
   take(kind, state) {
-    if (kind !== "state") return;
-    const { rules } = state.lists;
-    const left = state.counts.rules - rules.length;
-    renew(this.list, state.counts.rules ? table(`Rules: ${number(state.counts.rules)}`, [
-      ["name", (row) => el("button", { class: "plain", type: "button", "data-key": `rule ${row.name}`, onclick: () => this.choose(row.name) }, row.name)],
-      ["state", (row) => el("span", { class: tone(row.state) }, row.state)],
-      ["at", (row) => row.place ?? "–"],
-      ["cost", (row) => (row["cost_%"] === null ? "–" : `${number(state.rated ? row["cost_%"] : null)} %`), true],
-      ["behind", (row) => seconds(row.behind_s), true],
-      ["memory", (row) => bytes(row.memory), true],
-      ["found/s", (row) => (row["events/s"] === null ? "–" : number(state.rated ? row["events/s"] : null)), true],
-      ["held up by", (row) => row.held_up_by.join(", ")],
-      ["makes", (row) => row.type],
-    ], rules, (row) => ({ "aria-selected": row.name === this.chosen ? "true" : null }))
-      : el("p", { class: "quiet" }, "No rule is deployed."),
-    left > 0 ? el("p", { class: "note" }, `${number(left)} more are not shown.`) : null);
+    if (kind !== "state" || !state.lists.rules) return;
+    this.window = state.lists.rules;
+    this.list.show(this.window);
     if (this.chosen) this.describe();
   }
 
   async choose(name) {
     this.chosen = name;
+    this.rule = this.window.rows.find((one) => one.name === name) ?? null;
+    this.list.show(this.window);
     this.describe();
+    this.page.listen(this.query);
+    reveal(this.detail);
     try {
       const found = await ask("rule", { name });
       this.texts.set(name, found.text);
@@ -48,38 +58,43 @@ export class Rules {
       this.texts.set(name, null);
       this.failed(error);
     }
-    if (this.chosen === name) this.describe();
+    if (this.chosen === name) {
+      this.describe();
+      reveal(this.detail);
+    }
     say(`Rule ${name}`);
   }
 
   describe() {
     const name = this.chosen;
-    const rule = this.page.state?.lists.rules.find((one) => one.name === name);
+    if (this.window.wanted === name) this.rule = this.window.chosen;
+    const rule = this.rule;
     if (!rule) {
       this.chosen = null;
+      this.page.listen(this.query);
       return renew(this.detail, el("p", { class: "quiet" }, `Rule ${name} is not there any more.`));
     }
     const text = this.texts.get(name);
     const facts = [
-      ["State", rule.says], ["Evaluated at", rule.place ?? "no broker"],
+      ["State", rule.says], ["Makes", rule.type], ["Found", rule.events === null ? null : number(rule.events)],
+      ["Evaluated at", rule.place ?? "no broker"],
       ["Watermark", rule.mark === null ? "none" : `${time(rule.mark)} (${seconds(rule.behind_s)} behind)`],
       ["Since", rule.since === null ? `the beginning, version ${rule.version}` : `${time(rule.since)}, version ${rule.version}`],
       ["Memory", rule.memory === null ? null : bytes(rule.memory)], ["Owner", rule.owner],
       ["Evaluated on", rule.evaluated_on ? `${rule.evaluated_on}${rule.evaluated_why ? `: ${rule.evaluated_why}` : ""}` : null],
       ["Without", rule.without.join(", ") || null],
     ];
-    renew(this.detail, el("h2", {}, `Rule ${name}`),
-      el("table", { class: "facts" }, el("tbody", {}, facts.filter(([, value]) => value).map(([key, value]) =>
-        el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, value))))),
-      rule.held_by.length ? el("h3", {}, "Who holds the watermark") : null,
-      rule.held_by.length ? el("ul", {}, rule.held_by.map((one) => el("li", {},
-        `${one.types.join(", ")} of ${one.source ?? (one.broker ? `broker ${one.broker}` : "clients that may come back")} (${one.standing}), promise ${time(one.promise)}`))) : null,
-      el("h3", {}, "Text"),
-      text ? el("pre", { class: "why" }, highlighted(text)) : el("p", { class: "quiet" }, text === null ? "It is not there any more." : "…"),
+    renew(this.detail, el("h2", {}, `Rule ${name}`), el("div", {},
+      text ? el("pre", { class: "why" }, highlighted(text)) : el("p", { class: "quiet" }, text === null ? "It is not there any more." : "…")),
       el("div", { class: "row" },
         el("button", { type: "button", "data-key": "replace", disabled: !text, onclick: () => this.edit(text, true) }, "Replace…"),
         el("button", { type: "button", "data-key": "try", disabled: !text, onclick: () => { this.page.draft = text; this.page.go("playground"); } }, "Try in the playground"),
-        el("button", { type: "button", "data-key": "remove", class: "danger", onclick: () => this.remove(name) }, "Remove…")));
+        el("button", { type: "button", "data-key": "remove", class: "danger", onclick: () => this.remove(name) }, "Remove…")),
+      el("table", { class: "facts" }, el("tbody", {}, facts.filter(([, value]) => value).map(([key, value]) =>
+        el("tr", { "data-key": key }, el("th", { scope: "row" }, key), el("td", {}, value))))),
+      rule.held_by.length ? el("h3", {}, "Who holds the watermark") : null,
+      rule.held_by.length ? el("ul", {}, rule.held_by.map((one) => el("li", {},
+        `${one.types.join(", ")} of ${one.source ?? (one.broker ? `broker ${one.broker}` : "clients that may come back")} (${one.standing}), promise ${time(one.promise)}`))) : null);
   }
 
   edit(text, replace) {

@@ -125,7 +125,8 @@ class Overview:
         return {
             "sources": [source_facts(source) for source in self._sources],
             "types": [
-                type_facts(known, given.get(known.schema.name)) for known in self._advertisements
+                type_facts(known, given, self._detection.engine.counts)
+                for known in self._advertisements
             ],
             "rules": [
                 self._traced(deployed, rule, names, origins) if rule["held_by"] else rule

@@ -98,6 +98,7 @@ class TreePart:
                 self._tell_awaited()
         if detected.batches:
             detected = router.news(detected)
+            evaluator.engine.count(detected)
         return [detected, *self.take_relayed()] if router.has_news else [detected]
 
     def take_relayed(self) -> list[Detections]:
