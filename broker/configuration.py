@@ -49,7 +49,6 @@ _OWN = {
     "log_level": "info",
     "http": None,
     "http_token": None,
-    "http_others": (),
     "http_names": (),
     "http_proxies": (),
     "secret_key": None,
@@ -122,12 +121,6 @@ class Configuration:
         """The file of the token that its pages ask for; None where they ask for none."""
         file = self.values["http_token"]
         return None if file is None else Path(file)
-
-    @property
-    def http_others(self) -> tuple[str, ...]:
-        """The addresses of other brokers' pages."""
-        addresses: tuple[str, ...] = self.values["http_others"]
-        return addresses
 
     @property
     def trace_events_max(self) -> int:

@@ -35,8 +35,9 @@ from broker.turns import Arrived, Turns
 from routing import wire
 from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX, NodeConfig
 from routing.effects import Close, Effect, Log, Send, Store
-from routing.messages import Acknowledged, Message, Rights
+from routing.messages import Acknowledged, Message, Question, Rights
 from routing.network.brokers.broker import Broker
+from routing.serving.telling import told
 
 GOODBYE_S = 2.0
 """How long, in seconds, a stopping broker waits for its last messages to leave."""
@@ -66,7 +67,8 @@ class Host:
         if tracer is not None:
             self._receive = noting(tracer, transport.receive)
             self._act = both(tracer.note_effect, self._carry_out)
-            broker.overlay.trace_queries.find = tracer.find
+            broker.overlay.queries.finders[Question.TRACE] = tracer.find
+        broker.overlay.queries.finders[Question.STATUS] = lambda _: told(broker.status(clock.now()))
         broker.outlet.emit = self._act
         broker.node.rights_of = transport.rights_of
         self._turns = Turns(self._take, transport.user_of)

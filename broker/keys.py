@@ -165,13 +165,6 @@ def _links(value: Any) -> tuple[str, ...]:
     return found
 
 
-def _pages(value: Any) -> tuple[str, ...]:
-    found = _endpoints(value) if value else ()
-    if not all(PAGE.fullmatch(address) for address in found):
-        raise ValueError
-    return tuple(address.rstrip("/") for address in found)
-
-
 def _hosts(value: Any) -> tuple[str, ...]:
     found = _endpoints(value) if value else ()
     if not all(HOST.fullmatch(name) for name in found):
@@ -272,7 +265,6 @@ HOST = re.compile(r"[\w.-]+")
 """The name of a host, without a port."""
 
 
-PAGE = re.compile(r"https?://[^\s/]+/?")
 """The address of another broker's pages."""
 
 
@@ -301,7 +293,6 @@ def strategies_expected(*more: str) -> str:
 NAME = Kind("TEXT", f"a text of at most {NAME_MAX} characters that can be printed", _name)
 ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
 LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
-PAGES = Kind("URL", "addresses such as http://127.0.0.1:9465, or none", _pages)
 HOSTS = Kind("NAME", "names such as page.example, or none", _hosts)
 PROXIES = Kind("ADDRESS", "addresses or networks such as 127.0.0.1 or 10.0.0.0/8", _proxies)
 COUNT = Kind("COUNT", "a whole number of at least 1", _count)
@@ -359,7 +350,6 @@ KEYS = (
     ),
     Key("http", "broker", ADDRESS, "where it shows a page, metrics, health and status over HTTP"),
     Key("http_token", "broker", FILE, "the file of the token that is asked for there"),
-    Key("http_others", "broker", PAGES, "where other brokers show theirs, for the page"),
     Key("http_names", "broker", HOSTS, "names by which the page is asked for; may be several"),
     Key("http_proxies", "broker", PROXIES, "proxies whose X-Forwarded-For is believed"),
     Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),

@@ -56,7 +56,6 @@ OWN_FIXED = (
     "device",
     "http",
     "http_token",
-    "http_others",
     "http_names",
     "http_proxies",
     "log_format",
@@ -330,11 +329,11 @@ def make_monitor(configuration: Configuration, gate: Gate | None = None) -> Moni
         return None
     file = configuration.http_token
     token = None if file is None else load_token(file)
-    others, data = configuration.http_others, configuration.values["data"]
+    data = configuration.values["data"]
     folder = None if data is None else os.path.abspath(data)
     names, proxies = configuration.values["http_names"], configuration.values["http_proxies"]
     form = configuration.log_format
-    monitor = Monitor(configuration.http, form, token, others, folder, names, proxies)
+    monitor = Monitor(configuration.http, form, token, folder, names, proxies)
     if gate is not None:
         monitor.know(page_users(gate))
     return monitor

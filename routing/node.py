@@ -51,6 +51,7 @@ from routing.messages import (
     Refused,
     Remove,
     Rights,
+    ShowNetwork,
     ShowTrace,
     StatusRequest,
     Subscribe,
@@ -113,6 +114,7 @@ class Node:
             StatusRequest: self._receive_status,
             Drain: self._receive_drain,
             ShowTrace: self._receive_show_trace,
+            ShowNetwork: self._receive_show_network,
             Heartbeat: self._receive_heartbeat,
             Goodbye: self._receive_goodbye,
         }
@@ -343,7 +345,11 @@ class Node:
 
     def _receive_show_trace(self, link: Link, message: ShowTrace) -> None:
         self._outlet.note_look(link, message.request)
-        self._beyond.show_trace(link, message)
+        self._beyond.ask_all(link, message)
+
+    def _receive_show_network(self, link: Link, message: ShowNetwork) -> None:
+        self._outlet.note_look(link, message.request)
+        self._beyond.ask_all(link, message)
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")

@@ -20,6 +20,7 @@ from routing.messages import (
     ReadLog,
     Remove,
     RemoveDurable,
+    ShowNetwork,
     ShowRule,
     ShowTrace,
     StatusRequest,
@@ -48,6 +49,7 @@ ClientRequest: TypeAlias = (
     | ReadLog
     | Drain
     | ShowTrace
+    | ShowNetwork
 )
 
 

@@ -24,6 +24,7 @@ from routing.messages import (
     ReadLog,
     Remove,
     RemoveDurable,
+    ShowNetwork,
     ShowRule,
     ShowTrace,
     StatusRequest,
@@ -218,6 +219,10 @@ class Session(Conversation):
     def status(self) -> int:
         """Ask for the broker's status."""
         return self._ask(StatusRequest(self._requests.number()))
+
+    def show_network(self) -> int:
+        """Ask what each broker of the network does."""
+        return self._ask(ShowNetwork(self._requests.number()))
 
     def show_trace(self, event: str) -> int:
         """Ask what the broker has kept of an event's path."""

@@ -55,10 +55,7 @@ def _blueprint(file: Path) -> Blueprint:
         read.engine,
         tuple((name, tables[name].listen if name in tables else None) for name in read.brokers),
         tuple(link.between for link in read.links),
-        {
-            name: (*_flags(read.matching.get(name), tables.get(name)), *_others(name, tables))
-            for name in read.brokers
-        },
+        {name: _flags(read.matching.get(name), tables.get(name)) for name in read.brokers},
     )
 
 
@@ -70,12 +67,3 @@ def _flags(matching: Matching | None, table: BrokerTable | None) -> tuple[str, .
     if table is not None and table.http is not None:
         flags += ("--http", table.http)
     return flags
-
-
-def _others(name: str, tables: Mapping[str, BrokerTable]) -> tuple[str, ...]:
-    """The words that tell a broker with pages of those of the others."""
-    if name not in tables or tables[name].http is None:
-        return ()
-    pages = [table.http for other, table in tables.items() if other != name]
-    known = [page for page in pages if page is not None and not page.endswith(":0")]
-    return tuple(word for page in known for word in ("--http-others", f"http://{page}"))

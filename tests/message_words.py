@@ -23,6 +23,8 @@ from routing.messages import (
     Hold,
     LinkAck,
     LinkStates,
+    NetworkAnswer,
+    NetworkQuery,
     Plan,
     Refused,
     RootRequest,
@@ -31,8 +33,6 @@ from routing.messages import (
     Stay,
     Stays,
     SubscriptionUpdate,
-    TraceAnswer,
-    TraceQuery,
 )
 
 FAR = 2**61
@@ -183,8 +183,8 @@ _WORDS: Mapping[type, Callable[[Any], Iterable[str]]] = {
     Awaited: lambda message: _marks(message.types),
     Awakening: _awakening,
     Stays: lambda message: [_stay(one) for one in message.stays],
-    TraceQuery: lambda message: [message.event],
-    TraceAnswer: lambda message: [message.found["broker"]],
+    NetworkQuery: lambda message: [message.question.value, message.event],
+    NetworkAnswer: lambda message: [message.found["broker"]],
     Flow: _flow,
     Forward: _forward,
     Hold: _hold,

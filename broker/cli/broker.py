@@ -12,7 +12,7 @@ import typer
 
 EXAMPLE = "rexmq broker --name b1 --listen tcp://127.0.0.1:7461 --listen ipc:///run/rexmq.sock"
 
-LISTS = ("listen", "link", "http_others", "http_names", "http_proxies")
+LISTS = ("listen", "link", "http_names", "http_proxies")
 """The keys whose flags may be given several times."""
 
 

@@ -118,6 +118,10 @@ class RuleManager(Scoped):
         """The broker's status: plain data (protocol.md section 7)."""
         return self._ask(self._session.status)
 
+    def network(self) -> Mapping[str, Any]:
+        """The status of each broker, in short: ``brokers``, and those that are ``silent``."""
+        return self._ask(self._session.show_network)
+
     def trace(self, event: str) -> Mapping[str, Any]:
         """The path of an event, ``source#id`` or an id, through this broker, if it is kept."""
         return self._ask(lambda: self._session.show_trace(event))
@@ -234,6 +238,10 @@ class AsyncRuleManager(AsyncScoped):
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""
         return await self._ask(self._session.status)
+
+    async def network(self) -> Mapping[str, Any]:
+        """See ``RuleManager.network``."""
+        return await self._ask(self._session.show_network)
 
     async def trace(self, event: str) -> Mapping[str, Any]:
         """See ``RuleManager.trace``."""

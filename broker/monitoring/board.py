@@ -1,19 +1,20 @@
 """The state that the page shows, made at most once a second while somebody looks.
 
-Law: however many look, each broker is asked once a second, and none while nobody looks. Brokers
-that cannot be asked are left out, and the state says which: ``http://127.0.0.1:9465: no answer``.
+Law 1: however many look, the broker is asked once a second, and none while nobody looks.
+
+Law 2: the others of the network are asked over the network, by the broker, every NETWORK_S. Nobody
+waits long for them: the state has what they said last, and names those that do not answer
+(``b3: no answer``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from broker.errors import BrokerUnreachable
 from broker.monitoring.figures import Row, ordered
 from broker.monitoring.gathered import Look
 from broker.monitoring.history import History
@@ -24,21 +25,23 @@ from matcher.model import MICROSECONDS
 
 STALE_S = 10.0
 """An earlier look that is older tells no rates."""
-OTHERS_S = 2.0
-"""For so long another broker's answer is awaited."""
-ANSWER_BYTES_MAX = 64 * 2**20
+OTHERS_S = 0.3
+"""For so long the others are awaited; what they say later is in the next state."""
 
 
 class Board:
-    """The network as ``looks`` at the broker, and the pages of ``others``, tell of it."""
+    """The network as ``looks`` at the broker, and at its ``network``, tell of it."""
 
-    def __init__(self, looks: Looks, others: Sequence[str], token: str | None) -> None:
+    def __init__(self, looks: Looks, network: Looks) -> None:
         self._looks = looks
-        self._others = others
-        self._token = token
+        self._network = network
         self._found = History()
         """Counts of composite events, by rule."""
-        self._last: dict[str, tuple[Mapping[str, Any], float]] = {}
+        self._seen: dict[str, Look] = {}
+        """The last look at each broker that has answered."""
+        self._answer: Mapping[str, Any] = {}
+        self._failures: Sequence[str] = ()
+        self._asking: asyncio.Task[Mapping[str, Any]] | None = None
         self._state: Mapping[str, Any] = {}
         self._made_at = float("-inf")
         self._making: asyncio.Task[None] | None = None
@@ -62,17 +65,60 @@ class Board:
             rule["line"] = self._found.line(rule["name"])
         return {**state, "lists": lists}
 
+    async def close(self) -> None:
+        """Hang up."""
+        if self._asking is not None:
+            self._asking.cancel()
+        await self._network.close()
+
     async def _make(self) -> None:
-        asked = [asyncio.to_thread(_status_at, one, self._token) for one in self._others]
-        own, *others = await asyncio.gather(self._looks.status(), *asked)
-        failures = [one for one in others if isinstance(one, str)]
-        statuses = [own, *(one for one in others if not isinstance(one, str))]
-        looks = {one["broker"]: self._look(one) for one in reversed(statuses)}
+        own = await self._looks.status()
+        await self._hear_others(own)
+        self._look([own])
         clock = round(time.time() * MICROSECONDS)
-        state = await asyncio.to_thread(view, looks, own["broker"], clock, failures)
+        seen, failures = dict(self._seen), self._failures
+        state = await asyncio.to_thread(view, seen, own["broker"], clock, failures)
         rules = self._by_what_fires(state["lists"]["rules"])
         self._state = {**state, "lists": {**state["lists"], "rules": rules}}
         self._made_at = time.monotonic()
+
+    async def _hear_others(self, own: Mapping[str, Any]) -> None:
+        """Take in what the others have said, and ask again when it is time (Law 2)."""
+        if len(own["network"]["brokers"]) < 2:
+            self._take({"brokers": (), "silent": ()}, own["broker"])
+            return
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._network.status())
+        await asyncio.wait([self._asking], timeout=OTHERS_S)
+        if not self._asking.done():
+            return
+        asked, self._asking = self._asking, None
+        try:
+            answer = asked.result()
+        except BrokerUnreachable as error:
+            self._failures = [str(error)]
+            return
+        if answer is not self._answer:
+            self._answer = answer
+            self._take(answer, own["broker"])
+
+    def _take(self, answer: Mapping[str, Any], own: str) -> None:
+        others = [one for one in answer["brokers"] if one["broker"] != own]
+        here = {one["broker"] for one in others if "totals" in one} | {own}
+        self._seen = {name: look for name, look in self._seen.items() if name in here}
+        self._look(one for one in others if "totals" in one)
+        self._failures = [f"{name}: no answer" for name in answer["silent"]]
+
+    def _look(self, statuses: Iterable[Mapping[str, Any]]) -> None:
+        for status in statuses:
+            last = self._seen.get(status["broker"])
+            before = status if last is None else last.after
+            if before is status and last is not None:
+                continue  # it was looked at a moment ago
+            seconds = status["uptime_s"] - before["uptime_s"]
+            if not 0 < seconds < STALE_S:
+                before = status  # it was started again, or nobody has looked for long
+            self._seen[status["broker"]] = Look(before, status, max(seconds, FRESH_S / 2))
 
     def _by_what_fires(self, rules: Sequence[Row]) -> list[Row]:
         """Rules with the rate lately; those come first that have found most, then the dearest."""
@@ -82,26 +128,3 @@ class Board:
         rates = {name: history.lately(name, count, now) for name, count in counts.items()}
         rows = [{**rule, "lately/s": rates.get(rule["name"])} for rule in ordered(rules, "name")]
         return ordered(ordered(rows, "cost_%"), "lately/s")
-
-    def _look(self, status: Mapping[str, Any]) -> Look:
-        now = time.monotonic()
-        before, at = self._last.get(status["broker"], (status, now))
-        if before["uptime_s"] > status["uptime_s"] or now - at > STALE_S:
-            before, at = status, now  # it was started again, or nobody has looked for long
-        self._last[status["broker"]] = status, now
-        return Look(before, status, max(now - at, FRESH_S / 2))
-
-
-def _status_at(address: str, token: str | None) -> Mapping[str, Any] | str:
-    """The status that another broker's page shows, or why there is none."""
-    request = urllib.request.Request(f"{address}/status.json")
-    if token is not None:
-        request.add_unredirected_header("Authorization", f"Bearer {token}")
-    try:
-        with urllib.request.urlopen(request, timeout=OTHERS_S) as answer:
-            found: Mapping[str, Any] = json.loads(answer.read(ANSWER_BYTES_MAX))
-    except urllib.error.HTTPError as error:
-        return f"{address}: {error.code} {error.reason}"
-    except (OSError, ValueError) as error:
-        return f"{address}: {getattr(error, 'reason', error) or 'no answer'}"
-    return found

@@ -53,6 +53,7 @@ def tables(
                 "late/s": _rate(source, was, "late", seconds),
             }
             for source, was in _paired(before["sources"], after["sources"])
+            if not source.get("home")  # else the broker whose client it is tells of it
         ],
         "links": [
             {

@@ -53,6 +53,12 @@ class Look:
         }
 
 
+def connected(status: Facts) -> int:
+    """How many clients a broker has, by its own status or as others are told of it."""
+    told: int | None = status.get("connected")
+    return len(status["clients"]) if told is None else told
+
+
 def gathered(looks: Mapping[str, Look], own: str, clock: int) -> dict[str, list[Row]]:
     """The tables of all brokers that are known, each row with its broker, the most pressing first.
     ``own``: the broker whose list of rules counts. ``clock`` is in microseconds.
@@ -97,6 +103,6 @@ def broker_rows(looks: Mapping[str, Look], own: str) -> Iterator[Row]:
         yield {
             "name": name,
             "reachable": reachable.get(name, True),
-            "clients": None if look is None else len(look.after["clients"]),
+            "clients": None if look is None else connected(look.after),
             **{f"{kind}/s": rates.get(kind) for kind in ("received", "detected", "delivered")},
         }

@@ -1,4 +1,5 @@
-"""The last status of a broker, asked for when somebody looks and it is a second old.
+"""The last status of a broker, or of all of its network, asked for when somebody looks and it is
+old.
 
 Requests that come while an answer is awaited share it. Where the broker gives none within
 ``ANSWER_S``, each look raises BrokerUnreachable, and the next one connects anew; where who looks
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from broker.client.address import Address
@@ -19,26 +20,38 @@ from broker.errors import BrokerError, BrokerUnreachable, RefusedError
 NOT_ALLOWED = "not-allowed"
 FRESH_S = 1.0
 """For so long a status is shown again."""
+NETWORK_S = 2.0
+"""For so long what other brokers have said is shown again: it crosses the network."""
 ANSWER_S = 3.0
 """For so long an answer is awaited."""
 
 
 class Looks:
-    """Looks at the broker at ``address``. ``clock`` is in seconds."""
+    """Looks at the broker at ``address``. ``clock`` is in seconds; ``ask`` gives what is looked at,
+    and ``fresh_s`` says for how long it is shown again.
+    """
 
-    def __init__(self, address: Address, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        address: Address,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        ask: Callable[[AsyncRuleManager], Awaitable[Mapping[str, Any]]] = AsyncRuleManager.status,
+        fresh_s: float = FRESH_S,
+    ) -> None:
         self._address = address
         self._clock = clock
+        self._question, self._fresh_s = ask, fresh_s
         self._manager: AsyncRuleManager | None = None
         self._status: Mapping[str, Any] = {}
         self._asked_at = float("-inf")
         self._asking: asyncio.Task[None] | None = None
 
     async def status(self) -> Mapping[str, Any]:
-        """The broker's status, at most ``FRESH_S`` old. Raises BrokerUnreachable, or RefusedError
+        """The broker's status, at most ``fresh_s`` old. Raises BrokerUnreachable, or RefusedError
         for who may not look.
         """
-        if self._clock() - self._asked_at >= FRESH_S:
+        if self._clock() - self._asked_at >= self._fresh_s:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.create_task(self._look())
             await asyncio.shield(self._asking)  # it is others' as well
@@ -55,7 +68,7 @@ class Looks:
                 self._manager = await AsyncRuleManager(
                     self._address, timeout_s=ANSWER_S, connect_timeout_s=ANSWER_S
                 ).open()
-            return await self._manager.status()
+            return await self._question(self._manager)
         except BrokerError as error:
             if isinstance(error, RefusedError) and error.code == NOT_ALLOWED:
                 raise
@@ -67,3 +80,8 @@ class Looks:
         manager, self._manager = self._manager, None
         if manager is not None:
             await manager.close()
+
+
+def looks_at_network(address: Address) -> Looks:
+    """Looks at what each broker of the network of the broker at ``address`` does."""
+    return Looks(address, ask=AsyncRuleManager.network, fresh_s=NETWORK_S)

@@ -35,8 +35,8 @@ Address: TypeAlias = tuple[str, int]
 class Monitor:
     """Serves the pages of a broker at ``address``, from ``begin`` until ``end``. ``log_format``: of
     the lines that the process writes, a key of ``broker.log.FORMS``. ``token``: what is asked of
-    who looks; ``others``: addresses of the pages of other brokers; ``data``: the folder of the
-    broker's store; ``names`` and ``proxies``: as Settings has them.
+    who looks; ``data``: the folder of the broker's store; ``names`` and ``proxies``: as Settings
+    has them.
 
     Raises ConfigurationError where the packages for it are missing, or for an address that is not
     this machine's, and AddressTaken.
@@ -47,7 +47,6 @@ class Monitor:
         address: Address,
         log_format: str = "text",
         token: str | None = None,
-        others: tuple[str, ...] = (),
         data: str | None = None,
         names: tuple[str, ...] = (),
         proxies: tuple[str, ...] = (),
@@ -59,7 +58,9 @@ class Monitor:
             )
         self._socket = _bound(address)
         own = names if address[0] == "" else (address[0], *names)
-        self._settings = Settings("", log_format, (), token, others, (), data, own, proxies)
+        self._settings = Settings(
+            "", log_format, token=token, data=data, names=own, proxies=proxies
+        )
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = threading.Event()
         self._renews = False

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from broker.monitoring.board import Board
 from broker.monitoring.changes import Changes
 from broker.monitoring.entry import OPERATOR
-from broker.monitoring.looks import Looks
+from broker.monitoring.looks import Looks, looks_at_network
 from broker.monitoring.settings import Settings
 from broker.monitoring.tap import Tap
 
@@ -54,9 +54,7 @@ class Seats:
         settings = self._settings
         address = settings.address if user == OPERATOR else settings.address_of(user)
         looks = Looks(address)
-        # The token of the pages is that of all brokers; nobody else's is known there.
-        others = settings.others if user == OPERATOR else ()
-        board = Board(looks, others, settings.token)
+        board = Board(looks, looks_at_network(address))
         log = settings.data or "" if user == OPERATOR else ""
         return Seat(user, looks, board, Tap(address, user), Changes(address), log)
 
@@ -65,3 +63,4 @@ class Seats:
         for seat in self._seats.values():
             await seat.tap.close()
             await seat.looks.close()
+            await seat.board.close()

@@ -28,17 +28,15 @@ class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``endpoint``: where the broker is reached. ``keys``: the public and secret one of the process
-    that serves, and the broker's public one; none where the broker has none. ``others``: addresses
-    of the pages of other brokers of the network. ``users``: those who may sign in.
-    ``data``: the folder of the broker's store, where it has one. ``names`` and ``proxies``: as
-    Doorway takes them.
+    that serves, and the broker's public one; none where the broker has none. ``users``: those who
+    may sign in. ``data``: the folder of the broker's store, where it has one. ``names`` and
+    ``proxies``: as Doorway takes them.
     """
 
     endpoint: str
     log_format: str = "text"
     keys: tuple[str, ...] = ()
     token: str | None = None
-    others: tuple[str, ...] = ()
     users: tuple[User, ...] = ()
     data: str | None = None
     names: tuple[str, ...] = ()

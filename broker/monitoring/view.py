@@ -11,9 +11,10 @@ page of each that it looks at (``windows``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from broker.monitoring.figures import Row
-from broker.monitoring.gathered import Facts, Look, blocked_stores, gathered
+from broker.monitoring.gathered import Facts, Look, blocked_stores, connected, gathered
 from broker.monitoring.layout import places
 
 RULES_AT_BROKER_MAX = 50
@@ -40,7 +41,8 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
         "root": network["root"],
         "settled": network["settled"],
         "totals": status["totals"],
-        "rates": looks[own].rates,
+        "rates": _summed_rates(looks),
+        "lines": _summed_lines(looks),
         "brokers": list(_brokers(brokers, status, looks)),
         "links": links,
         "trees": list(_trees(looks))[:TREES_MAX],
@@ -51,6 +53,24 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
         "closed": list(status.get("closed", ())),
         "blocked": list(blocked_stores(looks)),
     }
+
+
+def _summed_rates(looks: Mapping[str, Look]) -> Mapping[str, float] | None:
+    """Rates of the network: the sums over the brokers that have told of theirs."""
+    rates = [rates for look in looks.values() if (rates := look.rates) is not None]
+    return {name: round(sum(one[name] for one in rates), 1) for name in rates[0]} if rates else None
+
+
+def _summed_lines(looks: Mapping[str, Look]) -> Mapping[str, Sequence[float]]:
+    """The rates of the last minutes of the network, the oldest first. Brokers that were started
+    later have shorter lines, which end where the others do.
+    """
+    histories = [look.after.get("history", {}) for look in looks.values()]
+    found = {}
+    for name in histories[0]:
+        backwards = zip_longest(*(one[name][::-1] for one in histories if one), fillvalue=0.0)
+        found[name] = [round(sum(step), 2) for step in backwards][::-1]
+    return found
 
 
 # --- the drawing ---
@@ -83,7 +103,8 @@ def _brokers(names: Sequence[str], status: Facts, looks: Mapping[str, Look]) -> 
             "rules_count": len(evaluated),
             "fragments": len(network.get("fragments", {}).get(name, ())),
             "rates": None if look is None else look.rates,
-            "clients": len(here["clients"]) if look is not None else None,
+            "line": here.get("history", {}).get("received", ()),
+            "clients": None if look is None else connected(here),
             "waits": _waits(here.get("rules", ())),
         }
 

@@ -169,6 +169,17 @@ class ShowTrace:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowNetwork:
+    """Confirmed with what each broker of the network does (protocol.md section 7)."""
+
+    request: Request
+
+
+AskingAll: TypeAlias = ShowTrace | ShowNetwork
+"""Requests of a client that all brokers answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Let the broker send its clients to others and leave the network, as soon as it may.
     Confirmed with ``{"draining": [...]}``, as status has it.
@@ -388,6 +399,7 @@ FromClient: TypeAlias = (
     | DealtWith
     | Drain
     | ShowTrace
+    | ShowNetwork
     | Credit
     | Heartbeat
     | Goodbye

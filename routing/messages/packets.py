@@ -24,11 +24,11 @@ from routing.messages.single_tree import (
     Catalog,
     CatalogDelta,
     Hold,
+    NetworkAnswer,
+    NetworkQuery,
     Stays,
     SubscriptionAck,
     SubscriptionUpdate,
-    TraceAnswer,
-    TraceQuery,
 )
 from routing.messages.values import Sequence, Tag
 
@@ -54,8 +54,8 @@ Carried: TypeAlias = (
     | RuleState
     | PlanFollowed
     | Shared
-    | TraceQuery
-    | TraceAnswer
+    | NetworkQuery
+    | NetworkAnswer
 )
 """Messages between neighbours that are not the overlay's own business."""
 Routed: TypeAlias = LinkStates | Carried

@@ -161,20 +161,29 @@ class Stays:
     stays: tuple[Stay, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TraceQuery:
-    """A client of the first broker of ``path`` asks what is kept of an event's way.
+class Question(enum.Enum):
+    """Something that a client asks of all brokers."""
 
-    ``path``: the brokers on the way here; ``number``: the first one's own.
+    TRACE = "trace"  # what is kept of an event's way
+    STATUS = "status"  # what the broker does, as ShowNetwork is answered
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkQuery:
+    """A client of the first broker of ``path`` asks something of all brokers.
+
+    ``path``: the brokers on the way here; ``number``: the first one's own; ``event``: whose way is
+    asked for.
     """
 
     path: tuple[Name, ...]
     number: Request
-    event: Text
+    question: Question
+    event: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TraceAnswer:
+class NetworkAnswer:
     """One broker's answer; ``path``: the brokers that it has still to pass. ``found``: plain data,
     with the ``broker`` that says so.
     """

@@ -19,6 +19,7 @@ from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, VersionMismatch, WireError
 from routing.messages import (
     BEARING,
+    AskingAll,
     Carried,
     Code,
     FromNeighbour,
@@ -26,17 +27,16 @@ from routing.messages import (
     LinkHello,
     LinkState,
     LinkStates,
-    ShowTrace,
-    TraceAnswer,
-    TraceQuery,
+    NetworkAnswer,
+    NetworkQuery,
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
 from routing.overlay.connections import Connections
 from routing.overlay.ends import DelayKnown, Down, Heard, LinkResult, Piling, Up, link_text
 from routing.overlay.graph import Component
+from routing.overlay.queries import NetworkQueries
 from routing.overlay.topology import Topology
-from routing.overlay.trace_queries import TraceQueries
 from routing.overlay.trees import LocalTree, Trees
 from routing.traced import with_traces
 
@@ -48,7 +48,7 @@ SAID_MAX = 1_024
 
 Change: TypeAlias = Up | Down | Piling | Heard
 
-_OWN_BUSINESS = frozenset({Up, Down, DelayKnown, Piling, LinkStates, TraceQuery, TraceAnswer})
+_OWN_BUSINESS = frozenset({Up, Down, DelayKnown, Piling, LinkStates, NetworkQuery, NetworkAnswer})
 """Results of a channel that are not just passed on as heard."""
 
 
@@ -76,7 +76,7 @@ class Overlay:
         self.traces = TraceContexts()
         """Trace contexts of events: whatever leaves gets those of its events, and what comes brings
         them."""
-        self.trace_queries = TraceQueries(
+        self.queries = NetworkQueries(
             config.name, lambda neighbour, message: self.send(neighbour, message, self._now)
         )
         self.changes: list[Change] = []
@@ -238,10 +238,10 @@ class Overlay:
             channel.send(message, now)
             self._collect(channel)
 
-    def ask_traces(self, peer: Peer, request: ShowTrace, now: float) -> None:
-        """A client asks all brokers for the path of an event."""
+    def ask_all(self, peer: Peer, request: AskingAll, now: float) -> None:
+        """A client asks something of all brokers."""
         self.awake(now)
-        self.trace_queries.ask(peer, request, self.part.nodes, self._tree_neighbours, now)
+        self.queries.ask(peer, request, self.part.nodes, self._tree_neighbours, now)
 
     @property
     def _tree_neighbours(self) -> set[str]:
@@ -257,7 +257,7 @@ class Overlay:
         for channel in [channel for channel, due in self._due.items() if due <= now]:
             channel.handle_timer(now)
             self._collect(channel)
-        self.trace_queries.handle_timer(now)
+        self.queries.handle_timer(now)
         topology = self._topology
         settle_at, forget_at = topology.settle_at, topology.forget_at
         if (settle_at is not None and settle_at <= now) or (
@@ -274,7 +274,7 @@ class Overlay:
         if due is None and self._due:
             due = self._first_due = min(self._due.values())
         topology = self._topology
-        asked = self.trace_queries.due_at
+        asked = self.queries.due_at
         for other in (topology.flood_at, topology.settle_at, topology.forget_at, asked):
             if other is not None and (due is None or other < due):
                 due = other
@@ -374,8 +374,8 @@ class Overlay:
         if isinstance(result, Piling):
             self.changes.append(result)
             return
-        if isinstance(result, TraceQuery | TraceAnswer):
-            self.trace_queries.hear(channel.neighbour, result, self._tree_neighbours)
+        if isinstance(result, NetworkQuery | NetworkAnswer):
+            self.queries.hear(channel.neighbour, result, self._tree_neighbours)
             return
         self.has_moved = True
         if isinstance(result, Up):

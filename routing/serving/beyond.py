@@ -8,7 +8,7 @@ from typing import Protocol
 from matcher.model import EventBatch
 from routing.delivery.sinks import Sink
 from routing.effects import Peer
-from routing.messages import Asking, Confirmed, ShowTrace
+from routing.messages import Asking, AskingAll, Confirmed
 from routing.serving.deployment import Deployed
 from routing.serving.link import Link
 from rules.engine.overrun import Overrun
@@ -20,8 +20,8 @@ class Beyond(Protocol):
     def ask(self, link: Link, request: Asking) -> None:
         """A client asks what the root has to answer."""
 
-    def show_trace(self, link: Link, message: ShowTrace) -> None:
-        """A client asks all brokers for the path of an event."""
+    def ask_all(self, link: Link, message: AskingAll) -> None:
+        """A client asks something of all brokers."""
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         """Give the events of a part of a source that sinks have not been offered before."""

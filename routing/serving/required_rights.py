@@ -34,6 +34,7 @@ from routing.messages import (
     ReadLog,
     Remove,
     RemoveDurable,
+    ShowNetwork,
     ShowRule,
     ShowTrace,
     StatusRequest,
@@ -154,6 +155,7 @@ REQUIRED: Mapping[type, Required] = {
     ListRules: _command("rule list"),
     ShowRule: _command("rule show"),
     StatusRequest: _command("status"),
+    ShowNetwork: _command("status"),
     ShowTrace: _command("trace"),
     Drain: _command("drain"),
     ReadLog: Required(

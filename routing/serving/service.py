@@ -220,6 +220,7 @@ class Service:
                 "duplicates": duplicates + self._detection.duplicates,
             },
             "rates": self.rates.per_second,
+            "history": self.rates.history,
         }
 
     def _former_types(self) -> Mapping[str, EventType]:

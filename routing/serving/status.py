@@ -84,6 +84,7 @@ def source_facts(source: Source) -> Facts:
     """One source."""
     return {
         "name": source.name,
+        "home": source.home or None,
         "standing": source.standing.value,
         "closed_by": source.closed_by,
         "types": sorted(source.floors),

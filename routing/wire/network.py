@@ -27,6 +27,8 @@ from routing.messages import (
     LinkStates,
     LostSource,
     Name,
+    NetworkAnswer,
+    NetworkQuery,
     Number,
     Part,
     Pause,
@@ -43,8 +45,6 @@ from routing.messages import (
     SubscriptionUpdate,
     Text,
     Time,
-    TraceAnswer,
-    TraceQuery,
     Traces,
 )
 from routing.messages import (
@@ -285,8 +285,8 @@ NETWORK_CODECS: tuple[Codec, ...] = (
     plain_codec(73, Awaited),
     plain_codec(74, Hold),
     plain_codec(75, Stays),
-    plain_codec(76, TraceQuery),
-    plain_codec(77, TraceAnswer),
+    plain_codec(76, NetworkQuery),
+    plain_codec(77, NetworkAnswer),
     plain_codec(79, HandOver),
     plain_codec(64, RootRequest),
     plain_codec(65, CheckpointProbe),

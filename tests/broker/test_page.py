@@ -11,7 +11,7 @@ import pytest
 from paged import RULES, TEMP, TOKEN, asked, hot, paged
 from pages import get
 
-from broker import RuleManager, Subscriber
+from broker import Publisher, RuleManager, Subscriber
 from broker.errors import ConfigurationError
 from broker.monitoring import entry, tap
 from broker.monitoring.changes import checked
@@ -24,6 +24,7 @@ from broker.monitoring.tap import placed
 from broker.monitoring.trial import ANSWER_MAX, Request, answer
 from broker.monitoring.view import view
 from broker.monitoring.windows import PAGE_ROWS, Window, windowed
+from routing.serving.telling import ROWS_MAX, told
 from rules.syntax.words import RESERVED
 
 
@@ -440,9 +441,53 @@ def test_sinks_are_seen(page):
     assert found["lists"]["sinks"]["rows"][0]["name"] == "s1"
 
 
-def test_another_broker_is_asked_by_its_page(page):
-    with paged("--http-others", page[1], "--http-others", "http://127.0.0.1:9", name="b2") as there:
-        query = f"?lists={quote(json.dumps({'types': {}}))}"
-        found = streamed(there[1], query, lambda kind, one: kind == "state" and one["rated"])
-    assert {row["broker"] for row in found["lists"]["types"]["rows"]} == {"b1"}
-    assert found["failures"] == ["http://127.0.0.1:9: [Errno 111] Connection refused"]
+# --- a network ---
+
+
+def test_a_network_is_told_of_over_itself_and_a_killed_broker_by_name():
+    with paged("--strategy", "centralized") as (first, url):
+        with paged("--link", first, name="b2") as (second, other_url):
+            while get(f"{other_url}/readyz")[0] != 200:
+                time.sleep(0.1)
+            with RuleManager(first) as manager, Subscriber(first, "Hot()") as sink:
+                manager.add(RULES)
+                with Publisher(second, name="p2", types=[TEMP], increasing=True) as source:
+                    for _ in range(10):
+                        source.publish("Temp", area="hall", value=50.0)
+                assert [sink.receive(timeout_s=20).type for _ in range(10)] == ["Hot"] * 10
+                brokers = manager.network()["brokers"]
+            totals = {one["broker"]: one["totals"] for one in brokers}
+            assert {name: one["received"] for name, one in totals.items()} == {"b1": 0, "b2": 10}
+            assert sum(one["detected"] for one in totals.values()) == 10
+            lists = quote(json.dumps({"sources": {}, "brokers": {}}))
+            found = streamed(url, f"?lists={lists}", lambda kind, one: "b2" not in one["unknown"])
+            (row,) = found["lists"]["sources"]["rows"]
+            assert (row["name"], row["broker"], row["events"]) == ("p2", "b2", 10)
+        found = streamed(url, f"?lists={lists}", lambda kind, one: "b2" in one["unknown"])
+    assert [one["reachable"] for one in found["lists"]["brokers"]["rows"]] == [True, False]
+
+
+def test_sums_of_a_network_are_over_the_brokers_that_tell():
+    def status(name, received, line):
+        history = {"received": line, "detected": [0.0] * len(line)}
+        return status_of(name, totals={"received": received}, history=history)
+
+    one, other = status("b1", 0, [1.0, 2.0]), status("b2", 0, [5.0])
+    looks = {
+        "b1": Look(one, status("b1", 30, [1.0, 2.0]), 2.0),
+        "b2": Look(other, status("b2", 5, [5.0]), 1.0),
+    }
+    found = view(looks, "b1", 0)
+    assert found["rates"] == {"received": 20.0}
+    assert found["lines"]["received"] == [1.0, 7.0]
+
+
+def test_a_status_is_told_to_others_in_short():
+    sinks = [{"name": f"s{n}", "queued": n, "limit": 1_000} for n in range(ROWS_MAX + 50)]
+    rules = [{"name": name, "cost": None} for name in ("hot", "cold")]
+    status = status_of("b2", sinks=sinks, rules=rules, evaluates=["hot"])
+    short = told({**status, "clients": [{}, {}]})
+    assert [rule["name"] for rule in short["rules"]] == ["hot"]
+    assert (len(short["sinks"]), short["sinks"][0]["queued"]) == (ROWS_MAX, ROWS_MAX + 49)
+    assert (short["rows"]["sinks"], short["connected"]) == (ROWS_MAX + 50, 2)
+    assert "brokers" not in short["network"]

@@ -126,10 +126,10 @@ function change(old, fresh) {
   match(old, [...fresh.childNodes]);
 }
 
-/** Figures with their names. */
+/** Figures with their names, each perhaps with a line. */
 export function figures(pairs) {
   return el("dl", { class: "figures" },
-    pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+    pairs.map(([name, value, line]) => el("div", { "data-key": name }, el("dt", {}, name), el("dd", {}, value, line ?? null))));
 }
 
 /** Say something to who listens rather than looks. */

@@ -44,10 +44,11 @@ function showTrouble(text) {
 
 function summarise(state) {
   document.getElementById("broker").textContent = state.broker;
-  const away = state.brokers.filter((one) => !one.reachable).length;
+  const away = state.brokers.filter((one) => !one.reachable).map((one) => one.name);
   const rates = state.rates ? `${number(state.rates.received)} events/s in, ${number(state.rates.detected)} detected` : "";
-  const words = [`up ${seconds(state.uptime_s)}`, rates, state.settled ? "" : "not settled", away ? `${away} out of reach` : ""];
+  const words = [`up ${seconds(state.uptime_s)}`, rates, state.settled ? "" : "not settled"];
   document.getElementById("summary").textContent = words.filter(Boolean).join(" · ");
+  document.getElementById("away").textContent = away.length ? `${away.slice(0, 3).join(", ")}${away.length > 3 ? ` and ${away.length - 3} more` : ""} out of reach` : "";
   document.title = `${state.broker} – RexMQ`;
 }
 

@@ -3,6 +3,7 @@
 import { el, figures, renew, reveal, svg } from "./dom.js";
 import { counted, number } from "./format.js";
 import { List, wantedOf } from "./list.js";
+import { sparkline } from "./sparkline.js";
 
 const MARGIN = 46, RADIUS = 17;
 const LETTER = 7.5;  // pixels of a letter, about
@@ -23,6 +24,7 @@ export class Network {
     this.brokers = new List("Brokers", [
       ["name", (row) => row.name, false, "name"],
       ["", (row) => (row.reachable ? (row.name === page.state.root ? "root" : "") : el("span", { class: "bad" }, "out of reach"))],
+      ["last minutes", (row) => sparkline(row.line) ?? ""],
       ["rules", (row) => number(row.rules_count), true, "rules_count"],
       ["clients", (row) => (row.clients === null ? "–" : number(row.clients)), true, "clients"],
       ["events/s in", by("received"), true], ["detected/s", by("detected"), true],
@@ -50,11 +52,13 @@ export class Network {
     if (kind !== "state") return;
     this.chooseTrees(state.trees);
     const rates = state.rates;
+    const rate = (title, name) => [title, number(rates?.[name]), sparkline(state.lines[name])];
+    const away = state.brokers.filter((one) => !one.reachable).map((one) => one.name);
     renew(this.figures, figures([
-      ["brokers", number(state.brokers.length)], ["root", state.root ?? "none yet"],
-      ["strategy", state.strategy ?? "alone"], ["events/s in", number(rates?.received)],
-      ["detected/s", number(rates?.detected)], ["delivered/s", number(rates?.delivered)],
-      ["dropped/s", number(rates?.dropped)],
+      ["brokers", number(state.brokers.length)],
+      ...(away.length ? [["out of reach", el("span", { class: "bad" }, away.join(", "))]] : []),
+      ["root", state.root ?? "none yet"], ["strategy", state.strategy ?? "alone"],
+      rate("events/s in", "received"), rate("detected/s", "detected"), rate("delivered/s", "delivered"), rate("dropped/s", "dropped"),
     ]));
     this.draw();
     this.describe();
@@ -77,8 +81,9 @@ export class Network {
   }
 
   told(state) {
-    const unknown = state.unknown.length
-      ? `Rates, clients and links of ${state.unknown.join(", ")} are not known here: tell this broker where their pages are, by --http-others.` : null;
+    const away = new Set(state.brokers.filter((one) => !one.reachable).map((one) => one.name));
+    const silent = state.unknown.filter((name) => !away.has(name));
+    const unknown = silent.length ? `Rates, clients and links of ${silent.join(", ")} are not known here yet.` : null;
     return [unknown, ...state.failures.map((one) => `Not answered: ${one}`),
       ...state.blocked, ...state.closed.map((one) => `Rules go on without inputs of ${one}.`), ...state.overruns]
       .filter(Boolean).map((text) => el("p", { class: "note" }, text));

@@ -29,11 +29,11 @@ from routing.errors import ProtocolError
 from routing.messages import (
     GATHERED,
     Asking,
+    AskingAll,
     Code,
     Confirmed,
     RootRequest,
     RootTask,
-    ShowTrace,
 )
 from routing.messages.links import LinkHello
 from routing.network.agreement.remote_sources import RemoteSources
@@ -108,7 +108,7 @@ class Broker:
         self.context = self._context_of(tables, remote_sources)
         """Its tables."""
         self.overlay.traces = tables.traces
-        self.overlay.trace_queries.answer = self.context.answer
+        self.overlay.queries.answer = self.context.answer
         parts = parts_of(self.context, self.agreed, self._timer)
         self._root_requests = parts.root_requests
         self._subscription_sync = parts.subscription_sync
@@ -505,9 +505,9 @@ class Broker:
         """
         return self._single_traffic.news(batches)
 
-    def show_trace(self, link: Link, message: ShowTrace) -> None:
-        """Ask all brokers for the path of an event."""
-        self.overlay.ask_traces(link.peer, message, self._moment.now)
+    def ask_all(self, link: Link, message: AskingAll) -> None:
+        """Ask something of all brokers."""
+        self.overlay.ask_all(link.peer, message, self._moment.now)
 
     def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         """Answer a client once its subscription is in force everywhere."""

@@ -97,8 +97,7 @@ class TreePart:
             else:
                 self._tell_awaited()
         if detected.batches:
-            detected = router.news(detected)
-            evaluator.engine.count(detected)
+            evaluator.engine.count(detected := router.news(detected))
         return [detected, *self.take_relayed()] if router.has_news else [detected]
 
     def take_relayed(self) -> list[Detections]:

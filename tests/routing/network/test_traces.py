@@ -9,7 +9,16 @@ from event_batches import batch_of_events
 from matcher.model import Event, EventType
 from routing import wire
 from routing.errors import WireError
-from routing.messages import Confirmed, Delivery, Flow, Forward, Message, Publish, Shared
+from routing.messages import (
+    Confirmed,
+    Delivery,
+    Flow,
+    Forward,
+    Message,
+    Publish,
+    Question,
+    Shared,
+)
 from routing.network import strategy
 
 T1, T2 = f"00-{'1' * 32}-{'1' * 16}-01", f"00-{'2' * 32}-{'2' * 16}-01"
@@ -108,7 +117,7 @@ def asked(network: Network, name: str, text: str) -> dict[str, object]:
 def test_any_broker_tells_what_all_have_kept_and_who_has_not_answered() -> None:
     network = Network(4)
     for name, broker in network.brokers.items():
-        broker.overlay.trace_queries.find = lambda event, name=name: {
+        broker.overlay.queries.finders[Question.TRACE] = lambda event, name=name: {
             "traced": 5,
             "events": [f"{event} at {name}"],
         }

@@ -1,4 +1,4 @@
-"""Trace queries: what all brokers have kept of an event's path, asked at any of them.
+"""Queries of clients that all brokers answer: what each has kept of an event's path, or does.
 
 A query goes along the single tree to every broker, and each sends its answer back the way the query
 came. The broker that was asked tells its client once all have answered, or ANSWERS_S later without
@@ -14,13 +14,23 @@ from typing import Any
 
 from routing.effects import Peer
 from routing.errors import Refusal
-from routing.messages import Carried, Code, Confirmed, ShowTrace, TraceAnswer, TraceQuery
+from routing.messages import (
+    AskingAll,
+    Carried,
+    Code,
+    Confirmed,
+    NetworkAnswer,
+    NetworkQuery,
+    Question,
+    ShowTrace,
+)
 
 ANSWERS_S = 2.0
 """Seconds after which a client is told what is there."""
 OPEN_MAX = 1_000
 """Queries of this broker's clients at a time."""
 Find = Callable[[str], Mapping[str, Any]]
+"""Gives this broker's answer to a question, of an event."""
 Answer = Callable[[Peer, Confirmed], None]
 
 
@@ -35,7 +45,7 @@ class _Query:
     found: list[Mapping[str, Any]] = field(default_factory=list)
 
 
-class TraceQueries:
+class NetworkQueries:
     """Queries of the clients of broker ``name``, and of others on their way. ``send`` sends to a
     neighbour.
     """
@@ -43,8 +53,11 @@ class TraceQueries:
     def __init__(self, name: str, send: Callable[[str, Carried], None]) -> None:
         self._name = name
         self._send = send
-        self.find: Find = lambda event: {"traced": 0, "events": []}
-        """Gives what is kept here of an event's path."""
+        self.finders: dict[Question, Find] = {
+            Question.TRACE: lambda event: {"traced": 0, "events": []},
+            Question.STATUS: lambda event: {},
+        }
+        """Answers of this broker, by question."""
         self.answer: Answer = lambda peer, message: None
         """Answers a client, which may be gone."""
         self._open: dict[int, _Query] = {}
@@ -60,40 +73,48 @@ class TraceQueries:
     def ask(
         self,
         peer: Peer,
-        message: ShowTrace,
+        message: AskingAll,
         brokers: Collection[str],
         tree: Collection[str],
         now: float,
     ) -> None:
-        """A client asks for the path of an event, of all ``brokers`` by the neighbours in the
-        ``tree``. Refusal where too many do.
+        """A client asks something of all ``brokers``, by the neighbours in the ``tree``. Refusal
+        where too many do.
         """
         if len(self._open) >= OPEN_MAX:
-            raise Refusal(Code.LIMIT, f"{OPEN_MAX} queries for traces are under way")
+            raise Refusal(Code.LIMIT, f"{OPEN_MAX} queries of all brokers are under way")
         self._last += 1
         query = _Query(peer, message.request, now + ANSWERS_S, {*brokers} - {self._name})
-        query.found.append(self._own(message.event))
+        asked = (
+            (Question.TRACE, message.event)
+            if isinstance(message, ShowTrace)
+            else (Question.STATUS, "")
+        )
+        query.found.append(self._own(*asked))
         self._open[self._last] = query
         self._look_at_first()
-        self._send_on(TraceQuery((self._name,), self._last, message.event), tree)
+        self._send_on(NetworkQuery((self._name,), self._last, *asked), tree)
         if not query.awaited:
             self._tell(self._last)
 
-    def hear(self, sender: str, message: TraceQuery | TraceAnswer, tree: Collection[str]) -> None:
+    def hear(
+        self, sender: str, message: NetworkQuery | NetworkAnswer, tree: Collection[str]
+    ) -> None:
         """Take in what a neighbour has sent."""
-        if isinstance(message, TraceAnswer):
+        if isinstance(message, NetworkAnswer):
             self._take(message)
         elif self._name not in message.path:
-            own = self._own(message.event)
-            self._send(sender, TraceAnswer(message.path, message.number, own))
-            on = TraceQuery((*message.path, self._name), message.number, message.event)
+            asked = message.question, message.event
+            own = self._own(*asked)
+            self._send(sender, NetworkAnswer(message.path, message.number, own))
+            on = NetworkQuery((*message.path, self._name), message.number, *asked)
             self._send_on(on, {*tree} - {sender})
 
-    def _take(self, answer: TraceAnswer) -> None:
+    def _take(self, answer: NetworkAnswer) -> None:
         """Tell on towards who has asked, or take it in."""
         before = answer.path[:-1]
         if before:
-            self._send(before[-1], TraceAnswer(before, answer.number, answer.found))
+            self._send(before[-1], NetworkAnswer(before, answer.number, answer.found))
             return
         query, broker = self._open.get(answer.number), answer.found.get("broker")
         if query is not None and broker in query.awaited:
@@ -105,10 +126,10 @@ class TraceQueries:
     def _look_at_first(self) -> None:
         self.due_at = next((query.due_at for query in self._open.values()), None)
 
-    def _own(self, event: str) -> Mapping[str, Any]:
-        return {"broker": self._name, **self.find(event)}
+    def _own(self, question: Question, event: str) -> Mapping[str, Any]:
+        return {"broker": self._name, **self.finders[question](event)}
 
-    def _send_on(self, query: TraceQuery, neighbours: Collection[str]) -> None:
+    def _send_on(self, query: NetworkQuery, neighbours: Collection[str]) -> None:
         for neighbour in sorted(neighbours):
             self._send(neighbour, query)
 
