@@ -28,6 +28,7 @@ from routing.serving.deployment import Deployed
 from routing.serving.sources import SourceState
 from routing.session import State
 from simulator.clients import Client, Sink, Source
+from simulator.hosts import BrokerHost
 from simulator.network import Network
 
 Filters: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -87,8 +88,13 @@ def _part(network: Network, names: frozenset[str]) -> Part:
         tuple(one for one in clients if isinstance(one, Sink) and one.session.ready),
         _rules_in_force(network) if len(names) == len(hosts) else None,
         len(names) == len(hosts),
-        not any(map(_waits, clients)) and not any(hosts[name].processor.waiting for name in names),
+        not any(map(_waits, clients)) and not any(_is_busy(hosts[name]) for name in names),
     )
+
+
+def _is_busy(host: BrokerHost) -> bool:
+    """Whether a broker has something to do yet, as one that drains has until it has left."""
+    return host.processor.waiting > 0 or host.drains
 
 
 def _waits(client: Client) -> bool:

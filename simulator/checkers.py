@@ -18,6 +18,7 @@ import numpy as np
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, Bools, Event, EventBatch
+from routing.leaving import KEPT
 from routing.messages import Code, Rejected
 from rules.engine import timers
 from rules.pattern import TIMER
@@ -61,6 +62,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
         if not manager.is_done:
             yield f"{manager.name}: it has had no answer"
     yield from _begun_too_late(experiment)
+    yield from _drains_for_ever(experiment)
     by_arrival = experiment.scenario.ordering == "arrival"
     taken = list(_taken(experiment))
     oracle = Oracle(() if by_arrival else experiment.book.held, taken)
@@ -76,7 +78,8 @@ def check_results(outcome: Outcome) -> Iterator[str]:
         if sink.is_away and outcome.settled and not sink.has_left:
             yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
-            gaps = () if sink.durable else sink.gaps
+            is_whole = sink.durable and not _forgetful(sink.broker)
+            gaps = () if is_whole else sink.gaps
             expected, got = losses.excuse(expected, sink.arrivals, gaps)
         expected, got = less(expected, unclear), less(got, unclear)
         got = _as_published(experiment, sink, got)
@@ -125,6 +128,16 @@ def _begun_too_late(experiment: Experiment) -> Iterator[str]:
             latest = max(said + 1, _clock(experiment, moment))
             if one.since > latest + 1:
                 yield f"rule {one.rule.name} holds from {one.since} us, nobody was beyond {latest}"
+
+
+def _drains_for_ever(experiment: Experiment) -> Iterator[str]:
+    """Brokers that drain in the end, and wait for something else than that rules go on: they do not
+    once nothing is published any more.
+    """
+    for name, host in experiment.brokers.items():
+        obstacles = host.broker.node.draining if host.drains else ()
+        if obstacles and not obstacles[0].endswith(KEPT):
+            yield f"broker {name}: it drains still; {'; '.join(obstacles)}"
 
 
 def _clock(experiment: Experiment, moment: float) -> int:
@@ -388,7 +401,8 @@ def _check_part(part: Part) -> Iterator[str]:
 
 def check_agreement(outcome: Outcome) -> Iterator[str]:
     """Whenever the network was at rest tables agreed; and once all is over it comes to rest, unless
-    a clock ticks: where links take longer than that, something is always under way.
+    a broker drains, or a clock ticks: where links take longer than that, something is always under
+    way.
     """
     yield from _seen(outcome, "tables")
     if not outcome.settled:
@@ -397,6 +411,7 @@ def check_agreement(outcome: Outcome) -> Iterator[str]:
     has_rested = (
         watch is None
         or _ticks(outcome.experiment)
+        or any(host.drains for host in outcome.experiment.brokers.values())
         or (
             watch.rested_at is not None
             and watch.rested_at >= outcome.experiment.simulation.now - REST_S

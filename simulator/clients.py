@@ -1,7 +1,8 @@
 """Clients of the network: sources, sinks and a rule manager, each with a Session of its own.
 
 A client's link to its broker is short and loses nothing; it breaks when the broker fails, and
-the client tries again every ``RETRY_S``. Frames of a link that is gone arrive nowhere.
+the client tries again every ``RETRY_S``. One that its broker sends away, since that drains, goes on
+at the next broker that lets it in. Frames of a link that is gone arrive nowhere.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from routing.config import SessionConfig
 from routing.conversation import State
 from routing.delivery.remainder import last_position
 from routing.effects import BROKER, Peer
-from routing.messages import Code, Confirmed, Delivery, Refused, Rejected
+from routing.messages import Code, Confirmed, Delivery, Refused, Rejected, Welcome
 from routing.network.evaluation.divided import OUT_OF_REACH
 from routing.order import greatest_time
 from routing.session import Lost, Result, Session
@@ -37,10 +38,12 @@ RETRY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a client is: at a broker, over lanes of that quality, with such heartbeats."""
+    """Where a client is: at the first broker, or at the next ones if it is sent away, over lanes
+    of that quality, with such heartbeats.
+    """
 
     simulation: Simulation
-    broker: BrokerHost
+    brokers: tuple[BrokerHost, ...]
     quality: Quality
     heartbeat_s: float
 
@@ -66,12 +69,20 @@ class Client:
 
     def _begin(self, place: Place) -> None:
         """Be a new client there."""
-        self.broker = place.broker
+        self._brokers = deque(place.brokers)
+        self._is_placed = True
+        """Whether it has to go on at this broker: it has not been sent away since its welcome."""
         config = SessionConfig(self._source, instance=1, heartbeat_s=place.heartbeat_s)
         self.session = Session(config)
+        self.session.has_others = len(place.brokers) > 1
         self._driver = Driver(
             place.simulation, self.session, self._send, self._close, self._take_results
         )
+
+    @property
+    def broker(self) -> BrokerHost:
+        """The broker that it is at, or tries to come to."""
+        return self._brokers[0]
 
     @property
     def peer(self) -> Peer | None:
@@ -101,6 +112,8 @@ class Client:
         if self._peer is not None:
             return
         if not (self.broker.is_running and self._is_in_reach):
+            if not self._is_placed:
+                self._brokers.rotate(-1)
             self._retry()
             return
         self._links += 1
@@ -149,14 +162,23 @@ class Client:
             return
         for result in self.session.take_results():
             if isinstance(result, Lost):
-                self.losses += 1
-                self._peer = self._lane = None
-                if result.retry:
-                    self._retry()
+                self._hear_lost(result)
+            elif isinstance(result, Welcome):
+                self._is_placed = True
             elif isinstance(result, Refused | Rejected) and not self.is_expected(result):
                 self.refusals.append(result)
                 self.refused_at.append(self._simulation.now)
             self.take(result)
+
+    def _hear_lost(self, lost: Lost) -> None:
+        """Try again there, or elsewhere (as broker.client.connection, Law 3)."""
+        self.losses += 1
+        self._peer = self._lane = None
+        if lost.code in (Code.LEAVING, Code.ELSEWHERE):
+            self._is_placed = False
+            self._brokers.rotate(-1)
+        if lost.retry:
+            self._retry()
 
     def is_expected(self, refusal: Refused | Rejected) -> bool:
         """Whether that is no fault, and it is tried again."""
@@ -471,6 +493,11 @@ class Sink(Client):
             complete = self.broker.failures[-1].complete.get(peer, TIME_MIN)
             self.gaps.append(Gap(self._simulation.now, math.inf, complete))
         super()._lose(peer)
+
+    def _hear_lost(self, lost: Lost) -> None:
+        if lost.code is Code.LEAVING and not self.is_away:
+            self.gaps.append(Gap(self._simulation.now, math.inf, TIME_MIN))
+        super()._hear_lost(lost)
 
     def _take_results(self) -> None:
         super()._take_results()

@@ -16,9 +16,9 @@ from simulator.hosts import BrokerHost
 from simulator.lanes import Lane
 from simulator.simulation import Simulation
 
-FAILURES = ("crash", "stop", "restart")
-"""Kinds of brokers that are not there for a while: without what they knew, with all of it, and with
-what their stores have kept of it."""
+FAILURES = ("crash", "stop", "restart", "backup", "drain")
+"""Kinds of brokers that are not there for a while: without what they knew, with all of it, with
+what their stores have kept of it, or had some time ago, and once nobody has needed them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +203,11 @@ def _failing(
     return begin
 
 
+def _set_back(fault: Fault, struck: Struck) -> Undo:
+    older_s = fault.value or 0.0
+    return _failing(lambda host: host.set_back(older_s), BrokerHost.start)(fault, struck)
+
+
 def _slow(fault: Fault, struck: Struck) -> Undo:
     assert fault.value is not None
     before = [host.processor.slowness for host in struck.hosts]
@@ -241,6 +246,7 @@ def _skew(fault: Fault, struck: Struck) -> Undo:
 SHARE = "a share of the messages, from 0 to 1"
 SECONDS = "a number of seconds"
 SYNC = "how many seconds its store takes to keep something"
+OLDER = "how many seconds before it is killed the copy of its store was made"
 AHEAD = "by how many seconds clocks are ahead; they are behind by a negative one"
 KINDS: Mapping[str, Kind] = {
     "cut": Kind(None, "links", _cut),
@@ -251,6 +257,8 @@ KINDS: Mapping[str, Kind] = {
     "crash": Kind(None, "brokers", _failing(BrokerHost.crash, BrokerHost.start)),
     "stop": Kind(None, "brokers", _failing(BrokerHost.stop, BrokerHost.resume)),
     "restart": Kind(SYNC, "brokers", _failing(BrokerHost.fail, BrokerHost.start)),
+    "backup": Kind(OLDER, "brokers", _set_back),
+    "drain": Kind(None, "brokers", _failing(BrokerHost.drain, BrokerHost.come_back)),
     "slow": Kind("a factor on what messages cost", "brokers", _slow),
     "skew": Kind(AHEAD, "sources", _skew),
     "lost": Kind(None, "sources", _lost),

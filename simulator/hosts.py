@@ -17,11 +17,15 @@ from matcher.model import TIME_MIN, EventBatch
 from routing import wire
 from routing.config import TOGETHER_BYTES_MAX, TOGETHER_MAX, TOGETHER_S_MAX
 from routing.effects import Close, Effect, Log, Peer, Send, Store
+from routing.leaving import go_on_draining
 from routing.network.brokers.broker import Broker
 from simulator.due import Due
 from simulator.lanes import Frames, Lane
 from simulator.simulation import Simulation
 from simulator.stores import SimulatedStore
+
+LOOK_S = 1.0
+"""Seconds between the looks at a broker that drains, as of a live host."""
 
 
 class Machine(Protocol):
@@ -274,7 +278,9 @@ class BrokerHost:
 
     ``start`` makes the broker anew: what one that ``crash`` has struck knew is lost. One that was
     stopped by ``stop`` goes on (``resume``) with all that it knew. One that has a ``store`` goes on
-    after ``fail``, with ``start``, with what that has kept.
+    after ``fail``, with ``start``, with what that has kept; after ``set_back``, with what it had
+    kept by an earlier time. One that drains stops once nobody needs it; ``come_back`` starts it
+    then.
     """
 
     def __init__(
@@ -301,6 +307,8 @@ class BrokerHost:
         self._on_close: dict[Peer, Callable[[], None]] = {}
         self._gone: tuple[Peer, ...] = ()
         """Its clients when it last failed."""
+        self._is_to_come_back = False
+        """Whether it starts again as soon as it has drained."""
         self.processor = Processor(simulation, costs, self._take_together, self._count_rules)
         self._is_free = costs is FREE
         self._come = self._take if costs is FREE else self.processor.arrive
@@ -311,7 +319,7 @@ class BrokerHost:
         """Start, or start again."""
         assert not self.is_running
         now = self._simulation.now
-        self.is_running = True
+        self.is_running, self._is_to_come_back = True, False
         self.starts += 1
         self.broker = self._make(now)
         if self.store is not None:
@@ -334,6 +342,46 @@ class BrokerHost:
         assert self.store is not None
         self.store.fail()
         self._fail(forgets=False)
+
+    def set_back(self, older_s: float) -> None:
+        """The same, and its store becomes a copy that was made so many seconds ago."""
+        assert self.store is not None
+        self.store.fail()
+        self.store.set_back(self._simulation.now - older_s)
+        self._fail(forgets=True)
+
+    def drain(self) -> None:
+        """Begin to drain: clients go elsewhere, and it stops once nobody needs it any more."""
+        self.failures.append(Failure(self._simulation.now, None, {}))
+        self._go_on_draining(self.starts)
+
+    def _go_on_draining(self, life: int) -> None:
+        if not self.is_running or life != self.starts:
+            return  # it has failed
+        obstacles = go_on_draining(self.broker, self._simulation.now)
+        self._driver.settle()
+        if obstacles:
+            self._simulation.after(LOOK_S, lambda due: self._go_on_draining(due.what), life)
+            return
+        self.broker.close("drained", self._simulation.now)
+        self._driver.settle()
+        if self.store is not None:
+            self.store.close()
+        self._end()
+        if self._is_to_come_back:
+            self.start()
+
+    def come_back(self) -> None:
+        """Start again, once it has drained."""
+        if self.is_running:
+            self._is_to_come_back = True
+        else:
+            self.start()
+
+    @property
+    def drains(self) -> bool:
+        """Whether it has begun to drain, and has not stopped."""
+        return self.is_running and self.broker.node.draining is not None
 
     def _stored(self, number: int) -> None:
         self.broker.stored(number, self._simulation.now)
@@ -363,11 +411,15 @@ class BrokerHost:
             self.warnings.append((self._simulation.now, log))
 
     def _fail(self, *, forgets: bool) -> None:
-        assert self.is_running
-        self.is_running = False
         failure = self._failure(forgets)
         if self.clients or failure.lost:
             self.failures.append(failure)
+        self._end()
+
+    def _end(self) -> None:
+        """Run no more; its clients lose their links."""
+        assert self.is_running
+        self.is_running = False
         self.processor.clear()
         self._driver.stop()
         self._gone = tuple(self.clients)

@@ -29,6 +29,7 @@ BOUNDS: Mapping[str, Bounds] = {
     "slow": (2.0, 50.0),
     "skew": (-1.0, 1.0),
     "restart": (0.0005, 0.05),
+    "backup": (1.0, 60.0),
 }
 """Between what values lie, where the table does not say. The other kinds have none."""
 

@@ -228,14 +228,19 @@ class Network:
                 yield source.broker, recording
 
     def _give_stores(self) -> None:
-        """Give stores to brokers that are to be started again with one, or have durable sinks; and,
-        where a rule is to hold from a past instant, to those at which sources publish.
+        """Give stores to brokers that are to be started again with one, or have durable sinks; if
+        any drains, to all, so that these can go on; and, where a rule is to hold from a past
+        instant, to those at which sources publish.
         """
+        keeping = [sink.broker for sink in self.scenario.sinks if sink.durable]
         for fault in self.scenario.faults:
             if fault.kind == "restart" and fault.value is not None:
                 for name in fault.brokers or self.brokers:
                     self.brokers[name].store = SimulatedStore(self.simulation, name, fault.value)
-        keeping = [sink.broker for sink in self.scenario.sinks if sink.durable]
+            elif fault.kind == "backup":
+                keeping += fault.brokers or self.brokers
+            elif fault.kind == "drain":
+                keeping += self.brokers
         if any(step.since_s is not None for step in self._steps):
             keeping += [broker for broker, _ in self.recordings]
             keeping += [
@@ -319,7 +324,10 @@ class Network:
         )
 
     def _place(self, broker: str) -> Place:
-        return Place(self.simulation, self.brokers[broker], AT_HAND, self.scenario.heartbeat_s)
+        names = [*self.brokers]
+        first = names.index(broker)
+        hosts = tuple(self.brokers[name] for name in names[first:] + names[:first])
+        return Place(self.simulation, hosts, AT_HAND, self.scenario.heartbeat_s)
 
     def _managers(self) -> Iterator[Manager]:
         """One for each step that changes the rules."""

@@ -44,6 +44,8 @@ class SimulatedStore:
         self._log: dict[int, list[bytes]] = {}
         self._position = self._reach = 0
         self._asked: list[Store] = []
+        self._kept: list[tuple[float, Store]] = []
+        """All that it was asked to keep, and has kept, with the seconds when it had."""
         self._lives = 0
         self.when_kept: Callable[[int], None] = lambda number: None
         """Told the number up to which all is kept."""
@@ -63,6 +65,7 @@ class SimulatedStore:
 
     def _keep_all(self, asked: Sequence[Store]) -> None:
         for store in asked:
+            self._kept.append((self._simulation.now, store))
             for change in store.changes:
                 self._change(change)
 
@@ -88,6 +91,19 @@ class SimulatedStore:
         self._keep_all(self._asked[: self._random.randint(0, len(self._asked))])
         self._asked.clear()
         self._lives += 1
+
+    def close(self) -> None:
+        """The broker has stopped, and waits until all is kept."""
+        self._keep_all(self._asked)
+        self._asked.clear()
+        self._lives += 1
+
+    def set_back(self, moment: float) -> None:
+        """Have what had been kept by a moment, in seconds, and nothing else."""
+        kept, self._kept = self._kept, []
+        self._records, self._log = {}, {}
+        self._position = self._reach = 0
+        self._keep_all([store for at, store in kept if at <= moment])
 
     def read(self) -> StoreContents:
         """All that is kept; of the log, what rules need."""

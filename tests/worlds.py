@@ -203,7 +203,7 @@ class Simulated(World):
         self.simulation.run(self.simulation.now + max(seconds, 1e-6))
 
     def connect(self, name: str, broker: str, config: SessionConfig) -> None:
-        place = Place(self.simulation, self.hosts[broker], Quality(0.0), HEARTBEAT_S)
+        place = Place(self.simulation, (self.hosts[broker],), Quality(0.0), HEARTBEAT_S)
         self.clients[name] = Guest(self, place, name, config)
         self.sessions[name], self.got[name] = self.clients[name].session, []
         self.clients[name].start()

@@ -36,6 +36,7 @@ from routing.durability.taker import BEGUN, STEP_S
 from routing.errors import Refusal
 from routing.messages import Code, Confirmed, HandOver, HandOverStep, LogPart, Refused
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.checkpoints import Checkpoints
 from routing.network.brokers.context import BrokerContext
 
 RETRY_S = 1.0
@@ -70,6 +71,8 @@ class _Gift:
     """The filters and rights by which the other broker was asked to gather."""
     begun: int = 0
     """The answer to BEGIN."""
+    awaits_marks: bool = False
+    """Whether a checkpoint is to come."""
     epoch: tuple[str, int] | None = None
     """The tree in which it was given."""
     last: int = 0
@@ -90,11 +93,13 @@ class Giver:
         context: BrokerContext,
         agreed: Agreed,
         deduplicator: Deduplicator,
+        checkpoints: Checkpoints,
         send: Callable[[HandOver], None],
     ) -> None:
         self._context = context
         self._agreed = agreed
         self._deduplicator = deduplicator
+        self._checkpoints = checkpoints
         self._send = send
         self.journal: Journal | None = None
         """None without a store."""
@@ -187,6 +192,8 @@ class Giver:
             self._say(gift, HandOverStep.BEGIN, record=self._record(gift.sink))
         elif gift.stage is _Stage.WAIT and self._may_commit(gift):
             self._give_up(gift)
+        elif gift.stage is _Stage.WAIT:
+            self._ask_for_marks(gift)
         elif gift.stage is _Stage.REST:
             self._send_rest(gift)
         elif gift.stage is _Stage.ASK:
@@ -224,6 +231,18 @@ class Giver:
             return False
         least = detection.complete_to(sink.rules)
         return least == TIME_MAX or self.journal.complete_to(sink) >= gift.begun
+
+    def _ask_for_marks(self, gift: _Gift) -> None:
+        """Have a checkpoint taken: while nothing is found nothing else brings marks here."""
+
+        def go_on() -> None:
+            gift.awaits_marks = False
+
+        if not gift.awaits_marks:
+            gift.awaits_marks = True
+            self._checkpoints.once_passed(go_on)
+        if self._context.detection.is_at_work:
+            self._checkpoints.look_at_replay_buffer()
 
     def _give_up(self, gift: _Gift) -> None:
         """Let nothing more of the sink leave, and have that kept (Law 2)."""
@@ -311,13 +330,23 @@ class Giver:
         elif isinstance(answer, Refused):
             self._fail(gift, answer.code, answer.reason)
         elif step.step in (HandOverStep.COMMIT, HandOverStep.ASK):
-            self._end(gift)
+            self._hear_taken(gift)
         elif step.step is HandOverStep.BEGIN:
             gift.begun, gift.stage = answer.detail[BEGUN], _Stage.WAIT
             gift.epoch, self.problem = self._context.router.epoch, ""
         else:
             gift.is_open = True
             self._go_on(gift)
+
+    def _hear_taken(self, gift: _Gift) -> None:
+        """The other broker has the sink. It is forgotten here once that has told all so: whoever
+        hears first that it is here no longer would begin another one of its name for a client.
+        """
+        assert self.journal is not None
+        if gift.sink.name in self.journal.elsewhere:
+            self._end(gift)
+        else:
+            gift.stage = _Stage.ASK
 
     def _fail(self, gift: _Gift, code: Code, reason: str) -> None:
         """A step was refused, or is lost."""

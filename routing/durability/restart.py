@@ -35,7 +35,7 @@ from routing.messages import Stay
 from routing.network.brokers.catalog_sync import CatalogSync
 from routing.network.brokers.context import BrokerContext
 from routing.network.recovery.resume_points import least
-from routing.serving.sources import FAR, Source, SourceState
+from routing.serving.sources import FAR, MOVED, Source, SourceState
 from routing.storage import Records, StoreContents
 from routing.wire.schemas import event_type_of
 
@@ -72,20 +72,22 @@ def take_over(
 
 
 def _recall_source(context: BrokerContext, name: str, record: SourceRecord) -> None:
-    standing = SourceState.CLOSED if record.closed_by else SourceState.LOST
+    is_known = context.accounts.find(name) is not None  # an older release had no accounts
+    has_moved = is_known and not context.accounts.is_at(name, context.name)
+    closed_by = record.closed_by or (MOVED if has_moved else None)
     source = Source(
         name,
-        standing,
+        SourceState.CLOSED if closed_by else SourceState.LOST,
         last_sequence=record.last_sequence,
         promise=record.promise,
         promised_at=context.moment.now,
-        closed_by=record.closed_by or None,
+        closed_by=closed_by,
         replays=record.replays,
     )
     context.sources.recall(source, context.moment.now)
-    for flat, floor in record.types:
+    for flat, floor in () if has_moved else record.types:
         context.advertisements.advertise(source, event_type_of(flat), floor)
-    if source.is_open and context.accounts.find(name) is None:  # an older release had none
+    if source.is_open and not is_known:
         types = tuple(sorted(source.floors))
         context.accounts.learn([Stay(1, context.name, False, name, types)])
     if source.is_open:

@@ -9,7 +9,8 @@ come in mid-stream, and sinks go. In moving ones sources close, and go on at oth
 their names. In fickle ones sinks turn to other filters, and sources un-advertise their types for a
 while. In narrow ones sources may not run far ahead of one another, and little fits on a link; in
 some others sources lose their links, and are closed. Some networks are torn, or fall into parts
-that go on without each other (tearing). In some every attribute is optional, and often null; in
+that go on without each other (tearing); of some brokers are drained, or start with a backup
+(upkeep). In some every attribute is optional, and often null; in
 some brokers take a checkpoint of every few events, and let go of what nobody needs.
 """
 
@@ -30,6 +31,7 @@ from simulator.fuzzing.tearing import (
     torn,
     with_past,
 )
+from simulator.fuzzing.upkeep import made_drained, made_set_back
 
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
@@ -56,7 +58,11 @@ STORELESS = 0.03
 """The share of networks in which a broker with clients fails. Rules do not change there, nor is
 order by arrival."""
 
-
+SET_BACK = 0.03
+"""The share of networks in which a broker starts with a backup, as above."""
+DRAINED = 0.08
+"""The share of the other networks that are not torn whose brokers are drained. They do not order
+by arrival: events that are under way may be lost then."""
 NULLABLE = 0.2
 """The share of networks where every attribute is optional."""
 PARTING = 0.04
@@ -102,6 +108,9 @@ def _random_case(seed: int, strategy: str) -> Case:
             random = Random(f"{seed}/storeless")
             if random.random() < STORELESS:
                 return made_storeless(skewed, random)
+            random = Random(f"{seed}/backup")
+            if random.random() < SET_BACK:
+                return made_set_back(skewed, random)
             random = Random(f"{seed}/parting")
             if random.random() < PARTING:
                 made = made_parting(case, random)
@@ -112,6 +121,9 @@ def _random_case(seed: int, strategy: str) -> Case:
             fickle = made_fickle(moving, random) if random.random() < FICKLE else moving
             random = Random(f"{seed}/restless")
             restless = made_restless(fickle, random) if random.random() < RESTLESS else fickle
+            random = Random(f"{seed}/drained")
+            if random.random() < DRAINED and restless.ordering == "watermark":
+                return made_drained(restless, random)
             random = Random(f"{seed}/lost")
             is_lost = random.random() < LOST and restless.ordering == "watermark"
             return made_lost(restless, random) if is_lost else restless

@@ -229,10 +229,11 @@ def with_durables(case: Case, random: Random) -> Case:
 def with_past(case: Case, random: Random) -> Case:
     """The case with rules that hold from a past instant, of which brokers have kept little but in
     their stores; where all brokers fail, once they are back. None ends again where links are cut:
-    who is asked may not have heard of it. As it is by arrival, where rules cannot, and where
-    brokers lose what came to them, or are closed.
+    who is asked may not have heard of it. As it is by arrival, where rules cannot, where brokers
+    lose what came to them, or are closed, and where they drain: a broker that has left takes its
+    log with it.
     """
-    if case.ordering != "watermark" or case.forget_s is not None:
+    if case.ordering != "watermark" or case.forget_s is not None or _failing(case, "drain"):
         return case
     steady, begin_s = _steady(case), 0.0
     if not steady:

@@ -75,7 +75,7 @@ def test_a_sink_may_leave_while_its_broker_is_not_there(written, kind: str) -> N
     text += at("source", "s0", "b0", 'events = "s0.jsonl"')
     text += at("sink", "k", "b0", 'at_s = 1.0\nfor_s = 4.0\nsubscribe = ["A"]')
     text += f'[[fault]]\nkind = "{kind}"\nat_s = 4.0\nfor_s = 3.0\nbrokers = ["b0"]\n'
-    text += "value = 0.004\n" if kind == "restart" else ""
+    text += "value = 0.004\n" if kind in ("restart", "backup") else ""
     text += overlay({"b0 b1": 5.0})
     assert check(run(written(text, RULES, **{"s0.jsonl": lines("s0", "A", 0, 2, 10)}))) == []
 

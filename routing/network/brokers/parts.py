@@ -124,7 +124,7 @@ def parts_of(context: BrokerContext, agreed: Agreed, timer: UpdateTimer) -> Part
     checkpoints = Checkpoints(context, agreed, timer, root_requests, collector, measurements)
     deduplicator = single_traffic.deduplicator
     registry.heard_of = lambda: deduplicator.numbers
-    giver = Giver(context, agreed, deduplicator, requests.addressed.say)
+    giver = Giver(context, agreed, deduplicator, checkpoints, requests.addressed.say)
     taker = Taker(context, subscription_sync, checkpoints, deduplicator)
     requests.addressed.hears, requests.addressed.takes = giver.hear, taker.take
     inputs = Inputs(context, timer)

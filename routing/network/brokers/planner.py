@@ -19,9 +19,9 @@ Law 4: an input, a type at a broker, is open while somebody publishes it there o
 do so: while its broker is out of reach, or is back without its memory. Rules wait for it, at the
 root or at its broker. When nobody has spoken for it for ``forget_s`` the root closes it, and rules
 go on without. What is open again later begins beyond all marks, and what is earlier is late. A
-closed type that no broker of the tree publishes is published by the root, which says that nothing
-comes of it. b3 with T is out of reach from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3
-is back, and what its sources bring of before is late.
+closed type that no broker of the tree publishes, or that one which leaves has published, is
+published by the root, or else by another that stays: nothing comes of it. b3 with T is out of reach
+from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3 is back, and brings what is late.
 
 Law 5: rules go on without sources that have closed. How far they have come without a type is known
 where they are evaluated, which may be out of reach by the time that a source brings it again; no
@@ -119,7 +119,8 @@ class Planner:
         }
         resume_from.update(past := self._detection.changes.take_past())
         reopened, closed = self._closed_in(found, homes, overdue)
-        staying = {name: homes[name] for name in homes.keys() - self._inputs.leaving}
+        left = self._inputs.leaving  # one that is back may have a source by now
+        staying = {name: types for name, types in homes.items() if types or name not in left}
         self._catalog_sync.conclude({**staying, **away}, closed)
         plan = self._plan_of(found, homes, self._absent(away, waited_for, homes), reopened, ended)
         resume_points = tuple(sorted(resume_from.items()))
@@ -162,7 +163,7 @@ class Planner:
             front=found.front,
             reopened=tuple((name, self._begin_of(homes[name])) for name in reopened),
             ended=ended,
-            moved=self._registry.take_moved(),
+            moved=self._detection.take_let_back(),
         )
 
     def _learn(self, found: Report, homes: Homes, waited_for: Homes, *, introduce: bool) -> None:
@@ -240,8 +241,8 @@ class Planner:
         homes: Homes,
         resume_from: Mapping[str, int],
     ) -> None:
-        """Law 4, of these brokers, and of types that rules have waited for in vain; the log says
-        from when on rules may lack what was published there.
+        """Law 4, of these brokers, of those that leave, and of types that rules have waited for in
+        vain; the log says from when on rules may lack what was published there.
         """
         closed = self._inputs.take_unpublished()
         for known in filter(None, map(self._context.advertisements.find, closed)):
@@ -256,8 +257,12 @@ class Planner:
                 self._registry.close_all(name, lost_alone=name in homes)
             self._tell_closed(why, names, types, resume_from)
             closed |= types
-        others = (*homes.values(), *waited_for.values())
-        homes[self._context.name] |= closed.difference(*others)
+        left, name = self._inputs.leaving, self._context.name
+        closed.update(
+            one for had, types in self._agreed.catalog.homes if had in left for one in types
+        )
+        heir = name if name not in left else min(homes.keys() - left, default=name)
+        homes[heir] |= closed.difference(*homes.values(), *waited_for.values())
 
     def _tell_closed(
         self,
@@ -268,11 +273,9 @@ class Planner:
     ) -> None:
         if self._agreed.by_arrival or not (brokers or types):
             return
-        needs = self._context.deployments.needs
-        rules = [one.rule.name for one in self._context.deployments.rules]
-        since = [
-            resume_from.get(one, TIME_MIN) for one in rules if not needs(one).isdisjoint(types)
-        ]
+        deployments, needs = self._context.deployments, self._context.deployments.needs
+        over = (one for one in deployments.rules if not needs(one.rule.name).isdisjoint(types))
+        since = [resume_from.get(one.rule.name, TIME_MIN) for one in over]
         self._context.callbacks.log(
             "warning",
             INPUTS_CLOSED,

@@ -6,9 +6,8 @@ Station s of b3 is a remote source at b1: its Temps go to b3, and no other s may
 
 Law 2: a source may begin at another broker if its account (serving.accounts) says that it has
 closed, or its broker that it has lost the link to it, or if that is out of reach. It goes on beyond
-what had been promised of it, or has been evaluated, with a plan by which all begins anew: what was
-told of its types did not count on it. s has promised Temp up to 40 s at b3, and comes to b2, where
-u has promised it up to 90 s: Temp is at 40 s there again.
+what it had promised (nobody knows that: what has been evaluated), and by its plan all begins anew.
+s has promised Temp up to 40 s at b3, and comes to b2, where u is at 90 s: Temp is at 40 s again.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ class SourceRegistry:
         self._lost: Mapping[tuple[str, str], LostSource] = {}
         self._present: Collection[str] = ()
         """The sources that are lost, by name and home, and the brokers of the tree, as reported."""
-        self._moved: set[str] = set()
-        """Types of sources that have gone on elsewhere since the plan before."""
         self.heard_of: Callable[[], Mapping[str, int]] = dict
         """Gives the greatest numbers that have come, by source."""
 
@@ -48,11 +45,6 @@ class SourceRegistry:
         """Take in which sources are lost, and which brokers are there."""
         self._lost = {(one.name, one.home): one for one in found.lost}
         self._present = {name for name, _, _ in found.nodes}
-
-    def take_moved(self) -> tuple[str, ...]:
-        """Types of sources that have gone on elsewhere since the last call."""
-        moved, self._moved = tuple(sorted(self._moved)), set()
-        return moved
 
     def admit(self, asked: Asked) -> Link:
         """The link that stands for the client of another broker here; Refusal for a taken name."""
@@ -79,10 +71,9 @@ class SourceRegistry:
         is_live = source is not None and source.standing is SourceState.LIVE and lost is None
         if is_live and stay.home in self._present:
             raise name_taken(name, stay.home)
-        promises = dict.fromkeys(stay.types, TIME_MIN) | dict(lost.promises if lost else ())
-        moved = promises.keys() & {schema.name for schema in request.types}
-        self._moved.update(moved)
-        self._context.detection.let_back({one: promises[one] for one in moved})
+        known = dict(lost.promises if lost else ())
+        moved = {*stay.types, *known}.intersection(schema.name for schema in request.types)
+        self._context.detection.let_back({one: known.get(one) for one in moved})
         self._accounts.end(name, stay.home, lost.taken if lost else stay.taken)
         self.part_with_closed((name,))
         if source is not None:
@@ -100,12 +91,13 @@ class SourceRegistry:
     def _follow(self, source: Source, stay: Stay) -> None:
         context = self._context
         is_here = self._accounts.is_at(stay.name, context.name)
-        if stay.home == context.name and stay.last > source.last_sequence:
+        publishes = context.detection.publishers.has(source)  # else it is about to begin here
+        if publishes and stay.home == context.name and stay.last > source.last_sequence:
             said = {"before": source.last_sequence, "last": stay.last}
             context.callbacks.log("warning", KNOWN_BEYOND, source=source.name, **said)
-        if is_here and not stay.last > source.last_sequence > 0:
+        if not publishes or (is_here and not stay.last > source.last_sequence > 0):
             return
-        if source.peer is not None and context.detection.publishers.has(source):
+        if source.peer is not None:
             context.callbacks.expel(source.peer, Code.SILENT, ELSEWHERE_NOW)
         if not is_here:
             self._let_go(source)

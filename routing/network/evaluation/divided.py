@@ -137,6 +137,7 @@ class DividedDetection(Evaluator):
         """The trees for sinks, and which of them have news."""
         self._clock: int | None = None
         """The mark of Timer when these were last told it."""
+        self._let_back: set[str] = set()  # see take_let_back
         self._begun: frozenset[str] = frozenset()
         """The roots of the trees that have begun with the last plan."""
         self.kinds = Kinds(frozenset(), frozenset())
@@ -366,28 +367,34 @@ class DividedDetection(Evaluator):
         }
 
     def _gone_on_to(self, name: str) -> int:
-        """At the root: how far rules that use a type, or rules above, wherever they are evaluated,
-        have come since its sources closed. What waits for the first has not, whatever its state.
+        """At the root: how far rules over a type, or above these, have come anywhere since its
+        sources closed, of which none moves. What waits for the first has not, whatever its state.
         """
         known = self._advertisements.find(name)
-        if self._by_arrival or self.is_absent(name) or (known is not None and known.advertisers):
+        if self._by_arrival or name in self._let_back or self.is_absent(name):
             return TIME_MIN
-        return self._evaluated_with(name)
+        return TIME_MIN if known and known.advertisers else self._evaluated_with(name)
 
     def _evaluated_with(self, name: str) -> int:
         rules = self._deployments.resting_on(name)
         marks = ((begin, self.rule_marks.get(rule, TIME_MIN)) for begin, rule in rules)
-        evaluated = (mark for begin, mark in marks if mark > begin)
-        return max((mark for mark in evaluated if mark < CLOSED), default=TIME_MIN)
+        return max((mark for begin, mark in marks if begin < mark < CLOSED), default=TIME_MIN)
 
-    def let_back(self, promises: Mapping[str, int]) -> None:
-        """At the root: sources go on elsewhere, beyond these times and where rules have come to.
-        All begins anew with the plan, so what else had been promised of their types binds nobody.
+    def let_back(self, promises: Mapping[str, int | None]) -> None:
+        """At the root: sources go on elsewhere, beyond these promises, or (None: nobody knows it)
+        where rules have come to, which have not asked for all. All begins anew with the plan, so
+        what else had been promised of their types binds nobody.
         """
         for name, mark in promises.items():
-            told, least = self.type_marks.get(name, TIME_MIN), self._evaluated_with(name)
-            self.type_marks[name] = min(told, max(mark, least))
+            least = self._evaluated_with(name) if mark is None else mark
+            self.type_marks[name] = min(least, self.type_marks.get(name, TIME_MIN))
+        self._let_back.update(promises)
         self.release_marks(promises)
+
+    def take_let_back(self) -> tuple[str, ...]:
+        """The types that ``let_back`` was told of since the last call."""
+        names, self._let_back = tuple(sorted(self._let_back)), set()
+        return names
 
     def release_marks(self, names: Iterable[str]) -> None:
         """All marks of these types begin anew."""
