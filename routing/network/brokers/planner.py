@@ -19,9 +19,8 @@ Law 4: an input, a type at a broker, is open while somebody publishes it there o
 do so: while its broker is out of reach, or is back without its memory. Rules wait for it, at the
 root or at its broker. When nobody has spoken for it for ``forget_s`` the root closes it, and rules
 go on without. What is open again later begins beyond all marks, and what is earlier is late. A
-closed type that no broker of the tree publishes, or that one which leaves has published, is
-published by the root, or else by another that stays: nothing comes of it. b3 with T is out of reach
-from 40 s on; at 3,640 s a rule over T goes on; at 4,000 s b3 is back, and brings what is late.
+closed type that no staying broker publishes is said to be published by the root, or by another that
+stays. b3 with T is gone at 40 s; at 340 s a rule over T goes on; at 900 s b3 brings what is late.
 
 Law 5: rules go on without sources that have closed. How far they have come without a type is known
 where they are evaluated, which may be out of reach by the time that a source brings it again; no
@@ -241,9 +240,7 @@ class Planner:
         homes: Homes,
         resume_from: Mapping[str, int],
     ) -> None:
-        """Law 4, of these brokers, of those that leave, and of types that rules have waited for in
-        vain; the log says from when on rules may lack what was published there.
-        """
+        """Law 4, of brokers, and types waited for in vain; the log tells what rules may lack."""
         closed = self._inputs.take_unpublished()
         for known in filter(None, map(self._context.advertisements.find, closed)):
             known.given_up = True
