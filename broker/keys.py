@@ -230,6 +230,20 @@ def _seconds_or_never(value: Any) -> float | None:
     return None if value == NEVER or value is None else _seconds(value)
 
 
+def _waits(value: Any) -> tuple[tuple[str, float], ...]:
+    """Seconds by type: ``Temp=30``, several of them, or a table."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if isinstance(value, dict):
+        parts = list(value.items())
+    if not isinstance(parts, Sequence) or not all(isinstance(part, str | tuple) for part in parts):
+        raise ValueError
+    pairs = [part.split("=") if isinstance(part, str) else [*part] for part in parts if part]
+    found = {_text(name).strip(): _seconds(most) for name, most in pairs}
+    if len(found) < len(pairs) or not all(found.values()):
+        raise ValueError
+    return tuple(sorted(found.items()))
+
+
 def _levels(value: Any) -> str:
     """A level, and those of parts that have others, as a text or a table."""
     if isinstance(value, dict):
@@ -305,6 +319,12 @@ SECONDS_OR_NEVER = Kind(
     "SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never, NEVER
 )
 
+WAITS = Kind(
+    "TYPE=SECONDS",
+    "types with seconds above 0, each once, such as Temp=30",
+    _waits,
+    text=lambda value: [f"{name}={most:g}" for name, most in value],
+)
 FILE = Kind("FILE", "a file, or none", _file, NONE)
 DIRECTORY = Kind("DIR", "a folder, or none", _file, NONE)
 AGE = Kind("AGE", "a time such as 7d, 12h or 90min, or none", _amount(AGES), NONE, _said(AGES))
@@ -384,6 +404,7 @@ KEYS = (
     Key("durable_age_max_s", "store", AGE, "how long an event may wait for one"),
     Key("late", "promises", _one_of(LATE), "what becomes of late events"),
     Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),
+    Key("wait_at_most", "promises", WAITS, "how long for a source of a type that lives and lags"),
     Key("lead_max_s", "promises", SECONDS, "how far a source may run ahead of the slowest"),
     Key("ahead_max_s", "promises", SECONDS, "how far live sources may be ahead of the clock"),
     Key("waiting_events_max", "promises", COUNT, "events kept for rules over unadvertised types"),

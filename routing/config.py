@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from matcher.matching import ON_PROCESSOR, Matching
@@ -57,6 +58,8 @@ class NodeConfig:
     source_silence_max_s: float | None = SILENCE_MAX_S
     """Seconds after which a source whose link is lost no longer stalls rules; None: never. Of one
     whose events are recorded, and of a part, an hour at least."""
+    wait_at_most: tuple[tuple[str, float], ...] = ()
+    """By type, for how many seconds rules wait at most for a source of it that lives and lags."""
     lead_max_s: float = 86_400.0
     """Seconds of event time by which a source may run ahead of the slowest of its rules."""
     ahead_max_s: float = 300.0
@@ -114,6 +117,8 @@ class NodeConfig:
         _require(self.timer_slack_s >= 0, f"timer_slack_s is negative: {self.timer_slack_s}")
         silence = self.source_silence_max_s
         _require(silence is None or silence > 0, f"source_silence_max_s must be > 0: {silence}")
+        for name, most_s in self.wait_at_most:
+            _require(most_s > 0, f"wait_at_most of {name} must be positive, not {most_s}")
         for name in ("durable_bytes_max", "durable_age_max_s"):
             most = getattr(self, name)
             _require(most is None or most > 0, f"{name} must be positive, not {most}")
@@ -124,6 +129,13 @@ class NodeConfig:
     def changed_to(self, other: NodeConfig) -> NodeConfig:
         """``other``, with what a running node cannot change (``FIXED``) as it is here."""
         return replace(other, **{name: getattr(self, name) for name in FIXED})
+
+    @property
+    def waits_us(self) -> Mapping[str, int]:
+        """``wait_at_most`` in microseconds; none where event times are no times of the clock."""
+        if not self.wall_clock or self.ordering is Ordering.ARRIVAL:
+            return {}
+        return {name: round(most_s * MICROSECONDS) for name, most_s in self.wait_at_most}
 
     @property
     def lead_max_us(self) -> int:

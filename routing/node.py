@@ -201,6 +201,7 @@ class Node:
                 self._send(link.peer, Heartbeat())
         self._sources.excuse(due, now)
         self._close_lost()
+        self._service.overtake()
         self._service.settle()
 
     def next_timer(self) -> float | None:

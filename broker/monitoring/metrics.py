@@ -100,6 +100,8 @@ def _types(types: Sequence[Facts]) -> Iterator[Family]:
     events = [({"type": one["name"]}, one["events"]) for one in types]
     text = "Events of a type that have come here, or were found here."
     yield _counter("type_events", text, events)
+    late = [({"type": one["name"]}, one["late"]) for one in types]
+    yield _counter("type_events_late", "Events of a type that came too late for rules.", late)
     text = "Event time up to which a type is known to be complete."
     yield _gauge("type_watermark_timestamp_seconds", text, _marks("type", types))
 

@@ -44,6 +44,7 @@ class KnownType:
     was_advertised: bool = False
     mentions: int = 0
     events: int = 0
+    late: int = 0
     front: int | None = None
     near: int | None = None
     begin: int | None = None

@@ -215,8 +215,11 @@ def _ahead(batch: EventBatch, ahead: Ahead) -> Rejected:
 
 def _late(batch: EventBatch, source: Source) -> Rejected:
     mark = source.mark(batch.type.name)
-    own = source.promise >= source.floors[batch.type.name]
-    whose = "its source had promised" if own else "what had been evaluated before it joined was"
+    whose = "what had been evaluated before it joined was"
+    if source.promise >= source.floors[batch.type.name]:
+        whose = "its source had promised"
+    elif batch.type.name in source.overtaken:
+        whose = "rules wait no longer for it (wait_at_most):"
     reason = (
         f"{len(batch)} late {batch.type.name}: earliest at {time_text(int(batch.time.min()))}, "
         f"but {whose} up to {time_text(mark)}"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from matcher.identity import plain_name
-from matcher.model import EventBatch, EventType
+from matcher.model import MICROSECONDS, EventBatch, EventType
 from matcher.times import time_text
 from routing.config import Late, NodeConfig, Ordering
 from routing.delivery.durables import Durables
@@ -77,6 +77,7 @@ from routing.serving.status import (
 )
 from routing.serving.tables import Tables
 from routing.serving.users import UserRights
+from routing.serving.waits import overtake
 from routing.traced import with_traces
 from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING
@@ -370,9 +371,24 @@ class Service:
     def _report_late(self, source: Source, late: Sequence[Any]) -> None:
         count = sum(map(len, late))
         source.late += count
+        for batch in late:
+            if (known := self._advertisements.find(batch.type.name)) is not None:
+                known.late += len(batch)
         self._log("warning", "late events", source=source.name, events=count)
         if self._config.late is Late.DELIVER:
             self._sinks.offer(tuple(late), in_sequence(late), late=True)
+
+    def overtake(self) -> None:
+        """Wait for no source longer than is said of its types (routing.serving.waits)."""
+        if not (limits := self._config.waits_us):
+            return
+        now = self._moment.now
+        for source, types in overtake(self._sources, limits, round(now * MICROSECONDS)):
+            self._detection.keep_promise(source, None, now)
+            self._detection.touch(source.floors)
+            if types:
+                text = "source lags; rules go on without what it brings later"
+                self._log("warning", text, source=source.name, types=types)
 
     def _report(self, conflict: Conflict) -> None:
         """Name an event that came as far as the engine, as from two brokers, and is dropped."""

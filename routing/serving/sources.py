@@ -103,6 +103,8 @@ class Source:
     is_recalled: bool = False
     """Whether nothing was heard of it since its broker was started."""
     is_sent_away: bool = False
+    overtaken: set[str] = field(default_factory=set)
+    """Types for which it is not waited for, since it lags (routing.serving.waits)."""
     outstanding: int = 0
     bucket: TokenBucket | None = None
     """Bound of the rate of all sources of its user together, where it has one."""

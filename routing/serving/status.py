@@ -112,6 +112,7 @@ def type_facts(known: KnownType, given: Mapping[str, int], found: Mapping[str, i
         "mark": time_or_none(known.mark if known.mark is not None else given.get(name)),
         "latest": known.front,
         "events": known.events + found.get(name, 0),
+        "late": known.late,
         "rules": known.mentions,
     }
 

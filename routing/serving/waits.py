@@ -1,0 +1,31 @@
+"""The bound of how long rules wait for a source that lags: its clock stands, or its process hangs.
+
+Law: of a type with a limit an open source is taken to have promised the broker's clock less the
+limit, unless it has promised more. What it brings of before is late, as by its own promise. Sources
+of recorded events, and parts, are waited for. Temp has 30 s, and s stands still at 12:00:00: at
+12:01:00 rules over Temp are evaluated up to 12:00:30, and a Temp of s of before that is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from routing.serving.sources import Source
+
+
+def overtake(
+    sources: Iterable[Source], limits: Mapping[str, int], now: int
+) -> Iterator[tuple[Source, list[str]]]:
+    """Raise what sources are taken to have promised; gives each source that is behind with its
+    types that were not before. ``limits`` by type and ``now`` are in microseconds.
+    """
+    for source in sources:
+        is_recorded = source.replays or source.whole is not None
+        if source.home or is_recorded or not source.is_open:
+            continue
+        least = {name: now - limits[name] for name in source.floors.keys() & limits.keys()}
+        behind = {name for name, time in least.items() if source.mark(name) < time}
+        news, source.overtaken = sorted(behind - source.overtaken), behind
+        if behind:
+            source.floors.update((name, least[name]) for name in behind)
+            yield source, news
