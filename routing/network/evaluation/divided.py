@@ -355,9 +355,8 @@ class DividedDetection(Evaluator):
     # --- local sources ---
 
     def floors(self, names: Iterable[str]) -> Mapping[str, int]:
-        """At the root: as was last found in the whole network. Of rules no more is known here than
-        their output watermarks, and what comes before one may still be evaluated
-        (evaluation.tree_progress).
+        """At the root: as was last found in the whole network. Of rules it is output watermarks
+        that are known here: what comes before may still be evaluated (evaluation.tree_progress).
         """
         return {
             name: max(self.type_marks.get(name, TIME_MIN), self._gone_on_to(name))
@@ -382,8 +381,7 @@ class DividedDetection(Evaluator):
 
     def let_back(self, promises: Mapping[str, int | None]) -> None:
         """At the root: sources go on elsewhere, beyond these promises, or (None: nobody knows it)
-        where rules have come to, which have not asked for all. All begins anew with the plan, so
-        what else had been promised of their types binds nobody.
+        where rules have come to. All begins anew with the plan: no other promise binds them.
         """
         for name, mark in promises.items():
             least = self._evaluated_with(name) if mark is None else mark
