@@ -192,14 +192,16 @@ class Session(Conversation):
         replace: bool = False,
         file: str = "<rules>",
         since: int | None = None,
+        removes: Sequence[str] = (),
     ) -> int:
         """Deploy rules; ``Confirmed.detail["rules"]`` has each one's ``since`` and ``version``.
 
-        ``since``: a past instant (microseconds) from which they hold. Of a long file name the end
-        is told. Raises SessionError for a text that is longer than messages may bear.
+        ``since``: a past instant (microseconds) from which they hold. ``removes``: rules that go by
+        the same change. Of a long file name the end is told. Raises SessionError for a text that is
+        longer than messages may bear.
         """
         _check_length("a text of rules", text, DOCUMENT_MAX)
-        asked = text, replace, file[-NAME_MAX:], since
+        asked = text, replace, file[-NAME_MAX:], since, tuple(removes)
         return self._ask(Deploy(self._requests.number(), *asked))
 
     def remove(self, name: str) -> int:

@@ -51,6 +51,7 @@ COMMANDS = (
     "trace",
     "drain",
     "keys",
+    "access",
     "simulate",
     "demo",
     "bench",

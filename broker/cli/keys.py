@@ -7,23 +7,28 @@ from typing import Annotated
 
 import typer
 
-EXAMPLE = "rexmq keys new b1 --dir /etc/rexmq"
+EXAMPLE = "rexmq keys new b1 alice bob --dir /etc/rexmq"
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose keys: a user, a broker.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Whose keys: users, brokers.")
+    ],
     folder: Annotated[
         Path, typer.Option("--dir", metavar="DIR", help="Where the two files are made.")
     ] = Path(),
 ) -> None:
-    """Make a key pair: NAME.key_secret, for its owner alone, and NAME.key, for others.
+    """Make key pairs: NAME.key_secret, for its owner alone, and NAME.key, for others.
 
-    Prints the public key. Files that are there already are left as they are.
+    Prints the public keys. Where a file is there already, or a name is none, nothing is made.
     """
-    from broker.security.keys import create, load_pair
+    from broker.security.keys import check_new, create, load_pair
 
-    secret_file = create(name, folder)
-    print(f"{load_pair(secret_file).public}  {secret_file}")
+    for name in names:
+        check_new(name, folder)
+    for name in dict.fromkeys(names):
+        secret_file = create(name, folder)
+        print(f"{load_pair(secret_file).public}  {secret_file}")
 
 
 def show(

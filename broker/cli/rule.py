@@ -1,4 +1,4 @@
-"""Add, list, show and remove the rules of a running network."""
+"""Add, apply, list, show and remove the rules of a running network."""
 
 from __future__ import annotations
 
@@ -57,6 +57,38 @@ def add(
 
 
 @takes_broker
+def apply(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of TESLA files.")],
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove the rules that the folder does not have.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
+    ] = False,
+    *,
+    broker: Address,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Have the rules of a folder deployed, as they stand there: all of them, or none.
+
+    Takes the files *.tesla of the folder and of those in it. Rules that are deployed as they stand
+    there go on as they are. Prints what changes: + a new rule, ~ another version, - one removed.
+    """
+    from broker import RuleManager
+    from broker.cli.applying import Application, texts_in
+    from broker.escaping import escaped
+
+    files = texts_in(folder)
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        application = Application.of(files, manager, prune=prune)
+        if application.changes and not dry_run:
+            manager.replace(application.text, file=str(folder), remove=application.removed)
+    for change in application.changes:
+        print(escaped(change))
+    print(application.summary)
+
+
+@takes_broker
 def list_rules(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON line each.")] = False,
     *,
@@ -107,9 +139,10 @@ def remove(
 
 EXAMPLES = {
     "add": EXAMPLE,
+    "apply": "rexmq rule apply rules/ --prune --dry-run",
     "list": "rexmq rule list --json",
     "show": "rexmq rule show fire",
     "remove": "rexmq rule remove fire",
 }
 
-commands = {"add": add, "list": list_rules, "show": show, "remove": remove}
+commands = {"add": add, "apply": apply, "list": list_rules, "show": show, "remove": remove}

@@ -81,9 +81,13 @@ class RuleManager(Scoped):
         begin = None if since is None else time_of(since)
         return self._take(deploying(self._session, text, False, file, begin))
 
-    def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
-        """Deploy rules in the place of those of the same names; others are added."""
-        return self._take(deploying(self._session, text, True, file))
+    def replace(
+        self, text: str, *, file: str = "<rules>", remove: Sequence[str] = ()
+    ) -> Mapping[str, Any]:
+        """Deploy rules in the place of those of the same names; others are added, and those named
+        in ``remove`` are removed: all of it, or nothing.
+        """
+        return self._take(deploying(self._session, text, True, file, None, remove))
 
     def remove(self, name: str) -> Mapping[str, Any]:
         """Remove a rule; gives up to where (``until``, microseconds) it was evaluated."""
@@ -207,9 +211,11 @@ class AsyncRuleManager(AsyncScoped):
         begin = None if since is None else time_of(since)
         return await self._take(deploying(self._session, text, False, file, begin))
 
-    async def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+    async def replace(
+        self, text: str, *, file: str = "<rules>", remove: Sequence[str] = ()
+    ) -> Mapping[str, Any]:
         """See ``RuleManager.replace``."""
-        return await self._take(deploying(self._session, text, True, file))
+        return await self._take(deploying(self._session, text, True, file, None, remove))
 
     async def remove(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.remove``."""

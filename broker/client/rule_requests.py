@@ -7,7 +7,7 @@ is asked, one after another; whoever takes the steps waits for the answers, in a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from broker.errors import RefusedError
@@ -22,17 +22,22 @@ Steps: TypeAlias = Generator[Callable[[], int], Answer, Answer]
 
 
 def deploying(
-    session: Session, text: str, replace: bool, file: str, since: int | None = None
+    session: Session,
+    text: str,
+    replace: bool,
+    file: str,
+    since: int | None = None,
+    removes: Sequence[str] = (),
 ) -> Steps:
     """Deploy rules. RefusedError where they are refused, or where it stays unknown whether they
     are deployed and the list does not have them.
     """
     try:
-        return (yield lambda: session.deploy(text, replace, file, since))
+        return (yield lambda: session.deploy(text, replace, file, since, removes))
     except RefusedError as refusal:
         if refusal.code != Code.SILENT.value:
             raise
-        found = yield from _look_for(session, text, file)
+        found = yield from _look_for(session, text, file, removes)
         if found is None:
             text = f"{refusal.reason}; the list of rules does not have them: add them again"
             raise RefusedError(text, refusal.code) from None
@@ -55,13 +60,19 @@ def removing(session: Session, name: str) -> Steps:
         return {"name": name, "since": None, "until": None, "version": None}
 
 
-def _look_for(session: Session, text: str, file: str) -> Generator[Any, Any, Answer | None]:
-    """The rules of a text as they are deployed; None where one is not, or another of its name."""
+def _look_for(
+    session: Session, text: str, file: str, removes: Sequence[str]
+) -> Generator[Any, Any, Answer | None]:
+    """The rules of a text as they are deployed; None where one is not, or another of its name, or
+    one is there that is to be gone.
+    """
     status = yield session.status
     known = {one["name"]: type_of(one["schema"]) for one in status["types"]}
     texts = {rule.name: rule.text for rule in load(text, file=file, known=known).rules}
     listed = yield session.list_rules
     rules = [one for one in listed["rules"] if one["name"] in texts]
+    if any(one["name"] in removes for one in listed["rules"]):
+        return None
     for one in rules:
         shown = yield lambda name=one["name"]: session.show_rule(name)
         if shown["text"] != texts[one["name"]]:

@@ -63,10 +63,9 @@ def new_pair() -> KeyPair:
     return KeyPair(public.decode(), secret.decode())
 
 
-def create(name: str, folder: Path) -> Path:
-    """Make a pair, and the two files of it in ``folder``; gives that of the secret key.
-
-    Raises ConfigurationError for a name that is none, and for files that are there already.
+def check_new(name: str, folder: Path) -> tuple[Path, Path]:
+    """The files of a pair, public and secret, that can be made. Raises ConfigurationError for a
+    name that is none, and for files that are there already.
     """
     if not NAME.fullmatch(name):
         raise ConfigurationError(f"{name!r}: expected letters, digits, '_', '-' and '.'")
@@ -75,6 +74,14 @@ def create(name: str, folder: Path) -> Path:
     for file in (public_file, secret_file):
         if file.exists():
             raise ConfigurationError(f"{file}: there already; a key is not written over")
+    return public_file, secret_file
+
+
+def create(name: str, folder: Path) -> Path:
+    """Make a pair, and the two files of it in ``folder``; gives that of the secret key. Raises
+    ConfigurationError as ``check_new``.
+    """
+    public_file, secret_file = check_new(name, folder)
     pair = new_pair()
     folder.mkdir(parents=True, exist_ok=True)
     _write(secret_file, 0o600, f'public-key = "{pair.public}"', f'secret-key = "{pair.secret}"')

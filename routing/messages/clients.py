@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from matcher.model import EventBatch, EventType, Int64s
 from routing.messages.values import (
     AGE_MAX_S,
+    ENTRIES_MAX,
     Acks,
     Code,
     Document,
@@ -119,8 +120,8 @@ class Deploy(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """Deploy the rules of ``text``, whole or not at all; ``replace`` those of the same names.
 
     ``file`` is the name that errors point at. ``since``: the rules hold from a past instant on, and
-    find in the brokers' logs what they would have found. Fields with a default may be left out at
-    the end.
+    find in the brokers' logs what they would have found. ``removes``: rules of these names are
+    removed by the same change. Fields with a default may be left out at the end.
     """
 
     request: Request
@@ -128,6 +129,7 @@ class Deploy(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     replace: bool = False
     file: Name = "<rules>"
     since: Time | None = None
+    removes: Annotated[tuple[Name, ...], Meta(max_length=ENTRIES_MAX)] = ()
 
 
 @dataclass(frozen=True, slots=True)

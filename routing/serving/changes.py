@@ -56,13 +56,14 @@ class RuleChanges:
     def deploy(
         self, message: Deploy, now: float, rights: Rights = EVERYTHING
     ) -> tuple[Sequence[Deployed], Sequence[Deployed]]:
-        """Deploy a text; gives its rules, and those that they replace, with their ends. They belong
-        to the user who has these ``rights``.
+        """Deploy a text; gives its rules, and those that they replace or that are removed with it,
+        with their ends. They belong to the user who has these ``rights``.
 
         Refusal, with nothing changed, when it is refused.
         """
         rules, replaced = self._read(message, rights)
         check_rules(rights, rules, {one.name for one in replaced})
+        replaced += self._removed(message, rules)
         self._check_limits(rights, rules, replaced)
         ends = self._ends(replaced, now)
         self._check(rules, replaced, ends)
@@ -111,9 +112,7 @@ class RuleChanges:
 
     def remove(self, name: str, now: float) -> Deployed:
         """Remove a rule, and give it with its end; Refusal when there is none of that name."""
-        deployed = self._deployments.find_in_force(name)
-        if deployed is None:
-            raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
+        deployed = self._named(name)
         self._evaluator.check_reach(NO_RULES, [deployed])
         (ended,) = self._end(self._ends([deployed], now), NO_RULES)
         self._tell_changed()
@@ -153,11 +152,28 @@ class RuleChanges:
             in_force = {one.name for one in self._deployments.in_force} if message.replace else ()
             check_text(rights, file, in_force)
             raise Refusal(Code.BAD_RULES, str(errors)) from None
-        if not rules.rules:
+        if not (rules.rules or message.removes):
             raise Refusal(Code.BAD_RULES, f"{message.file}: there is no rule in the text")
         found = [self._deployments.find_in_force(rule.name) for rule in rules.rules]
         replaced = [one for one in found if one is not None] if message.replace else []
         return rules, replaced
+
+    def _removed(self, message: Deploy, rules: RuleSet) -> list[Deployed]:
+        """The rules that are removed with a text; Refusal for one that it has, or nobody."""
+        own = {rule.name for rule in rules.rules}
+        found = [self._named(name) for name in dict.fromkeys(message.removes)]
+        for one in found:
+            if one.name in own:
+                reason = f"rule {one.name} is to be removed, and stands in {message.file}"
+                raise Refusal(Code.BAD_RULES, reason)
+        return found
+
+    def _named(self, name: str) -> Deployed:
+        """The rule in force of a name; Refusal for none."""
+        deployed = self._deployments.find_in_force(name)
+        if deployed is None:
+            raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
+        return deployed
 
     def read_ahead(self, message: Deploy) -> Iterator[None]:
         """Read and check a text that waits to be deployed; yields behind each rule."""

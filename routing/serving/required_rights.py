@@ -112,8 +112,10 @@ def _unadvertise(names: SourceNames, link: Link, message: Unadvertise) -> None:
 
 
 def _deploy(names: SourceNames, link: Link, message: Deploy) -> None:
-    check_any(link.rights, *((Act.DEPLOY, Act.REPLACE) if message.replace else (Act.DEPLOY,)))
-    check_any(link.rights, Act.DEFINE)
+    check_right(link.rights, Act.REMOVE, *message.removes)
+    if message.text:
+        check_any(link.rights, *((Act.DEPLOY, Act.REPLACE) if message.replace else (Act.DEPLOY,)))
+        check_any(link.rights, Act.DEFINE)
 
 
 def _command(name: str) -> Required:
@@ -145,7 +147,7 @@ REQUIRED: Mapping[type, Required] = {
     KeepDurable: Required("the user whose durable subscription it is"),
     Deploy: Required(
         "`deploy` for each rule, or `replace`; `define` for what it defines, `subscribe` for all "
-        "that it reads",
+        "that it reads; `remove` for each that goes",
         _deploy,
     ),
     Remove: Required(

@@ -546,7 +546,11 @@ class Service:
             list(map(ended_facts, ended)),
         )
         names = [one.name for one in deployed[:NAMED_MAX]]
-        more = {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
+        more: dict[str, Any] = (
+            {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
+        )
+        if message.removes:
+            more["removed"] = list(message.removes[:NAMED_MAX])
         self._log("info", "deployed", rules=names, **more, client=link.name)
         return Confirmed(message.request, {"rules": rules, "replaced": replaced})
 
