@@ -211,6 +211,7 @@ class Host:
             self._unreachable = {**unreachable, **self._unreachable}
         for peer in lost:
             self._transport.forget(peer)
+            self._turns.forget(peer)
             self._broker.lose(peer, now)
 
     def _carry_out_rest(self) -> None:

@@ -6,9 +6,9 @@ anybody else is there. So others wait for one of its messages at a time, and the
 while something waits. Example: Bob sends ten texts of 50 ms each, Alice an event each 10 ms. Each
 of her events is read behind one of his texts at the most.
 
-Law 2: all that a user says is read, in its order. At most WAITING_MAX of its messages wait here,
-then the first of them has its turn. Brokers, and clients of a broker without keys, have no user,
-and are read as they come.
+Law 2: all that a user says is read, in its order, unless its link is ended before. At most
+WAITING_MAX of its messages wait here, then the first of them has its turn. Brokers, and clients of
+a broker without keys, have no user, and are read as they come.
 """
 
 from __future__ import annotations
@@ -72,6 +72,15 @@ class Turns:
         if message is not None:
             self._served, self._since = self._user_of(message[0]), now
         return message
+
+    def forget(self, peer: bytes) -> None:
+        """Leave unread what a peer has said whose link was ended: another may bear its name."""
+        for user, waiting in list(self._waiting.items()):
+            left = deque(one for one in waiting if one[0] != peer)
+            if left:
+                self._waiting[user] = left
+            else:
+                del self._waiting[user]
 
     def rest(self, now: float) -> None:
         """Charge what was read, which has been done."""

@@ -35,7 +35,7 @@ def tables(
         "rules": list(_rules(before, after, seconds, clock)),
         "users": [
             {**user, "work_%": round(100 * _rate(user, was, "work_s", seconds))}
-            for user, was in _paired(before["users"], after["users"])
+            for user, was in _paired(before.get("users", ()), after.get("users", ()))
         ],
         "types": [
             {

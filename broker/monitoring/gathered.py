@@ -19,6 +19,7 @@ Facts: TypeAlias = Mapping[str, Any]
 SHOWN = {
     "sinks": "full_%",
     "rules": "cost_%",
+    "users": "work_%",
     "types": "events/s",
     "sources": "events/s",
     "links": "waiting",

@@ -72,3 +72,18 @@ def test_a_full_queue_has_its_turn():
     assert [bench.read(0.0) for _ in range(rounds)] == [f"alice{turn}" for turn in range(rounds)]
     bench.send("alice", rounds)
     assert [bench.read(0.0) for _ in range(2)] == ["bob1", f"alice{rounds}"]
+
+
+def test_what_waits_of_a_link_that_was_ended_is_not_read():
+    """Another user may come by its identity, and would be taken for its sender."""
+    bench = Bench()
+    bench.send("bob", 0)
+    bench.read(0.9)
+    bench.send("bob", 1, 2)
+    bench.send("alice", 0)
+    bench.read(0.0)
+    assert bench.turns.has_waiting
+    bench.turns.forget(b"bob")
+    assert not bench.turns.has_waiting
+    bench.send("bob", 3)
+    assert bench.read(0.0) == "bob3"

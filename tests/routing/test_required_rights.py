@@ -74,7 +74,7 @@ def seen(broker: Broker) -> dict[str, Any]:
     """What others can see of it, but for the counts of refusals and the client itself."""
     facts = dict(broker.status(0.0))
     facts.pop("totals")
-    facts.pop("clients")
+    facts.pop("clients"), facts.pop("users")
     return facts
 
 
