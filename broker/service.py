@@ -21,6 +21,7 @@ from broker.clock import Clock
 from broker.configuration import Configuration
 from broker.errors import ConfigurationError, StoreError
 from broker.host import Host
+from broker.last_lines import keep_lines
 from broker.library_pages import give_back
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
@@ -379,6 +380,7 @@ def make_host(
     name = configuration.strategy or (strategy.Centralized.name if links else None)
     chosen = None if name is None else strategy.make(name)
     broker = Broker(node, overlay, engine, chosen, now)
+    broker.node.inspection.log_lines = keep_lines()
     if keeping is not None:
         recall(broker, keeping, configuration.values["data"], now)
     for endpoint in links:

@@ -60,6 +60,7 @@ from routing.messages import (
 )
 from routing.serving.beyond import Beyond
 from routing.serving.buckets import credit_of
+from routing.serving.inspection import Inspection
 from routing.serving.limits import check_connections, check_size
 from routing.serving.link import Link
 from routing.serving.outlet import Outlet
@@ -108,6 +109,10 @@ class Node:
         """The rights of who is at a link: the host knows them, where there are keys."""
         self.draining: Sequence[str] | None = None
         """Once it drains, what it waits for, in words, as its host has found last."""
+        self.inspection = Inspection(
+            tables.links, outlet, lambda: service.durables, lambda: service.users, service.expel
+        )
+        """Its answers to operators."""
         self._handlers: Mapping[type, Callable[[Link, Any], None]] = {
             **service.handlers,
             Hello: self._receive_hello,
@@ -115,6 +120,7 @@ class Node:
             Drain: self._receive_drain,
             ShowTrace: self._receive_show_trace,
             ShowNetwork: self._receive_show_network,
+            **self.inspection.handlers,
             Heartbeat: self._receive_heartbeat,
             Goodbye: self._receive_goodbye,
         }

@@ -20,9 +20,13 @@ from routing.messages import (
     ReadLog,
     Remove,
     RemoveDurable,
+    SendAway,
+    ShowLog,
     ShowNetwork,
+    ShowQueue,
     ShowRule,
     ShowTrace,
+    ShowUsers,
     StatusRequest,
     Subscribe,
     Unadvertise,
@@ -50,6 +54,10 @@ ClientRequest: TypeAlias = (
     | Drain
     | ShowTrace
     | ShowNetwork
+    | ShowUsers
+    | ShowLog
+    | ShowQueue
+    | SendAway
 )
 
 

@@ -24,9 +24,13 @@ from routing.messages import (
     ReadLog,
     Remove,
     RemoveDurable,
+    SendAway,
+    ShowLog,
     ShowNetwork,
+    ShowQueue,
     ShowRule,
     ShowTrace,
+    ShowUsers,
     StatusRequest,
     Subscribe,
     Unadvertise,
@@ -225,6 +229,23 @@ class Session(Conversation):
     def show_network(self) -> int:
         """Ask what each broker of the network does."""
         return self._ask(ShowNetwork(self._requests.number()))
+
+    def show_users(self) -> int:
+        """Ask who may do what."""
+        return self._ask(ShowUsers(self._requests.number()))
+
+    def show_log(self) -> int:
+        """Ask for the last lines of the broker's log."""
+        return self._ask(ShowLog(self._requests.number()))
+
+    def show_queue(self, name: str) -> int:
+        """Ask for the first events that wait in a durable sink."""
+        _check_length("a durable sink's name", name, NAME_MAX)
+        return self._ask(ShowQueue(self._requests.number(), name))
+
+    def send_away(self, client: int) -> int:
+        """Have a client go, by the number of its link."""
+        return self._ask(SendAway(self._requests.number(), client))
 
     def show_trace(self, event: str) -> int:
         """Ask what the broker has kept of an event's path."""

@@ -126,6 +126,24 @@ class RuleManager(Scoped):
         """The status of each broker, in short: ``brokers``, and those that are ``silent``."""
         return self._ask(self._session.show_network)
 
+    def users(self) -> builtins.list[Mapping[str, Any]]:
+        """The users of the broker's access file, each with what it may do; none without keys."""
+        return builtins.list(self._ask(self._session.show_users)["users"])
+
+    def log_lines(self) -> builtins.list[str]:
+        """The last lines of the broker's log."""
+        return builtins.list(self._ask(self._session.show_log)["lines"])
+
+    def waiting(self, name: str) -> Mapping[str, Any]:
+        """The first events that wait in a durable subscription at this broker: ``events``, and how
+        many are ``hidden``, since the user may not read their types.
+        """
+        return self._ask(lambda: self._session.show_queue(name))
+
+    def send_away(self, client: int) -> Mapping[str, Any]:
+        """Have a client go: the one with this ``number`` in the status."""
+        return self._ask(lambda: self._session.send_away(client))
+
     def trace(self, event: str) -> Mapping[str, Any]:
         """The path of an event, ``source#id`` or an id, through this broker, if it is kept."""
         return self._ask(lambda: self._session.show_trace(event))
@@ -248,6 +266,22 @@ class AsyncRuleManager(AsyncScoped):
     async def network(self) -> Mapping[str, Any]:
         """See ``RuleManager.network``."""
         return await self._ask(self._session.show_network)
+
+    async def users(self) -> builtins.list[Mapping[str, Any]]:
+        """See ``RuleManager.users``."""
+        return builtins.list((await self._ask(self._session.show_users))["users"])
+
+    async def log_lines(self) -> builtins.list[str]:
+        """See ``RuleManager.log_lines``."""
+        return builtins.list((await self._ask(self._session.show_log))["lines"])
+
+    async def waiting(self, name: str) -> Mapping[str, Any]:
+        """See ``RuleManager.waiting``."""
+        return await self._ask(lambda: self._session.show_queue(name))
+
+    async def send_away(self, client: int) -> Mapping[str, Any]:
+        """See ``RuleManager.send_away``."""
+        return await self._ask(lambda: self._session.send_away(client))
 
     async def trace(self, event: str) -> Mapping[str, Any]:
         """See ``RuleManager.trace``."""

@@ -38,6 +38,7 @@ from broker.monitoring.entry import (
     NoEntry,
 )
 from broker.monitoring.looks import FRESH_S, NOT_ALLOWED
+from broker.monitoring.operations import operation_routes
 from broker.monitoring.seats import Seat, Seats
 from broker.monitoring.shares import NoShare, Shares
 from broker.monitoring.trial import Request as Trial
@@ -127,6 +128,7 @@ class Api:
             Route("/api/check", self._posted(Text, self._check), methods=["POST"]),
             Route("/api/deploy", self._posted(Deployment, self._deploy), methods=["POST"]),
             Route("/api/remove", self._posted(Name, self._remove), methods=["POST"]),
+            *operation_routes(self._posted),
             Route("/api/why", self._posted(Name, self._why), methods=["POST"]),
             Route(
                 "/api/try",

@@ -61,29 +61,30 @@ class Changes:
     """Changes of the rules of the broker at ``address``; each raises what a RuleManager does."""
 
     def __init__(self, address: Address) -> None:
-        self._address = address
+        self.address = address
 
-    def _manager(self) -> AsyncRuleManager:
-        return AsyncRuleManager(self._address, timeout_s=ANSWER_S, connect_timeout_s=ANSWER_S)
+    def manager(self) -> AsyncRuleManager:
+        """A manager that is not connected yet."""
+        return AsyncRuleManager(self.address, timeout_s=ANSWER_S, connect_timeout_s=ANSWER_S)
 
     async def deploy(self, text: str, *, replace: bool) -> Mapping[str, Any]:
         """Deploy the rules of a text, all or none."""
-        async with self._manager() as manager:
+        async with self.manager() as manager:
             return await (manager.replace if replace else manager.add)(text, file="rules")
 
     async def remove(self, name: str) -> Mapping[str, Any]:
         """Remove a rule."""
-        async with self._manager() as manager:
+        async with self.manager() as manager:
             return await manager.remove(name)
 
     async def text(self, name: str) -> Mapping[str, Any]:
         """A rule, with its text."""
-        async with self._manager() as manager:
+        async with self.manager() as manager:
             return await manager.show(name)
 
     async def texts(self, but: Iterable[str]) -> tuple[str, dict[str, int]]:
         """The texts of the deployed rules that are not called so, and since when they hold."""
-        async with self._manager() as manager:
+        async with self.manager() as manager:
             left_out = set(but)
             rules: Sequence[Mapping[str, Any]] = await manager.list()
             rules = [rule for rule in rules if rule["name"] not in left_out]

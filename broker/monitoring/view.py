@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from broker.monitoring.figures import Row
+from broker.monitoring.figures import Row, ordered
 from broker.monitoring.gathered import Facts, Look, blocked_stores, connected, gathered
 from broker.monitoring.layout import places
 
@@ -46,7 +46,12 @@ def view(looks: Mapping[str, Look], own: str, clock: int, failures: Sequence[str
         "brokers": list(_brokers(brokers, status, looks)),
         "links": links,
         "trees": list(_trees(looks))[:TREES_MAX],
-        "lists": {**lists, "links": links},
+        "lists": {
+            **lists,
+            "links": links,
+            "clients": ordered(status["clients"], "connected_s"),
+            "durable": ordered(status.get("durable", ()), "queued"),
+        },
         "unknown": [name for name in brokers if name not in looks],
         "failures": list(failures),
         "overruns": list(status.get("overruns", ())),

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from msgspec import structs
 
-from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventBatch
 from routing.delivery.delivery_batch import DeliveryBatch, SubscriptionNumbers, select
 from routing.delivery.sinks import Sink
 from routing.delivery.subscriptions import Interest
@@ -540,6 +540,20 @@ class DurableSink(Sink):
         self._note_dropped(dropped.events)
         self._taken.clear()
         self.note()
+
+    def waiting(self, most: int) -> Sequence[tuple[int, Event]]:
+        """The next events that wait, so many at most, with their numbers; none is taken."""
+        self._read()
+        found: list[tuple[int, Event]] = []
+        for delivery_batch in self._queue:
+            assert isinstance(delivery_batch, Numbered)
+            room, first = most - len(found), delivery_batch.low
+            head = delivery_batch if room >= len(delivery_batch) else delivery_batch.cut(room)[0]
+            events = [event for batch in head.batches for event in batch.events()]
+            found += [(first + n, events[place]) for n, place in enumerate(head.places.tolist())]
+            if len(found) == most:
+                break
+        return found
 
     # --- what is kept ---
 

@@ -191,6 +191,36 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowUsers:
+    """Confirmed with the users of the access file, and what each may do."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLog:
+    """Confirmed with the last lines of the broker's log."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class ShowQueue:
+    """Confirmed with the first events that wait in the durable sink of that name."""
+
+    request: Request
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class SendAway:
+    """Let a client go, by the number of its link in the status."""
+
+    request: Request
+    client: Number
+
+
+@dataclass(frozen=True, slots=True)
 class Welcome:
     """The answer to Hello. The client's next event bears a number above ``last_sequence``.
 
@@ -402,6 +432,10 @@ FromClient: TypeAlias = (
     | Drain
     | ShowTrace
     | ShowNetwork
+    | ShowUsers
+    | ShowLog
+    | ShowQueue
+    | SendAway
     | Credit
     | Heartbeat
     | Goodbye

@@ -34,8 +34,18 @@ class Act(enum.Enum):
     COMMAND = "commands"
 
 
-COMMANDS = ("status", "rule list", "rule show", "trace", "drain")
-"""Commands that look at a broker, or let it leave, by their names in ``Act.COMMAND``."""
+COMMANDS = (
+    "status",
+    "rule list",
+    "rule show",
+    "trace",
+    "drain",
+    "users",
+    "log",
+    "queue",
+    "expel",
+)
+"""Commands that look at a broker, or have it or a client leave, by their names as rights."""
 
 
 class Permit(Struct, array_like=True, frozen=True):

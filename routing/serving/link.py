@@ -54,6 +54,8 @@ class Link:
     """Types that the rights are known to let it publish."""
     message_bytes_told: int | None = None
     """How long Welcome told it that a message may be; None: as long as any."""
+    number: int = 0
+    """Its own among all links of the broker, once it is added."""
     looks: set[int] = field(default_factory=set)
     """Its requests without an answer that change nothing which a store keeps."""
 
@@ -75,6 +77,8 @@ class Links:
         self.by_peer: Mapping[Peer, Link] = self._by_peer
         """The clients that have said Hello."""
         self._by_name: dict[str, Link] = {}
+        self._count = 0
+        """How many clients there have been."""
 
     def __len__(self) -> int:
         return len(self._by_peer)
@@ -104,6 +108,8 @@ class Links:
     def add(self, link: Link) -> None:
         """A client was welcomed."""
         assert link.peer not in self._by_peer
+        self._count += 1
+        link.number = self._count
         self._by_peer[link.peer] = link
         if link.name:
             assert link.name not in self._by_name

@@ -192,6 +192,11 @@ class Service:
         ):
             part.configure(config)
 
+    @property
+    def users(self) -> Mapping[str, Rights]:
+        """The rights of users, by name."""
+        return self._users.rights
+
     def status(self, now: float) -> Mapping[str, Any]:
         """The answer to StatusRequest: plain data, ready for JSON."""
         duplicates = sum(source.duplicates for source in self._sources)

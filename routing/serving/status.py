@@ -75,6 +75,7 @@ def client_facts(link: Link, now: float) -> Facts:
     """One client."""
     return {
         "name": link.name,
+        "number": link.number,
         "user": link.rights.user or None,
         "connected_s": round(now - link.joined_at, 3),
     }

@@ -20,13 +20,14 @@ class UserRights:
     """The rights of users, as they are and as they were before."""
 
     def __init__(self) -> None:
-        self._rights: Mapping[str, Rights] = {}
+        self.rights: Mapping[str, Rights] = {}
+        """The rights of users by name, as they are."""
         self._former: Mapping[str, Rights] = {}
         self._binding: list[Rights] = []
 
     def change(self, rights: Mapping[str, Rights]) -> None:
         """Let these hold from now on."""
-        self._former, self._rights = self._rights, rights
+        self._former, self.rights = self.rights, rights
         self._binding = [one for one in rights.values() if one.sources is not None]
 
     def binds(self, name: str) -> bool:
@@ -36,7 +37,7 @@ class UserRights:
     def changed(self, links: Iterable[Link]) -> Iterator[Link]:
         """The links of users who have other rights than before, with these."""
         for link in links:
-            rights = self._rights.get(link.rights.user, link.rights)
+            rights = self.rights.get(link.rights.user, link.rights)
             if rights != link.rights:
                 link.rights = rights
                 link.publishable.clear()
@@ -54,9 +55,9 @@ class UserRights:
 
     def _rights_of_owner(self, name: str) -> Rights:
         """The rights of a user, of one who has gone, too: none where anybody's are limited."""
-        are_limited = any(one.grants is not None for one in self._rights.values())
+        are_limited = any(one.grants is not None for one in self.rights.values())
         gone = Rights(name, (), "the access file") if are_limited else EVERYTHING
-        return self._rights.get(name, gone)
+        return self.rights.get(name, gone)
 
 
 def _objection(rights: Rights, one: Deployed) -> str | None:

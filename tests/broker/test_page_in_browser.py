@@ -7,12 +7,13 @@ import pytest
 from paged import RULES, TOKEN, hot, paged
 from pairs import some_of
 
-from broker import RuleManager
+from broker import RuleManager, Subscriber
+from broker.errors import RefusedError
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install it")
-VIEWS = ("network", "rules", "events", "playground", "clients")
+VIEWS = ("network", "rules", "events", "playground", "clients", "operate")
 EMPTY = "rule cold: define Cold(area: string) from Temp(value < 0) as t where area = t.area"
 
 
@@ -121,6 +122,23 @@ def test_the_playground_says_why_not(tab):
     tab.keyboard.press("Enter")
     button(tab, "Why did fire fire here, or not?").click()
     tab.get_by_text("It does not fire.").wait_for()
+
+
+def test_an_operator_publishes_an_event_and_sends_a_client_away(tab, served):
+    look_at(tab, "operate")
+    button(tab, "Temp").click()
+    tab.get_by_label("area: string").fill("roof")
+    tab.get_by_label("value: float").fill("3.5")
+    button(tab, "Publish now").click()
+    tab.get_by_text('by page: area="roof" value=3.5').wait_for()
+    tab.get_by_text("the broker has no keys").wait_for()
+    tab.get_by_label("Last lines of the log").get_by_text("message=welcomed client=p1").wait_for()
+    with Subscriber(served[0], "Rain()", name="idler") as idler:
+        tab.get_by_role("row", name="idler").get_by_role("button").click()
+        button(tab, "Send away").click()
+        with pytest.raises(RefusedError, match="sent away"):
+            idler.receive(timeout_s=20)
+        tab.get_by_role("row", name="idler").wait_for(state="detached")
 
 
 @pytest.mark.parametrize("scheme", some_of(["light", "dark"], 1))

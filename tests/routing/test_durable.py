@@ -580,3 +580,14 @@ def test_events_keep_their_numbers_when_a_subscription_ends() -> None:
     assert billing.acknowledged == 0
     assert billing.acknowledge(b"one", 1, 1) == 1
     assert billing.acknowledged == 4
+
+
+def test_what_waits_is_seen_and_still_waits() -> None:
+    billing = sink()
+    for n in range(1, 6):
+        billing.offer(delivery_batch(2 * n - 1, 2 * n))
+    seen = billing.waiting(5)
+    assert [(number, event.data["n"]) for number, event in seen] == [(n, n) for n in range(1, 6)]
+    attach(billing, b"one")
+    assert values(billing.take(4)) == [1, 2, 3, 4]
+    assert [number for number, _ in billing.waiting(100)] == [5, 6, 7, 8, 9, 10]

@@ -8,8 +8,9 @@ import { Rules } from "./rules.js";
 import { Events } from "./events.js";
 import { Playground } from "./playground.js";
 import { Clients } from "./clients.js";
+import { Operate } from "./operate.js";
 
-const VIEWS = { network: Network, rules: Rules, events: Events, playground: Playground, clients: Clients };
+const VIEWS = { network: Network, rules: Rules, events: Events, playground: Playground, clients: Clients, operate: Operate };
 const content = document.getElementById("content");
 const trouble = document.getElementById("trouble");
 

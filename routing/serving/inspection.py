@@ -1,0 +1,129 @@
+"""Requests of operators: who may do what, the last lines of the log, the events that wait in a
+durable queue; and that a client goes.
+
+Law 1: each needs the right to a command of its own (routing.serving.required_rights). Events of a
+queue are told to those alone who may read all events of their type; of the others their number is
+told.
+
+Law 2: nothing changes by looking. Events that were shown still wait, and count as not delivered.
+
+Law 3: a client is sent away by the number of its link, so that nobody else goes who has taken its
+name meanwhile. It is told ``not-allowed``, whereupon clients of this project do not come back by
+themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from matcher.model import Event
+from routing.delivery.durables import Durables
+from routing.effects import Peer
+from routing.errors import Refusal
+from routing.messages import (
+    Code,
+    Confirmed,
+    Permit,
+    Rights,
+    SendAway,
+    ShowLog,
+    ShowQueue,
+    ShowUsers,
+)
+from routing.serving.link import Link, Links
+from routing.serving.outlet import Outlet
+
+WAITING_SHOWN = 50
+"""Events of a queue that are told."""
+
+
+class Inspection:
+    """Answers operators. ``durables`` gives the durable sinks, ``users`` the rights of users by
+    name, and ``expel`` ends a link.
+    """
+
+    def __init__(
+        self,
+        links: Links,
+        outlet: Outlet,
+        durables: Callable[[], Durables],
+        users: Callable[[], Mapping[str, Rights]],
+        expel: Callable[[Peer, Code, str], None],
+    ) -> None:
+        self._links = links
+        self._outlet = outlet
+        self._durables, self._users, self._expel = durables, users, expel
+        self.log_lines: Callable[[], Sequence[str]] = tuple
+        """Gives the last lines of the log; the host keeps them."""
+        self.handlers: Mapping[type, Callable[[Link, Any], None]] = {
+            ShowUsers: self._answering(self._show_users),
+            ShowLog: self._answering(self._show_log),
+            ShowQueue: self._answering(self._show_queue),
+            SendAway: self._answering(self._send_away),
+        }
+
+    def _answering(
+        self, answer: Callable[[Link, Any], Mapping[str, Any]]
+    ) -> Callable[[Link, Any], None]:
+        def receive(link: Link, message: Any) -> None:
+            self._outlet.note_look(link, message.request)
+            detail = answer(link, message)
+            if self._links.find(link.peer) is link:  # it may have sent itself away
+                self._outlet.send(link.peer, Confirmed(message.request, detail))
+
+        return receive
+
+    def _show_users(self, link: Link, message: ShowUsers) -> Mapping[str, Any]:
+        connected = [one.rights.user for one in self._links]
+        return {
+            "users": [
+                {**_rights_facts(rights), "name": name, "connected": connected.count(name)}
+                for name, rights in sorted(self._users().items())
+            ]
+        }
+
+    def _show_log(self, link: Link, message: ShowLog) -> Mapping[str, Any]:
+        return {"lines": list(self.log_lines())}
+
+    def _show_queue(self, link: Link, message: ShowQueue) -> Mapping[str, Any]:
+        sink = self._durables().get(message.name)
+        if sink is None:
+            raise Refusal(Code.UNKNOWN, f"there is no durable sink {message.name!r} here")
+        waiting = sink.waiting(WAITING_SHOWN)
+        may_read = {event.type: link.rights.filters(event.type) is None for _, event in waiting}
+        shown = [_event_facts(number, event) for number, event in waiting if may_read[event.type]]
+        return {"events": shown, "hidden": len(waiting) - len(shown), "queued": sink.queued}
+
+    def _send_away(self, link: Link, message: SendAway) -> Mapping[str, Any]:
+        found = next((one for one in self._links if one.number == message.client), None)
+        if found is None:
+            raise Refusal(Code.UNKNOWN, f"there is no client {message.client} here any more")
+        by = f" by {link.rights.user}" if link.rights.user else ""
+        self._expel(found.peer, Code.NOT_ALLOWED, f"sent away{by}")
+        return {"name": found.name}
+
+
+def _rights_facts(rights: Rights) -> Mapping[str, Any]:
+    """The rights of a user: ``may`` is None where all is allowed."""
+    limits = {name: getattr(rights.limits, name) for name in rights.limits.__struct_fields__}
+    return {
+        "tables": list(rights.tables),
+        "may": None if rights.grants is None else [_permit_text(one) for one in rights.grants],
+        "limits": {name: value for name, value in limits.items() if value is not None},
+    }
+
+
+def _permit_text(permit: Permit) -> str:
+    """In words: ``subscribe Temp(area = "a1")``."""
+    return f"{permit.act.value} {permit.filter or permit.name}"
+
+
+def _event_facts(number: int, event: Event) -> Mapping[str, Any]:
+    return {
+        "number": number,
+        "name": f"{event.source}#{event.id}",
+        "type": event.type,
+        "time": event.time,
+        "data": dict(event.data),
+    }
