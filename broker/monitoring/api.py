@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -41,14 +42,16 @@ from broker.monitoring.looks import FRESH_S, NOT_ALLOWED
 from broker.monitoring.operations import operation_routes
 from broker.monitoring.seats import Seat, Seats
 from broker.monitoring.shares import NoShare, Shares
+from broker.monitoring.trial import File
 from broker.monitoring.trial import Request as Trial
 from broker.monitoring.windows import Window, windows_of
 from broker.security.codes import Codes
 from matcher.identity import RULE_SOURCE
 
 TEXT_BYTES_MAX = 256 * 2**10
-FILE_BYTES_MAX = 16 * 2**20
-"""Of a request with rules alone, and of one with a file of events."""
+FILE_BYTES_MAX = 21 * 2**20
+"""Of a request with rules alone, and of one with files, which are a third longer as JSON."""
+FILES_MAX = 20
 STREAMS_MAX = 64
 STREAM_S = 300.0
 """Seconds after which a stream ends; the page asks for another one."""
@@ -90,16 +93,22 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     """Nothing to say."""
 
 
+class EventsFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A file of events; ``type``: of those that name none."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    content: bytes
+    type: str | None = None
+
+
 class Experiment(msgspec.Struct, forbid_unknown_fields=True):
-    """Rules over a file's ``content``, over the last ``log_s`` seconds of the broker's log, or over
+    """Rules over ``files``, over the last ``log_s`` seconds of the broker's log, or over
     the events that are kept (``tap``).
     """
 
     do: str
     text: str = ""
-    content: str = ""
-    form: str = "jsonl"
-    type_name: str | None = None
+    files: Annotated[tuple[EventsFile, ...], Meta(max_length=FILES_MAX)] = ()
     log_s: float = 0.0
     rule: str = ""
     event: str = ""
@@ -332,20 +341,18 @@ class Api:
 
     async def _try(self, request: Request, body: Experiment, seat: Seat) -> Any:
         deadlines.extend(request.scope["peer"], LONGEST_S)
-        if body.do not in ("inspect", "run", "explain") or body.form not in ("jsonl", "csv"):
-            return {"error": "expected do as inspect, run or explain, and form as jsonl or csv"}
+        if body.do not in ("inspect", "run", "explain"):
+            return {"error": "expected do as inspect, run or explain"}
         trial = Trial(
             body.do,
             text=body.text,
-            content=body.content,
-            form=body.form,
-            type_name=body.type_name or None,
+            files=tuple(File(one.name, one.content, one.type or None) for one in body.files),
             rule=body.rule,
             event=body.event,
         )
         if body.log_s > 0 and not seat.log:
             return {"error": "there is no log here, or not for you"}
-        if not body.content:
+        if not body.files:
             schemas = await self._schemas(seat)
             more, since = await seat.changes.texts(but=checked(body.text, schemas)["rules"])
             trial = replace(trial, more=more, since=since, schemas=schemas)

@@ -49,22 +49,29 @@ NAIVE_UP_TO = 500
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """A file of events, whose form its name says. ``type``: of events that name none."""
+
+    name: str
+    content: bytes
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """Something to try: ``do`` is ``inspect``, ``run`` or ``explain``.
 
     ``text`` are the rules, ``more`` those that are deployed beside them, ``schemas`` the types that
-    are known. Events come as a file's ``content``, of a ``form``, as ``batches``, or from the store
-    in the folder ``log``, of whose events the last ``log_s`` seconds are taken. ``rule`` and
-    ``event`` are what to explain, ``since`` from when rules hold.
+    are known. Events come as ``files``, as ``batches``, or from the store in the folder ``log``, of
+    whose events the last ``log_s`` seconds are taken. ``rule`` and ``event`` are what to explain,
+    ``since`` from when rules hold.
     """
 
     do: str
     text: str = ""
     more: str = ""
     schemas: tuple[str, ...] = ()
-    content: str = ""
-    form: str = "jsonl"
-    type_name: str | None = None
+    files: tuple[File, ...] = ()
     batches: tuple[EventBatch, ...] = ()
     log: str = ""
     log_s: float = 0.0
@@ -181,15 +188,45 @@ def _events(
 ) -> tuple[list[EventBatch], dict[str, EventType]]:
     """The events, and the types that are known with them."""
     known = {one.name: one for one in map(type_of, request.schemas)}
-    if not request.content:
-        found = _logged(request) if request.log else request.batches
-        kept = [batch for batch in found if not batch.is_composite]
+    if not request.files:
+        events = _logged(request) if request.log else request.batches
+        kept = [batch for batch in events if not batch.is_composite]
         return kept, {**known, **{batch.type.name: batch.type for batch in kept}}
-    file = folder / f"events.{request.form}"
-    file.write_text(request.content, "utf-8")
-    recorded = RecordedEvents([file], declared=declared, type_name=request.type_name)
-    batches = [batch for step in recorded.steps() for batch in step.batches]
-    return batches, {**known, **recorded.intake.schemas}
+    by_type: dict[str | None, list[Path]] = {}
+    for one in request.files:
+        path = folder / Path(one.name).name
+        if one.name in (".", "..") or path.name != one.name or path.exists():
+            raise EventError(f"{one.name}: expected files with names of their own")
+        path.write_bytes(one.content)
+        by_type.setdefault(one.type, []).append(path)
+    batches, wrong = list[EventBatch](), list[str]()
+    for type_name, paths in by_type.items():
+        try:
+            recorded = RecordedEvents(paths, declared=declared, type_name=type_name)
+            batches += (batch for step in recorded.steps() for batch in step.batches)
+            declared = {**declared, **recorded.intake.schemas}
+        except EventError as error:
+            found = _all_wrong(paths, declared, type_name)
+            wrong += found if len(found) > 1 else [str(error)]
+    if wrong:
+        raise EventError("\n".join(wrong))
+    return batches, {**known, **declared}
+
+
+def _all_wrong(
+    paths: Sequence[Path], declared: Mapping[str, EventType], type_name: str | None
+) -> list[str]:
+    """In words, the first things that are wrong with files, each file by itself."""
+    wrong: list[str] = []
+    for path in paths:
+        try:
+            recorded = RecordedEvents([path], declared=declared, type_name=type_name, skip_bad=True)
+            for _ in recorded.steps():
+                pass
+            wrong += dict.fromkeys(map(str, recorded.intake.first_bad))
+        except EventError as error:
+            wrong.append(str(error))
+    return wrong
 
 
 def _logged(request: Request) -> list[EventBatch]:

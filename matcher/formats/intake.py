@@ -18,6 +18,7 @@ from matcher.model import EventBatch, EventType, Int64s
 from matcher.rows import inferred_type
 from matcher.traces import TraceContexts
 
+FIRST_MAX = 20
 REASONS_MAX = 100
 """Distinct reasons counted apart; what comes beyond is counted as OTHER_REASONS."""
 OTHER_REASONS = "other reasons"
@@ -80,7 +81,8 @@ class Intake:
         self.surplus = 0
         self.bad: Counter[str] = Counter()
         self.without_zone: dict[str, None] = {}
-        self._first_bad: BadEvent | None = None
+        self.first_bad: list[BadEvent] = []
+        """The first bad events that were skipped, ``FIRST_MAX`` of them."""
         self.traces = TraceContexts()
         """The traces that events read of late belong to."""
 
@@ -92,8 +94,8 @@ class Intake:
 
     def refuse_as(self, other: Intake) -> None:
         """Raise the first bad event that another intake has skipped, unless this one skips, too."""
-        if other._first_bad is not None and not self._skip_bad:
-            raise other._first_bad
+        if other.first_bad and not self._skip_bad:
+            raise other.first_bad[0]
 
     def note(self, place: Place, read: Read) -> Int64s:
         """The times that were read, noting where UTC was assumed."""
@@ -133,6 +135,7 @@ class Intake:
             elif type_name is not None and self.is_inferred(type_name):
                 hint = f" (inferred from the first events: {self._schemas[type_name]})"
             raise BadEvent(reason + hint, place)
-        self._first_bad = self._first_bad or BadEvent(reason, place)
+        if len(self.first_bad) < FIRST_MAX:
+            self.first_bad.append(BadEvent(reason, place))
         known = reason in self.bad or len(self.bad) < REASONS_MAX
         self.bad[reason if known else OTHER_REASONS] += 1

@@ -1,5 +1,6 @@
 """What the page is fed: who is let in, the state of a network, checks, trials and changes."""
 
+import base64
 import http.client
 import json
 import re
@@ -7,6 +8,8 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from paged import RULES, TEMP, TOKEN, asked, hot, paged
 from pages import get
@@ -21,7 +24,7 @@ from broker.monitoring.gathered import Look
 from broker.monitoring.history import STEP_S, History
 from broker.monitoring.layout import places
 from broker.monitoring.tap import placed
-from broker.monitoring.trial import ANSWER_MAX, Request, answer
+from broker.monitoring.trial import ANSWER_MAX, File, Request, answer
 from broker.monitoring.view import view
 from broker.monitoring.windows import PAGE_ROWS, Window, windowed
 from routing.serving.telling import ROWS_MAX, told
@@ -325,12 +328,14 @@ SMOKE = """{"type": "Temp", "time": 10, "source": "s", "id": "t1", "data": {"val
 {"type": "Temp", "time": 335, "source": "s", "id": "t2", "data": {"value": 60.0}}
 {"type": "Smoke", "time": 340, "source": "s", "id": "m2", "data": {"n": 2}}
 """
+SMOKES = (File("events.jsonl", SMOKE.encode()),)
+TABLE = b"time,value\n1,46.5\n2,3.0\n"
 FIRE = """rule fire: define Fire(v: float)
 from Smoke() as s and last Temp(value > 45) as t within 5 min from s where v = t.value"""
 
 
 def test_a_trial_finds_what_detect_finds():
-    found = answer(Request("run", text=FIRE, content=SMOKE))
+    found = answer(Request("run", text=FIRE, files=SMOKES))
     (firing,) = found["firings"]
     assert (firing["rule"], firing["data"], firing["cause"]) == (
         "fire",
@@ -352,33 +357,63 @@ def test_a_trial_shows_as_many_firings_as_fit_into_its_answer():
         json.dumps({"type": kind, "time": number, "source": "s", "id": f"{number}", "data": data})
         for kind, number, data in events
     ]
-    found = answer(Request("run", text, content="\n".join(lines)))
+    files = (File("calls.jsonl", "\n".join(lines).encode()),)
+    found = answer(Request("run", text, files=files))
     assert found["counts"] == {"answered": 30}
     assert 1 <= len(found["firings"]) < 10
     assert len(json.dumps(found)) <= ANSWER_MAX
 
 
 def test_a_trial_says_why_not():
-    text = answer(Request("explain", text=FIRE, content=SMOKE, rule="fire", event="s#m1"))["text"]
+    text = answer(Request("explain", text=FIRE, files=SMOKES, rule="fire", event="s#m1"))["text"]
     assert "It does not fire." in text
 
 
 def test_deployed_rules_beside_a_trial_are_not_told_of():
     above = "rule alarm: define Alarm(v: float) from Fire() as f where v = f.v"
-    found = answer(Request("run", text=above, more=FIRE, content=SMOKE))
+    found = answer(Request("run", text=above, more=FIRE, files=SMOKES))
     assert list(found["counts"].items()) == [("alarm", 1)]
 
 
 def test_wrong_events_are_told_without_the_name_of_a_folder():
-    error = answer(Request("run", text=FIRE, content="{"))["error"]
+    error = answer(Request("run", text=FIRE, files=(File("events.jsonl", b"{"),)))["error"]
     assert error.startswith("events.jsonl:1")
 
 
 def test_a_trial_over_a_table(page):
-    content = "time,value\n1,46.5\n2,3.0\n"
-    given = {"do": "run", "content": content, "form": "csv", "type_name": "Temp"}
+    table = {"name": "a.csv", "content": base64.b64encode(TABLE).decode(), "type": "Temp"}
+    given = {"do": "run", "files": [table]}
     text = "rule high: define High(v: float) from Temp(value > 45) as t where v = t.value"
     assert asked(page[1], "try", {**given, "text": text})[2]["counts"] == {"high": 1}
+
+
+def test_a_trial_over_several_files_of_several_forms(tmp_path):
+    columns = {"time": [330, 340], "n": [1, 2]}
+    pq.write_table(pa.table(columns), tmp_path / "Smoke.parquet")
+    temps = b"time,value\n10,47.5\n335,60.0\n"
+    files = (
+        File("Smoke.parquet", (tmp_path / "Smoke.parquet").read_bytes(), "Smoke"),
+        File("temps.csv", temps, "Temp"),
+    )
+    found = answer(Request("run", text=FIRE, files=files))
+    assert [(one["time"], one["data"]) for one in found["firings"]] == [(340_000_000, {"v": 60.0})]
+    error = answer(Request("inspect", files=(files[1], File("temps.csv", temps, "Temp"))))["error"]
+    assert error == "temps.csv: expected files with names of their own"
+    error = answer(Request("inspect", files=(File("../a.csv", temps, "Temp"),)))["error"]
+    assert error == "../a.csv: expected files with names of their own"
+
+
+def test_all_that_is_wrong_with_files_is_told_at_once():
+    lines = [*SMOKE.splitlines()[:2], '{"type": 5}', "{", '{"type": "Temp", "time": 1, "data": {}}']
+    files = (
+        File("a.jsonl", "\n".join(lines).encode()),
+        File("b.csv", b"time,value\nnever,1\nsoon,2\n", "Temp"),
+        File("c.pdf", b""),
+    )
+    lines = answer(Request("inspect", files=files))["error"].split("\n")
+    places = [line.split(": ")[0] for line in lines]
+    assert places[:4] == ["a.jsonl:3", "a.jsonl:4", "a.jsonl:5", "c.pdf"]
+    assert places[4:] == ["b.csv:row 1", "b.csv:row 2"]
 
 
 # --- events as they come ---

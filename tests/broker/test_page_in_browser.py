@@ -141,6 +141,27 @@ def test_an_operator_publishes_an_event_and_sends_a_client_away(tab, served):
         tab.get_by_role("row", name="idler").wait_for(state="detached")
 
 
+def uploaded(name, text):
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": text.encode()}
+
+
+def test_the_playground_takes_several_files_and_tells_all_that_is_wrong(tab):
+    look_at(tab, "playground")
+    tab.get_by_text("ok: fire").wait_for()
+    files = tab.get_by_label("Files: JSON lines")
+    bad = "time,area,value\nnever,hall,1\nsoon,hall,2\n"
+    files.set_input_files([uploaded("Temp.csv", bad), uploaded("x.pdf", "")])
+    tab.get_by_role("status").get_by_role("listitem").nth(2).wait_for()
+    good = [
+        uploaded("Temp.csv", "time,area,value\n1,hall,50\n"),
+        uploaded("Smoke.csv", "time,area\n2,hall\n"),
+    ]
+    files.set_input_files(good)
+    tab.get_by_text("2 events from").wait_for()
+    button(tab, "Run").click()
+    tab.get_by_text("1 composite event of 2 events.").wait_for()
+
+
 @pytest.mark.parametrize("scheme", some_of(["light", "dark"], 1))
 def test_it_fits_from_a_telephone_to_a_wall(tab, scheme):
     tab.emulate_media(color_scheme=scheme)

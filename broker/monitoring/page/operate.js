@@ -27,7 +27,7 @@ export class Operate {
       ["user", (row) => row.user ?? "–", false, "user"], ["clients", (row) => number(row.clients), true, "clients"],
       ["waiting", (row) => number(row.queued), true, "queued"], ["size", (row) => bytes(row.bytes), true, "bytes"],
       ["dropped", (row) => number(row.dropped), true, "dropped"], ["asks for", (row) => row.filters.join(", ")],
-    ], { asked });
+    ], { asked, empty: "There is no durable queue here." });
     this.waiting = el("section", { class: "box", "aria-label": "Waiting events" }, el("p", { class: "quiet" }, "Choose a queue to see what waits in it."));
     this.users = el("div");
     this.log = el("pre", { class: "why log", tabindex: "0", "aria-label": "Last lines of the log" });

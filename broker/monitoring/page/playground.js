@@ -26,23 +26,22 @@ export class Playground {
     this.schemas = [];
     this.logSchemas = [];
     this.found = null;
-    this.content = "";
-    this.form = "jsonl";
+    this.files = [];
     this.over = "file";
     this.run = el("button", { class: "main", type: "button", disabled: true, onclick: () => this.tried() }, "Run");
     this.deploy = el("button", { type: "button", disabled: true, onclick: () => this.deployed() }, "Deploy");
     this.replace = el("input", { type: "checkbox" });
     this.editor = new Editor("Rules", () => this.enable(), () => ({ file: this.schemas, log: this.logSchemas })[this.over] ?? []);
-    this.pasted = el("textarea", { id: "pasted", rows: "7", spellcheck: "false", onchange: () => this.inspect(this.pasted.value, this.pastedForm()) });
-    this.file = el("input", { type: "file", id: "file", accept: ".jsonl,.ndjson,.json,.csv", onchange: () => this.load() });
-    this.typeName = el("input", { type: "text", id: "type-name", size: "14", onchange: () => this.content && this.inspect(this.content, this.form) });
+    this.pasted = el("textarea", { id: "pasted", rows: "7", spellcheck: "false", onchange: () => this.paste() });
+    this.file = el("input", { type: "file", id: "file", multiple: true, accept: ".jsonl,.ndjson,.json,.csv,.tsv,.parquet,.arrow,.gz,.zst,.zip", onchange: () => this.load() });
+    this.typeName = el("input", { type: "text", id: "type-name", size: "14", onchange: () => this.inspect(this.files) });
     this.facts = el("p", { class: "note", role: "status" });
     this.result = el("section", { "aria-label": "Result" });
     this.why = el("div");
     this.status = el("p", { role: "status" });
     const choice = (value, text, checked) => el("label", {}, el("input", { type: "radio", name: "over", value, checked, onchange: () => this.choose(value) }), text);
     this.fileFields = el("div", {},
-      el("div", { class: "row" }, el("label", { for: "file" }, "CSV or JSON lines"), this.file),
+      el("div", { class: "row" }, el("label", { for: "file" }, "Files: JSON lines, CSV, Parquet, Arrow"), this.file),
       el("label", { for: "pasted" }, "or pasted"), el("div", {}, this.pasted),
       el("div", { class: "row" }, el("label", { for: "type-name" }, "Type of events that name none"), this.typeName));
     this.liveFields = el("p", { class: "note", hidden: true });
@@ -61,7 +60,7 @@ export class Playground {
       this.result, this.why);
     this.pasted.value = EVENTS;
     this.editor.text = EXAMPLE;
-    this.inspect(EVENTS, "jsonl");
+    this.paste();
   }
 
   get isLive() { return this.over === "live"; }
@@ -95,41 +94,52 @@ export class Playground {
   }
 
   enable() {
-    this.run.disabled = !this.editor.isGood || this.isBusy || (this.over === "file" && !this.content) || (this.over === "log" && !this.minutes.validity.valid);
+    this.run.disabled = !this.editor.isGood || this.isBusy || (this.over === "file" && !this.isRead) || (this.over === "log" && !this.minutes.validity.valid);
     this.deploy.disabled = !this.editor.isGood;
   }
 
   // --- the events ---
 
-  pastedForm() { return /^\s*[{[]/.test(this.pasted.value) ? "jsonl" : "csv"; }
-
-  async load() {
-    const [file] = this.file.files;
-    if (!file) return;
-    if (file.size > FILE_MAX) {
-      this.facts.textContent = `${file.name} has ${number(file.size / 2 ** 20)} MiB; expected at most 15. rexmq detect takes larger ones.`;
-      return;
-    }
-    const text = await file.text();
-    this.pasted.value = text.length > 20000 ? "" : text;
-    if (!this.typeName.value && /\.csv$/i.test(file.name)) this.typeName.value = file.name.replace(/\.csv$/i, "");
-    await this.inspect(text, /\.csv$/i.test(file.name) ? "csv" : "jsonl");
+  /** Take what is pasted: it is a file, too. */
+  paste() {
+    this.file.value = "";
+    const text = this.pasted.value;
+    const form = /^\s*[{[]/.test(text) ? "jsonl" : "csv";
+    return this.inspect(text.trim() ? [new File([text], `pasted.${form}`)] : []);
   }
 
-  async inspect(content, form) {
-    this.content = "";
+  load() {
+    const files = [...this.file.files];
+    if (!files.length) return;
+    const size = files.reduce((sum, one) => sum + one.size, 0);
+    if (size > FILE_MAX) {
+      this.facts.textContent = `${counted(files.length, "file")} of ${number(size / 2 ** 20)} MiB; expected at most 15. rexmq detect takes larger ones.`;
+      return;
+    }
+    this.pasted.value = "";
+    return this.inspect(files);
+  }
+
+  /** Have files read; all that is wrong with them is told. */
+  async inspect(files) {
+    this.files = files;
+    this.isRead = false;
     this.schemas = [];
-    this.form = form;
-    this.facts.textContent = content ? "reading…" : "";
-    if (!content.trim()) return this.enable();
+    this.facts.textContent = files.length ? "reading…" : "";
+    this.enable();
+    if (!files.length) return;
     try {
-      const found = await ask("try", { do: "inspect", content, form, type_name: this.typeName.value || null });
-      this.content = content;
+      const read = await Promise.all(files.map((one) => sent(one, this.typeName.value)));
+      const found = await ask("try", { do: "inspect", files: read });
+      if (this.files !== files) return;  // others were chosen meanwhile
+      this.sent = read;
+      this.isRead = true;
       this.schemas = found.schemas;
       this.told = `${counted(found.events, "event")} from ${time(found.first)} to ${time(found.last)}: ${found.schemas.join(", ")}`;
       this.facts.textContent = this.told;
     } catch (error) {
-      this.facts.replaceChildren(el("span", { class: "bad" }, error.message));
+      if (this.files !== files) return;
+      this.facts.replaceChildren(el("ul", { class: "problems" }, error.message.split("\n").map((line) => el("li", { class: "bad" }, line))));
     }
     this.editor.typed();
   }
@@ -150,7 +160,7 @@ export class Playground {
 
   get experiment() {
     if (this.over === "log") return { text: this.editor.text, log_s: this.minutes.valueAsNumber * 60 };
-    const events = this.isLive ? {} : { content: this.content, form: this.form, type_name: this.typeName.value || null };
+    const events = this.isLive ? {} : { files: this.sent };
     return { text: this.editor.text, ...events };
   }
 
@@ -231,4 +241,13 @@ export class Playground {
       say("Explained below");
     });
   }
+}
+
+/** A file as it is sent; the type of events that name none is that of the page, or of its name. */
+async function sent(file, type) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = "";
+  for (let start = 0; start < bytes.length; start += 32768) text += String.fromCharCode(...bytes.subarray(start, start + 32768));
+  const stem = /^([^.]+)\.(csv|tsv|parquet|arrow)\b/i.exec(file.name)?.[1];
+  return { name: file.name, content: btoa(text), type: type || (stem && stem !== "pasted" ? stem : null) };
 }
