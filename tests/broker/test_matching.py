@@ -1,5 +1,7 @@
 """``rexmq broker --matcher --device``: matched as it is told, refused before it binds, told of."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,53 @@ def test_brokers_of_a_scenario_are_told(tmp_path: Path) -> None:
     read = blueprint(file)
     one, other = members(read.brokers, read.links, read.flags)
     assert (one.flags, other.flags) == (("--matcher", "pcm", "--device", "cpu"), ())
+
+
+FAILING = """
+from matcher.gpu import device
+from matcher.matching import Matching
+from matcher.methods.counting import CountingMatcher
+
+class Failing(CountingMatcher):
+    calls = 0
+    def _run(self, *words):
+        Failing.calls += 1
+        if Failing.calls > 6:
+            raise RuntimeError("an illegal address")
+        return super()._run(*words)
+
+device.device = lambda: None
+Matching._on_device = lambda self: Failing()
+from broker.cli import main
+raise SystemExit(main())
+"""
+
+
+def test_a_device_that_fails_in_mid_stream_is_logged_and_loses_nothing(tmp_path: Path) -> None:
+    words = ["broker", "--engine", "naive", "--matcher", "ccm", "--listen", f"ipc://{tmp_path}/b"]
+    with (
+        (tmp_path / "log").open("w+") as log,
+        subprocess.Popen(
+            [sys.executable, "-c", FAILING, *words], stdout=subprocess.PIPE, stderr=log, text=True
+        ) as broker,
+    ):
+        try:
+            assert broker.stdout.readline().startswith("listening on ")
+            endpoint = f"ipc://{tmp_path}/b"
+            filters = [f"Temp(value > {number})" for number in range(MANY)]
+            with (
+                Publisher(endpoint, name="s", types=[TEMP]) as source,
+                Subscriber(endpoint, *filters) as sink,
+            ):
+                for number in range(12):
+                    source.publish("Temp", value=number + 0.5)
+                    source.flush()
+                got = [sink.receive(timeout_s=20).data["value"] for _ in range(12)]
+            assert got == [number + 0.5 for number in range(12)]
+        finally:
+            broker.terminate()
+        log.seek(0)
+        (line,) = (one for one in log if "the device failed" in one)
+    assert "level=warning" in line
+    assert "matching on the processor from now on" in line
+    assert "RuntimeError: an illegal address" in line
