@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from two_brokers import two_brokers
 
-from broker import RuleManager, Subscriber
+from broker import Publisher, RuleManager, Subscriber
 from broker.errors import BrokerUnreachable, LateEvents, PublishBlocked
 from broker.process import BrokerProcess
 from broker.spark import delivery as deliveries
@@ -199,3 +199,42 @@ def test_tasks_that_are_repeated_at_a_broker_started_again_are_not_late():
         run(1, HALF, broker, holds=False)
         with pytest.raises(LateEvents):
             run(0, 0, broker, holds=False)
+
+
+def test_a_lost_broker_that_is_back_does_not_wait_for_a_part_that_ended_at_the_next(tmp_path):
+    """It knew the part by its store, and had rules wait for it for an hour."""
+    common = ("--heartbeat-s", "0.5", "--engine", "naive", "--strategy", "centralized")
+
+    def start(second, **where):
+        link = ("--link", second.endpoint)
+        return BrokerProcess("--name", "first", "--data", str(tmp_path), *common, *link, **where)
+
+    with BrokerProcess("--name", "second", *common) as second:
+        with start(second) as first:
+            with RuleManager(second.endpoint) as manager:
+                manager.add("event Moved(value: int)\nrule low: define Low() from Moved(value < 0)")
+            delivery = Delivery(
+                [first.endpoint, second.endpoint],
+                part_name("writer", 0),
+                [MOVED],
+                acks="broker",
+                batch_events=512,
+                timeout_s=2.0,
+            )
+            delivery.send([moved(0, HALF)])
+            delivery.confirm()
+            first.kill()
+            delivery.send([moved(HALF, HALF)])
+            delivery.finish()
+            assert delivery.endpoint == second.endpoint
+        with (
+            start(second, listen=(first.endpoint,)) as first,
+            Subscriber(first.endpoint, "Low()") as subscriber,
+            Publisher(first.endpoint, name="other", types=[MOVED], increasing=True) as other,
+        ):
+            other.publish("Moved", at=2 * HALF * 1_000, value=-1)
+            other.publish("Moved", at=2 * HALF * 1_000 + 1, value=0)
+            assert subscriber.receive(timeout_s=15).type == "Low"
+            with RuleManager(first.endpoint) as manager:
+                standings = {one["name"]: one["standing"] for one in manager.status()["sources"]}
+            assert standings.get(part_name("writer", 0), "closed") == "closed"
