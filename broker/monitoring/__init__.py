@@ -19,8 +19,9 @@ Law 3: nobody sees or changes more than the broker itself would let (``entry``).
 
 Modules: ``monitor`` holds the address and keeps the process running, in the broker, and gives it
 its ``settings``; ``server`` is that process, of ``pages`` over ``looks``. For the page, a ``board``
-makes the state of the network (``view``, ``layout``, ``gathered``, ``figures``), a ``tap`` keeps
-events (``rows``), ``changes`` checks and deploys rules, and a ``bench`` has them tried
-(``trial``). All requests pass a ``doorway``, which shares them out (``shares``); ``deadlines`` end
-connections, ``assets`` are the page's files.
+makes the state of the network (``view``, ``layout``, ``gathered``, ``figures``), of whose lists a
+browser is sent ``windows``, with what rules have found lately (``history``). A ``tap`` keeps events
+(``rows``), ``changes`` checks and deploys rules, a ``bench`` has them tried (``trial``), and
+``operations`` are what an operator asks for. All requests pass a ``doorway``, which shares them out
+(``shares``); ``deadlines`` end connections, ``assets`` are the page's files.
 """

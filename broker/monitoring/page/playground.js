@@ -125,21 +125,21 @@ export class Playground {
     this.files = files;
     this.isRead = false;
     this.schemas = [];
-    this.facts.textContent = files.length ? "reading…" : "";
+    const tell = (...content) => { if (this.files === files && this.over === "file") this.facts.replaceChildren(...content); };
+    tell(files.length ? "reading…" : "");
     this.enable();
     if (!files.length) return;
     try {
       const read = await Promise.all(files.map((one) => sent(one, this.typeName.value)));
-      const found = await ask("try", { do: "inspect", files: read });
+      const found = await this.trial({ do: "inspect", files: read });
       if (this.files !== files) return;  // others were chosen meanwhile
       this.sent = read;
       this.isRead = true;
       this.schemas = found.schemas;
       this.told = `${counted(found.events, "event")} from ${time(found.first)} to ${time(found.last)}: ${found.schemas.join(", ")}`;
-      this.facts.textContent = this.told;
+      tell(this.told);
     } catch (error) {
-      if (this.files !== files) return;
-      this.facts.replaceChildren(el("ul", { class: "problems" }, error.message.split("\n").map((line) => el("li", { class: "bad" }, line))));
+      tell(el("ul", { class: "problems" }, error.message.split("\n").map((line) => el("li", { class: "bad" }, line))));
     }
     this.editor.typed();
   }
@@ -148,7 +148,7 @@ export class Playground {
     this.facts.textContent = "reading…";
     this.enable();
     try {
-      const found = await ask("try", { do: "inspect", log_s: this.minutes.valueAsNumber * 60 });
+      const found = await this.trial({ do: "inspect", log_s: this.minutes.valueAsNumber * 60 });
       if (this.over !== "log") return;
       this.logSchemas = found.schemas;
       this.editor.typed();
@@ -166,9 +166,16 @@ export class Playground {
 
   // --- what is done ---
 
+  /** One trial after the other: of one user one is under way at a time. */
+  trial(content) {
+    const asked = (this.turn ?? Promise.resolve()).then(() => ask("try", content));
+    this.turn = asked.catch(() => {});
+    return asked;
+  }
+
   async tried() {
     await this.busy("It runs…", async () => {
-      this.found = await ask("try", { do: "run", ...this.experiment });
+      this.found = await this.trial({ do: "run", ...this.experiment });
       this.chosen = this.found.firings[0]?.name ?? null;
       const total = Object.values(this.found.counts).reduce((one, other) => one + other, 0);
       this.status.textContent = `${counted(total, "composite event")} of ${counted(this.found.events_count, "event")}.`;
@@ -234,7 +241,7 @@ export class Playground {
 
   async explain(rule, event) {
     await this.busy("It is looked into…", async () => {
-      const found = await ask("try", { do: "explain", ...this.experiment, rule, event });
+      const found = await this.trial({ do: "explain", ...this.experiment, rule, event });
       this.why.replaceChildren(el("h2", {}, `Rule ${rule} at ${event}`), el("pre", { class: "why", tabindex: "0" }, found.text));
       this.status.textContent = "";
       this.why.scrollIntoView({ block: "nearest" });
