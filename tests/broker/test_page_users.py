@@ -116,6 +116,15 @@ def test_a_user_does_at_the_page_what_the_user_may(folder: Path) -> None:
         status, _, answer = asked(url, "rule", {"name": "hot"}, **bearing("bob"))
         assert status == 403
         assert "user 'bob' may not" in answer["error"]
+        for path, content in (
+            ("users", {}),
+            ("log", {}),
+            ("waiting", {"name": "billing"}),
+            ("send-away", {"number": 1}),
+            ("publish", {"type": "Temp", "data": {"area": "hall", "value": 1.5}}),
+        ):
+            status, _, answer = asked(url, path, content, **bearing("alice"))
+            assert (status, "may not" in answer["error"]) == (403, True), (path, answer)
         access.write_text(ALICE)
         process.send_signal(signal.SIGHUP)
         until(lambda: asked(url, "session", **bearing("bob"))[2]["signed_in"] is False)
