@@ -4,12 +4,13 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 from event_batches import batch_of_events
 from lone import fire, hear, lone
 from plain_messages import PLAIN
 
-from matcher.model import Event, EventType
+from matcher.model import Causes, Event, EventBatch, EventIds, EventType, StringColumn
 from routing.config import NodeConfig
 from routing.effects import Send
 from routing.messages import (
@@ -170,3 +171,22 @@ def test_errors_of_a_text_are_alike_for_types_that_are_there_and_those_that_are_
         assert refused.code is Code.NOT_ALLOWED
         reasons.append(refused.reason.replace(name, "?"))
     assert reasons[0] == reasons[1]
+
+
+def recorded(source: str) -> Publish:
+    """An event that is published as one recorded by that source."""
+    (batch,) = gas(1.0, source="tape#part-0").batches
+    ids = EventIds(StringColumn.constant(source, 1), np.array([7]), None)
+    causes = Causes(np.array([0, 1]), ids, np.ones(1, np.bool_), np.zeros(1, np.bool_))
+    ids = EventIds(batch.ids.source, batch.ids.sequence)
+    return Publish((EventBatch(GAS, batch.time, ids, batch.columns, causes),), 0)
+
+
+def test_a_recorded_event_is_nobodys_else_than_its_publishers() -> None:
+    rights = Rights("archivist", (Permit(Act.PUBLISH, "Gas", 2),), "access.toml")
+    for source, is_taken in (("attic", True), ("meter", False), ("meter#part-1", False)):
+        broker, peer = met(rights, "tape#part-0")
+        hear(broker, peer, Advertise(1, (GAS,)))
+        hear(broker, peer, recorded(source))
+        found = broker.context.sources.find("tape#part-0")
+        assert (found.events == 1) is is_taken, source
