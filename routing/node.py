@@ -266,7 +266,7 @@ class Node:
             raise ProtocolError(Code.LEAVING, DRAINS)
         rights = self.rights_of(peer)
         self._names.check_free(rights, message.name)
-        former = self._links.predecessor(message, self._moment.now)
+        former = self._links.predecessor(message, rights.user, self._moment.now)
         if former is not None:
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
         most = self._config.clients_max + (0 if message.name else OPERATORS)

@@ -86,6 +86,8 @@ class Durables:
             keeper.check_room()
         self._all.check_limit(message.limit)
         sink = self._sinks.get(message.durable)
+        if sink is not None:
+            _check_owner(sink, rights)  # before anything is told of it
         if message.durable in self.coming or (sink is not None and sink.heir != NOBODY):
             reason = f"the durable sink {message.durable!r} is on its way to another broker"
             raise ProtocolError(Code.LEAVING, reason)
@@ -95,11 +97,9 @@ class Durables:
             keeper.begin(sink)
         elif not sink.bounds.agree(message):
             raise Refusal(Code.IN_USE, f"the queue of {sink.name!r} is already {sink.bounds}")
-        else:
-            _check_owner(sink, rights)
-            if rights != sink.rights:
-                self._all.change_rights(sink.peer, rights, schemas)
-                keeper.note(sink)
+        elif rights != sink.rights:
+            self._all.change_rights(sink.peer, rights, schemas)
+            keeper.note(sink)
         added = sink.interest_of(message.filter)
         if added is None:
             asked = sink.filters_made + 1, message.filter

@@ -63,9 +63,9 @@ class Link:
         """Whether nothing was heard for longer than the client promised."""
         return now - self.heard_at > self.timeout_s
 
-    def may_be_taken_over(self, hello: Hello, now: float) -> bool:
+    def may_be_taken_over(self, hello: Hello, user: str, now: float) -> bool:
         """Whether ``hello``, on another link, is the same client again or this one is dead."""
-        same = self.instance != 0 and self.instance == hello.instance
+        same = 0 != self.instance == hello.instance and user == self.rights.user
         return same or self.is_silent(now)
 
 
@@ -94,14 +94,14 @@ class Links:
         """The client of that name."""
         return self._by_name.get(name) if name else None
 
-    def predecessor(self, hello: Hello, now: float) -> Link | None:
-        """The link whose place a client takes that says ``hello``; None when it is a new one.
+    def predecessor(self, hello: Hello, user: str, now: float) -> Link | None:
+        """The link whose place a user's client takes that says ``hello``; None if it is a new one.
 
         Refusal when it speaks another version or may not bear its name.
         """
         _check(hello)
         former = self.named(hello.name)
-        if former is not None and not former.may_be_taken_over(hello, now):
+        if former is not None and not former.may_be_taken_over(hello, user, now):
             raise Refusal(Code.NAME_TAKEN, f"a live client is named {hello.name!r}")
         return former
 

@@ -231,8 +231,9 @@ def test_a_durable_sink_belongs_to_the_user_that_made_it() -> None:
     alice, bob = Rights("alice"), Rights("bob")
     asked = Subscribe(1, 1, "Temp(n > 2)", durable="billing")
     durables.subscribe(b"a", asked, {"Temp": TEMP}, alice)
-    with pytest.raises(Refusal, match="another user's than 'bob'"):
-        durables.subscribe(b"b", asked, {"Temp": TEMP}, bob)
+    for one in (asked, structs.replace(asked, limit=7)):  # nor is bob told of its bounds
+        with pytest.raises(Refusal, match="another user's than 'bob'"):
+            durables.subscribe(b"b", one, {"Temp": TEMP}, bob)
     durables.detach(b"a")
     with pytest.raises(Refusal, match="another user's than 'bob'"):
         durables.remove("billing", bob)

@@ -190,3 +190,14 @@ def test_a_recorded_event_is_nobodys_else_than_its_publishers() -> None:
         hear(broker, peer, recorded(source))
         found = broker.context.sources.find("tape#part-0")
         assert (found.events == 1) is is_taken, source
+
+
+def test_who_knows_the_instance_of_anothers_client_does_not_take_its_place() -> None:
+    broker, peer = met(Rights("ann"), "board")
+    broker.node.rights_of = lambda other: Rights("ben" if other == b"thief" else "ann")
+    hear(broker, b"first", Hello(VERSION, "desk", 60.0, 7))
+    hear(broker, b"thief", Hello(VERSION, "desk", 60.0, 7))
+    (refused,) = [one for one in said(broker, peer) if isinstance(one, Refused)]
+    assert refused.code is Code.NAME_TAKEN
+    hear(broker, b"again", Hello(VERSION, "desk", 60.0, 7))
+    assert broker.context.links.named("desk").peer == b"again"
