@@ -324,7 +324,7 @@ def test_a_seed_gives_one_case() -> None:
 
 def test_what_was_committed_and_is_taken_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """By one of the first seeds, where a checkpoint comes by while rules begin anew."""
-    case = random_case(19, "distributed-mt")
+    case = random_case(16, "push-pull-mt")
     assert differences(case) == []
     monkeypatch.setattr(DividedDetection, "not_before_committed", lambda self, times: dict(times))
     assert any("what was committed of rule" in line for line in differences(case))
