@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-spark wheel check lint bench gpu campaign combinations \
+.PHONY: demo test oldest test-spark wheel check lint bench gpu campaign combinations \
 	bench-quick fuzz fuzz-inputs guarded sizes strangers soak kill clean
 
 # Where this is set (images for containers do), every process compiles its modules anew: the tests
@@ -40,6 +40,15 @@ demo: $(VENV)/.runs
 test: $(VENV)/.ready
 	$(COMPILE_KERNELS)
 	$(BIN)/python -m pytest -n 4 --dist worksteal --ignore tests/spark
+
+# The oldest numba that pyproject.toml admits; `make test` has the newest (constraints.txt).
+OLDEST := numba==0.63.0
+oldest:
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]" "$(OLDEST)"
+	NUMBA_CACHE_DIR=$(CURDIR)/build/oldest/kernels build/oldest/bin/python -m pytest -n 2 \
+		tests/rules/test_local.py tests/rules/engine/test_cdp.py tests/conformance/test_engines.py \
+		tests/matcher
 
 # The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
 # which they are skipped.

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import numba
+
 from broker import costs, descriptors, last_words
 from broker.ageing import Ageing
 from broker.clock import Clock
@@ -39,6 +41,7 @@ from broker.traces import Tracer
 from broker.transport import Transport
 from broker.warmup import place, warm_up, warm_up_matching
 from matcher import awaited
+from matcher.compiling import IS_KNOWN, KNOWN
 from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig
 from routing.installed import load_installed
@@ -73,6 +76,10 @@ FIXED_KEYS = frozenset({*OWN_FIXED, *FIXED})
 
 
 def _say_where_kernels_are() -> None:
+    if not IS_KNOWN:
+        known = " to before ".join(".".join(map(str, version)) for version in KNOWN)
+        fields = {"numba": numba.__version__, "known": known}
+        log("warning", "kernels take longer to compile with this version of numba", fields)
     if (folder := place()) is not None:
         log("info", "loading kernels, which the first start compiles", {"kept_in": folder})
         return

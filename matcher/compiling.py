@@ -11,7 +11,11 @@ Law 3: a kernel is compiled once. Who needs one that another process compiles wa
 finds it kept; when that process dies, who waits compiles it. Each is kept as soon as it is
 compiled, so a start that was broken off goes on where it was.
 
-Law 4: kernels are kept where numba keeps them: in NUMBA_CACHE_DIR, else beside their modules, else
+Law 4: numba's inner parts are replaced in versions that the project's tests run with (KNOWN). In
+any other, kernels are compiled as any function of numba is: that takes longer, and they compute the
+same.
+
+Law 5: kernels are kept where numba keeps them: in NUMBA_CACHE_DIR, else beside their modules, else
 in the user's folder for caches. If none of these can be written, those that are kept in the first
 two are read: a container whose disk cannot be written has what its image was built with.
 """
@@ -22,7 +26,7 @@ import fcntl
 import gc
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -34,8 +38,6 @@ from numba.core import config as numba_config
 from numba.core.runtime.nrt import rtsys
 
 from matcher import awaited
-from matcher.fragments import call_as_fragment
-from matcher.pipeline import KernelCompiler, found_once
 from runtime.memory import is_guarded
 
 Stamp: TypeAlias = tuple[tuple[str, str], ...]
@@ -43,6 +45,12 @@ _config: Any = numba_config
 _caching: Any = caching
 _FunctionCache: Any = _caching.FunctionCache
 _compiler_lock: Any = compiler_lock.global_compiler_lock
+KNOWN = (0, 63), (0, 69)
+"""Versions of numba whose inner parts are replaced: from the first on, up to before the second."""
+IS_KNOWN = KNOWN[0] <= tuple(map(int, numba.__version__.split(".")[:2])) < KNOWN[1]
+if IS_KNOWN:
+    from matcher.fragments import call_as_fragment
+    from matcher.pipeline import KernelCompiler, found_once
 PATIENT = 200_000, 50, 1000
 """The collector's thresholds while a kernel is compiled, which makes objects by the million: as it
 is set otherwise, a sixth of the time would go into walks through those that stay."""
@@ -60,7 +68,7 @@ def stamp_of(sources: Sequence[Path]) -> Stamp:
 
 
 class _ReadOnly:
-    """Finds a folder that may be read alone: numba takes none where it cannot write (Law 4)."""
+    """Finds a folder that may be read alone: numba takes none where it cannot write (Law 5)."""
 
     get_cache_path: Callable[[], str]
 
@@ -188,12 +196,13 @@ def compiled(
     how: dict[str, Any] = {"_nrt": counting}  # else as the function counts that calls it
     if inline:
         how["forceinline"] = True
+    if IS_KNOWN:
+        how["pipeline_class"] = KernelCompiler
     # The kernels look before they divide: the model of numpy saves a second look.
-    compiler: Any = numba.njit(
-        nogil=True, error_model="numpy", pipeline_class=KernelCompiler, **how
-    )
+    compiler: Any = numba.njit(nogil=True, error_model="numpy", **how)
     dispatcher = compiler(function)
-    call_as_fragment(dispatcher, partial(compiler, function))
+    if IS_KNOWN:
+        call_as_fragment(dispatcher, partial(compiler, function))
     dispatcher.kept = cache(partial(_kept, function, stamp))  # of most, nothing is asked
     _compile_in_turn(dispatcher)
     return dispatcher  # type: ignore[no-any-return]
@@ -201,7 +210,7 @@ def compiled(
 
 def _kept(function: Function, stamp: Stamp) -> KernelCache | None:
     """The cache of a function; None when no folder at all can be written."""
-    with suppress(RuntimeError):
+    with suppress(RuntimeError if IS_KNOWN else Exception):
         return KernelCache(function, stamp)
     return None
 
@@ -215,7 +224,7 @@ def _compile_in_turn(dispatcher: Any) -> None:
             if kept is not None:
                 dispatcher._cache = kept
             try:
-                with found_once():
+                with found_once() if IS_KNOWN else nullcontext():
                     return compile_(signature)
             finally:
                 if kept is not None:

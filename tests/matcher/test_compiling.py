@@ -95,3 +95,40 @@ def test_a_turn_that_cannot_be_taken_is_not_waited_for(folder: Path) -> None:
         lock.mkdir()  # as good as a folder that is read-only, which root can write to
     go_on(second := started(folder))
     assert told(second) == ["double", "triple"]
+
+
+UNKNOWN = """
+import numba
+numba.__version__ = "99.0"
+from kernels import compiled
+from matcher.compiling import IS_KNOWN
+
+def double(number):
+    return 2 * number
+
+def more(numbers):
+    total = 0
+    for place in range(len(numbers)):
+        total += doubled(numbers[place])
+    return total
+
+doubled, more = compiled(double, ()), compiled(more, ())
+import numpy as np
+assert not IS_KNOWN
+assert (doubled(21), more(np.arange(4))) == (42, 12)
+"""
+
+
+def test_with_a_numba_of_which_nothing_is_known_kernels_are_compiled_as_any_function(
+    folder: Path,
+) -> None:
+    program = folder / "unknown.py"
+    program.write_text(UNKNOWN.replace("from kernels", "from matcher.compiling"))
+    ended = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
