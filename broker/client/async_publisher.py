@@ -199,6 +199,7 @@ class AsyncPublisher(AsyncScoped):
             check_seen_off(self._source, await self._see_off())
         finally:
             self._driver.close()
+            await asyncio.sleep(0)  # on_ack is told what is left
 
     async def _leave(self) -> None:
         try:

@@ -351,7 +351,7 @@ def test_series_are_bounded(busy):
     found = {family.name: family.samples for family in metrics.families(status)}
     assert len(found["rexmq_type_events"]) == metrics.SERIES_MAX
     omitted = {sample.labels["kind"]: sample.value for sample in found["rexmq_series_omitted"]}
-    assert omitted == {"type": 7, "rule": 0, "sink": 0, "neighbour": 0}
+    assert omitted == {"user": 0, "type": 7, "rule": 0, "sink": 0, "neighbour": 0}
 
 
 def is_reachable(url):

@@ -118,7 +118,7 @@ def test_what_is_committed_has_come_to_the_sinks_of_all_brokers(row: Row) -> Non
     patient = {**PATIENT, "close_timeout_s": WAIT_S}
     own = {"acks": "committed", "increasing": True, **patient}
     with (
-        Publisher(row.endpoint("b1"), name="a", types=[A], **patient) as first,
+        Publisher(row.endpoint("b1"), name="a", types=[A], live=False, **patient) as first,
         Publisher(row.endpoint("b3"), name="b", types=[B], **own) as second,
     ):
         for n in range(20):

@@ -6,7 +6,7 @@ from lone import lone
 from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send
-from routing.messages import VERSION, Code, Goodbye, LinkHello
+from routing.messages import LINK_VERSION, Code, Goodbye, LinkHello
 from routing.network.brokers.broker import Broker
 
 
@@ -16,7 +16,7 @@ def alone() -> Broker:
 
 
 def greet(alone: Broker, terms: str = "distributed-st, watermark") -> list[Effect]:
-    hello = LinkHello(VERSION, "b", 1, 0, 0, 0, 1.0, terms)
+    hello = LinkHello(LINK_VERSION, "b", 1, 0, 0, 0, 1.0, terms)
     alone.receive_frames(b"b", wire.encode(hello), 1.0)
     return alone.take_effects()
 
