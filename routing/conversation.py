@@ -142,8 +142,10 @@ class Conversation:
         self._is_leaving = self._has_said_goodbye = False
         self.has_left = False
         """Whether the broker has answered the Goodbye of ``leave``."""
-        self.has_others = False
-        """Whether a durable sink that has gone to another broker may be found at its addresses."""
+        self.others = 0
+        """Further addresses, at which a durable sink that is at another broker may be found."""
+        self._turned_away = 0
+        """How many have sent it on since a subscription was confirmed."""
         self._unreported = 0
         """Events that a sink has lost, as a delivery said of which nothing was new."""
         self._claims = 0
@@ -322,10 +324,13 @@ class Conversation:
             self._claims -= 1
             self._end(Code.NAME_TAKEN, message.reason)
             return
+        if self._goes_on_elsewhere(message):
+            self._end(message.code, message.reason)  # it is asked again at the next address
+            return
         answered = None if message.request is None else self._requests.answer(message.request)
         if answered is not None and answered[1]:
             request = answered[0]
-            if self.has_others and message.code in (Code.ELSEWHERE, Code.NO_STORE):
+            if self.others and message.code in (Code.ELSEWHERE, Code.NO_STORE):
                 self._end(message.code, message.reason)
                 return
             _FORGOTTEN.get(type(request), Conversation._nothing)(self, request)
@@ -333,6 +338,17 @@ class Conversation:
         self.results.append(message)
         self._publish()
         self._read_on()
+
+    def _goes_on_elsewhere(self, message: Refused) -> bool:
+        """Whether a durable subscription is at another broker, perhaps that of the next address.
+        Each is tried once.
+        """
+        if message.code is not Code.ELSEWHERE or message.request is None:
+            return False
+        if not self._requests.is_wished(message.request) or self._turned_away >= self.others:
+            return False
+        self._turned_away += 1
+        return True
 
     def _receive_log_part(self, message: LogPart) -> None:
         if self._requests.answer(message.request) is None:
@@ -355,6 +371,7 @@ class Conversation:
 
     def _subscribed(self, request: Subscribe) -> None:
         self._subscriptions[request.number] = request
+        self._turned_away = 0
         self._grant()
 
     def _unsubscribed(self, request: Unsubscribe | Subscribe) -> None:

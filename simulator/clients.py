@@ -74,7 +74,7 @@ class Client:
         """Whether it has to go on at this broker: it has not been sent away since its welcome."""
         config = SessionConfig(self._source, instance=1, heartbeat_s=place.heartbeat_s)
         self.session = Session(config)
-        self.session.has_others = len(place.brokers) > 1
+        self.session.others = len(place.brokers) - 1
         self._driver = Driver(
             place.simulation, self.session, self._send, self._close, self._take_results
         )

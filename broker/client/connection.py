@@ -70,7 +70,7 @@ class Connection:
         self._obstacle = ""
         """The reason why links have not been let in since the last welcome; "" for none."""
         self.session = Session(config)
-        self.session.has_others = len(self._addresses) > 1
+        self.session.others = len(self._addresses) - 1
         self.clock = Clock()
         self.failure: BrokerError | None = None
         """Why this client is at its end; None while it lives."""

@@ -1,0 +1,43 @@
+"""A durable subscription that is at another broker than the first of the client's addresses."""
+
+import time
+from pathlib import Path
+
+import pytest
+from live_hosts import Hosts
+
+from broker import Publisher, RefusedError, RuleManager, Subscriber
+from broker.network import Member
+from matcher import EventType
+
+TEMP = EventType.of("Temp", value="int")
+PATIENT = {"connect_timeout_s": 30.0, "timeout_s": 30.0}
+DURABLE = {"name": "billing", "durable": True, **PATIENT}
+
+
+def stored(folder: Path, network: Hosts, name: str) -> None:
+    network.stop(name)
+    network.start(name, data=str(folder / f"{name}-store"))
+
+
+def test_a_subscriber_goes_through_its_addresses_to_the_broker_that_has_its_subscription(
+    tmp_path: Path,
+) -> None:
+    members = (Member("b1", ()), Member("b2", ("b1",)), Member("b3", ("b1",)))
+    options = {"strategy": "centralized", "engine": "naive"}
+    with Hosts(tmp_path, members, **options) as network:
+        for member in members:
+            stored(tmp_path, network, member.name)
+        b1, b2, b3 = (network.endpoint(member.name) for member in members)
+        with Subscriber(b3, "Temp()", **DURABLE):
+            pass
+        with RuleManager(b1, **PATIENT) as manager:
+            while manager.status()["durable_elsewhere"] != {"billing": "b3"}:
+                time.sleep(0.05)
+        with Publisher(b1, name="s", types=[TEMP], increasing=True, **PATIENT) as source:
+            source.publish("Temp", value=7)
+            source.wait(30)
+        with Subscriber(f"{b1},{b2},{b3}", "Temp()", **DURABLE) as billing:
+            assert billing.receive(timeout_s=30).data["value"] == 7
+        with pytest.raises(RefusedError, match="'billing' is at broker b3"):
+            Subscriber(f"{b1},{b2}", "Temp()", **DURABLE)
