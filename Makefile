@@ -97,7 +97,8 @@ GUARDED := $(BIN)/python -m pytest -n 2 --timeout 900 $(or $(FOLDERS),tests/runt
 	tests/conformance tests/rules tests/matcher tests/sizes tests/simulator/test_fuzzing.py) \
 	$(addprefix --deselect ,tests/matcher/test_gpu.py tests/matcher/test_compiling.py \
 	tests/rules/engine/test_pool.py tests/rules/engine/test_footprints.py \
-	tests/rules/engine/test_host_of_gpu.py tests/matcher/test_choose.py \
+	tests/rules/engine/test_host_of_gpu.py tests/rules/engine/kernels/test_ahead.py \
+	tests/matcher/test_choose.py \
 	tests/matcher/test_vocabulary.py::test_a_hundred_thousand_constraints_on_one_text \
 	tests/conformance/test_matchers.py::test_more_interfaces_than_two_bytes_can_count)
 guarded: $(VENV)/.ready
