@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 WINDOW_TICKS = 10
@@ -17,9 +17,10 @@ NAMES = "received", "detected", "delivered", "dropped"
 class Rates:
     """Counters of events, and their rates. ``now`` is in seconds."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, detected: Callable[[], int]) -> None:
+        """``detected``: how many composite events were found, asked when somebody looks."""
         self.received = 0
-        self.detected = 0
+        self._detected = detected
         self.delivered = 0
         self.dropped = 0
         self.malformed = 0
@@ -39,7 +40,7 @@ class Rates:
         """
         return {
             "received": self.received,
-            "detected": self.detected,
+            "detected": self._detected(),
             "delivered": self.delivered,
             "dropped": self.dropped,
             "malformed": self.malformed,
@@ -69,7 +70,7 @@ class Rates:
 
     def tick(self, now: float) -> None:
         """Take a sample."""
-        self._samples.append((now, (self.received, self.detected, self.delivered)))
+        self._samples.append((now, (self.received, self._detected(), self.delivered)))
         if now - self._steps[-1][0] >= STEP_S:
             totals = self.totals
             self._steps.append((now, tuple(totals[name] for name in NAMES)))

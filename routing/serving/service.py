@@ -140,7 +140,7 @@ class Service:
         self._overview = overview
         self.work_s: Mapping[str, float] = {}
         """Seconds that the messages of users have taken, by name, as the host counts them."""
-        self.rates = Rates(self._moment.now)
+        self.rates = Rates(self._moment.now, lambda: self._detection.engine.counts.total())
         """Counts of what has come and gone."""
         self._overrun_types: dict[str, str] = {}
         """Types of rules that have ended, having too many composite events: why, in words."""
@@ -684,7 +684,6 @@ class Service:
         self._is_unsettled = False
         detections = self._detection.advance(self._moment.now)
         if detections is not None:
-            self.rates.detected = self._detection.engine.counts.total()
             if self._traces.has_any:
                 self._traces.follow(detections.batches)
             if self._sinks.follow_rules:
