@@ -330,9 +330,6 @@ class Conversation:
         answered = None if message.request is None else self._requests.answer(message.request)
         if answered is not None and answered[1]:
             request = answered[0]
-            if self.others and message.code in (Code.ELSEWHERE, Code.NO_STORE):
-                self._end(message.code, message.reason)
-                return
             _FORGOTTEN.get(type(request), Conversation._nothing)(self, request)
             message = replace(message, request=None)
         self.results.append(message)
@@ -341,14 +338,17 @@ class Conversation:
 
     def _goes_on_elsewhere(self, message: Refused) -> bool:
         """Whether a durable subscription is at another broker, perhaps that of the next address.
-        Each is tried once.
+        Each is tried once; for one that was confirmed before, again and again.
         """
-        if message.code is not Code.ELSEWHERE or message.request is None:
+        number = message.request
+        if number is None or not self.others:
             return False
-        if not self._requests.is_wished(message.request) or self._turned_away >= self.others:
+        if self._requests.is_repeated(number):
+            return message.code in (Code.ELSEWHERE, Code.NO_STORE)
+        if message.code is not Code.ELSEWHERE or not self._requests.is_wished(number):
             return False
         self._turned_away += 1
-        return True
+        return self._turned_away <= self.others
 
     def _receive_log_part(self, message: LogPart) -> None:
         if self._requests.answer(message.request) is None:

@@ -127,9 +127,13 @@ class SessionRequests:
         """Whether a request asks for a subscription that has ended."""
         return number in self._ended
 
+    def is_repeated(self, number: int) -> bool:
+        """Whether a request was asked by nobody."""
+        return number in self._repeated
+
     def is_wished(self, number: int) -> bool:
-        """Whether somebody has asked this, and it would be asked again on the next link."""
-        return isinstance(self._open.get(number), WISHES) and number not in self._repeated
+        """Whether a request is asked again on the next link if this one has no answer to it."""
+        return isinstance(self._open.get(number), WISHES)
 
     def lose(self) -> list[ClientRequest]:
         """The link is lost: gives those that may or may not have been done.
