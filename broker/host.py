@@ -71,7 +71,7 @@ class Host:
         broker.overlay.queries.finders[Question.STATUS] = lambda _: told(broker.status(clock.now()))
         broker.outlet.emit = self._act
         broker.node.rights_of = transport.rights_of
-        self._turns = Turns(self._take, transport.user_of)
+        self._turns = Turns(self._receive, lambda: transport.wait(0), transport.user_of)
         broker.service.work_s = self._turns.spent_s
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
@@ -165,13 +165,6 @@ class Host:
     def _next(self, now: float) -> Arrived | None:
         """The message to be read next, if any has come (Law 5)."""
         return self._turns.next(now) if self._transport.has_users else self._receive()
-
-    def _take(self) -> Arrived | None:
-        """A message that has come, if any; looks whether there is another behind it."""
-        message = self._receive()
-        if message is not None:
-            self._transport.wait(0)
-        return message
 
     def close(self, reason: str) -> None:
         """Say goodbye to every client and free the addresses."""

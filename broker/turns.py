@@ -45,12 +45,16 @@ class Turns:
     """The messages of users, and the work that each of them has made."""
 
     def __init__(
-        self, receive: Callable[[], Arrived | None], user_of: Callable[[bytes], str]
+        self,
+        receive: Callable[[], Arrived | None],
+        look_on: Callable[[], object],
+        user_of: Callable[[bytes], str],
     ) -> None:
-        """``receive``: the next message that has come, if any. ``user_of``: a peer's user, or "" if
-        it has none.
+        """``receive``: the next message that has come, if any, as the last look has found.
+        ``look_on``: looks again. ``user_of``: a peer's user, or "" if it has none.
         """
         self._receive = receive
+        self._look_on = look_on
         self._user_of = user_of
         self._waiting: dict[str, deque[Arrived]] = {}
         self._work: dict[str, _Work] = {}
@@ -109,6 +113,7 @@ class Turns:
                     return message
                 waiting = self._waiting[user] = deque()
             waiting.append(message)
+            self._look_on()
         return self._pop(self._least_busy(now)) if self._waiting else None
 
     def _pop(self, user: str) -> Arrived:

@@ -12,6 +12,7 @@ class Bench:
         self.sent: deque[tuple[bytes, list[bytes]]] = deque()
         self.turns = Turns(
             lambda: self.sent.popleft() if self.sent else None,
+            lambda: None,
             lambda peer: "" if peer == b"broker" else peer.decode(),
         )
         self.now = 0.0
