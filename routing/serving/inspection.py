@@ -8,8 +8,7 @@ told.
 Law 2: nothing changes by looking. Events that were shown still wait, and count as not delivered.
 
 Law 3: a client is sent away by the number of its link, so that nobody else goes who has taken its
-name meanwhile. It is told ``not-allowed``, whereupon clients of this project do not come back by
-themselves.
+name meanwhile. It is told ``not-allowed``; clients of this project then stay away.
 """
 
 from __future__ import annotations
