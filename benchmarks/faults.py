@@ -15,11 +15,15 @@ addresses of all brokers. One fault follows another, of these kinds:
     cut, stall, drop                   a link, or all links of a broker (benchmarks.relay)
     full disk                          the store has no room, for a while
     garbled store, truncated store     refused; repaired, restored from a backup; goes on
+    store set back                     SIGKILL; started with a copy that is some seconds old
     clock ahead, clock behind          of a broker, by minutes, for a while
 
 At the end the events of the subscription, each by its number, are compared with those of ``rexmq
 detect`` over what the sources published: lost, twice, wrong. What has come before and is marked as
-such is counted apart. An event belongs to the fault before its time.
+such is counted apart. An event belongs to the fault before its time. A broker whose store is set
+back has forgotten what was acknowledged since the copy was made: what differs and reaches into that
+time is counted apart, too, as beside a backup. The broker of the sink is not set back: it would
+give what it has given once more.
 
 Detection goes on when an event comes whose terminator was published after the fault was over: when
 the last broker listened again, the link carried, the disk had room; with ``stay away`` since the
@@ -47,7 +51,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from benchmarks.faulty import FaultyNetwork
+from benchmarks.faulty import LINKS, FaultyNetwork
 from benchmarks.five import HOMES, SINK, WANTED
 from benchmarks.kill import Source, detected
 from benchmarks.processes import stop_children_on_sigterm
@@ -55,8 +59,11 @@ from benchmarks.relay import Weather
 from broker import Subscriber
 from broker.keys import STRATEGIES
 
+REACH_S = 7.0
+"""Seconds from an event to the last composite event that it has a part in, by the rules."""
 SET_S = (20.0, 240.0)
 """Seconds by which a clock is set."""
+OTHERS = tuple(name for name in LINKS if name != SINK)
 SPARES = ("b2", "b4")
 """Brokers that others can do without: neither source nor sink is there."""
 QUIET_S, SURPLUS_S = 15.0, 2.0
@@ -75,7 +82,7 @@ Range: TypeAlias = tuple[float, float]
 class Pace:
     """Seconds, least and most: from one fault to the next; that a broker is dead, and that one
     stays away; that links, clocks and processes are not as they should be, longer than heartbeats
-    may be missed or shorter; that a disk is full.
+    may be missed or shorter; that a disk is full; by which a backup is older.
     """
 
     calm: Range = (1.0, 4.0)
@@ -83,6 +90,7 @@ class Pace:
     away: Range = (8.0, 12.0)
     spoilt: Range = (1.0, 9.0)
     full: Range = (1.0, 5.0)
+    older: Range = (1.0, 6.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +176,13 @@ class Campaign:
             "full disk": lambda: self._fill_disk(*self._some(1)),
             "garbled store": lambda: self._garble(*self._some(1)),
             "truncated store": lambda: self._truncate(*self._some(1)),
+            "store set back": lambda: self._set_back(self._random.choice(OTHERS)),
             "clock ahead": lambda: self._set_clock(*self._some(1), 1),
             "clock behind": lambda: self._set_clock(*self._some(1), -1),
         }
         self.happened: list[Fault] = []
+        self._forgotten: list[Range] = []
+        """From when to when brokers have forgotten events, in seconds since the epoch."""
         self._waited_s: float | None = None
 
     def run(self, faults: int, kinds: Sequence[str]) -> bool:
@@ -311,6 +322,14 @@ class Campaign:
         self._network.truncate_and_restore(name)
         return name
 
+    def _set_back(self, name: str) -> str:
+        seconds, since = self._between(self._pace.older), time.time()
+        backup = self._network.back_up(name)
+        time.sleep(seconds)
+        self._network.kill_and_set_back(name, backup)
+        self._forgotten.append((since, time.time() + REACH_S))
+        return f"{name} by {seconds:.1f} s"
+
     def _set_clock(self, name: str, sign: int) -> str:
         seconds, by = self._between(self._pace.spoilt), sign * self._between(SET_S)
         self._network.set_clock(name, by)
@@ -328,9 +347,13 @@ class Campaign:
                 again += bool(said["again"])
                 other += came.setdefault(said["number"], said["event"]) != said["event"]
         received = Counter(str(event) for event in came.values())
-        more = received - wanted
+        more, less = received - wanted, wanted - received
+        beside = Counter(
+            {event: count for event, count in (more + less).items() if self._may_differ(event)}
+        )
+        more, less = more - beside, less - beside
         bad = {
-            "lost": wanted - received,
+            "lost": less,
             "twice": Counter({event: count for event, count in more.items() if event in wanted}),
             "wrong": Counter(
                 {event: count for event, count in more.items() if event not in wanted}
@@ -341,7 +364,8 @@ class Campaign:
             f"{len(self.happened)} faults; {len(published)} events, {len(published) - refused}"
             f" acknowledged; {wanted.total()} composite events:"
             f" {', '.join(f'{one.total()} {what}' for what, one in bad.items())}, {other} under"
-            f" another's number, {again} marked as having come before;"
+            f" another's number, {again} marked as having come before,"
+            f" {beside.total()} that differ beside a backup;"
             f" load {os.getloadavg()[0]:.1f}"
         )
         for what, events in bad.items():
@@ -370,6 +394,9 @@ class Campaign:
     def _by_kind(self, events: Iterable[str]) -> Counter[str]:
         """How many of the events belong to each kind of fault."""
         return Counter(self.happened[self._fault_before(event)].kind for event in events)
+
+    def _may_differ(self, event: str) -> bool:
+        return any(since <= moment(event) <= until for since, until in self._forgotten)
 
     def _fault_before(self, event: str) -> int:
         """The place of the last fault that began before an event; the first for those before it."""

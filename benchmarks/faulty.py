@@ -241,6 +241,25 @@ class FaultyNetwork:
         shutil.move(backup, file)
         self.start([name])
 
+    def back_up(self, name: str) -> Path:
+        """A copy of a broker's store, made while the broker runs."""
+        copy = self._file(name, "backup")
+        with (
+            closing(sqlite3.connect(self.store(name) / "broker.db", timeout=10.0)) as store,
+            closing(sqlite3.connect(copy)) as backup,
+        ):
+            store.backup(backup)
+        return copy
+
+    def kill_and_set_back(self, name: str, backup: Path) -> None:
+        """Kill a broker, and start it with an older copy of its store."""
+        self.kill([name])
+        file = self.store(name) / "broker.db"
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{file}{suffix}").unlink(missing_ok=True)
+        shutil.move(backup, file)
+        self.start([name])
+
     def _settled_file(self, name: str) -> Path:
         """The file of a broker's store, with all in it that was in its write-ahead log."""
         file = self.store(name) / "broker.db"
