@@ -43,6 +43,7 @@ from routing.durability.records import (
     broker_record,
     came_record,
     durable_record,
+    homes_in,
     ids_key,
     ids_record,
     queue_key,
@@ -55,6 +56,7 @@ from routing.durability.records import (
     stay_record,
     times_record,
 )
+from routing.durability.sink_homes import SinkHomes
 from routing.effects import Store
 from routing.errors import Refusal
 from routing.evaluation.replay import packed_parts
@@ -124,6 +126,7 @@ class Journal:
         are before another of the same name is kept, which may come in the same turn."""
         self.durables = Durables(context.sinks, self)
         """The durable sinks, which there are with a store alone."""
+        self._homes = SinkHomes(context.overlay)
         self._told_names: tuple[str, ...] = ()
         """Their names as other brokers were told them."""
         self._following: RecordsAfter = lambda kind, after: ()
@@ -139,6 +142,7 @@ class Journal:
         self._is_new = not stored.records
         self._position = stored.position
         self._following = stored.following
+        self._homes.recall(homes_in(stored.records), self.now)
         self._catalog = CatalogRecords(stored.records)
         self._told_catalog = self._agreed.catalog
         self._told_committed = self._detection.committed
@@ -175,7 +179,7 @@ class Journal:
     @property
     def elsewhere(self) -> Mapping[str, str]:
         """The durable sinks of other brokers: their brokers, by name."""
-        return self._context.overlay.durables
+        return self._homes.by_name(self.now)
 
     @property
     def brokers(self) -> Collection[str]:
@@ -258,6 +262,7 @@ class Journal:
             schemas = self._context.advertisements.schemas
             for source in touched.values():
                 yield source_record(source, schemas)
+        yield from self._homes.take_changes(self.now)
         for name, stay in self._context.accounts.take_changes():
             yield stay_record(name, stay)
         if self._agreed.catalog is not self._told_catalog:

@@ -124,6 +124,17 @@ def broker_record(name: str) -> Put:
     return Put(BROKER, "name", name.encode())
 
 
+def homes_record(homes: Mapping[str, str]) -> Put:
+    """The record of the brokers that have durable sinks, by the names of these."""
+    return Put(BROKER, "homes", _pack(dict(homes)))
+
+
+def homes_in(records: Records) -> Mapping[str, str]:
+    """The brokers that had durable sinks, by the names of these; nothing in an older store."""
+    homes = records.get(BROKER, {}).get("homes")
+    return {} if homes is None else msgspec.msgpack.decode(homes, type=dict[str, str])
+
+
 def times_record(key: str, times: TimesByName) -> Put:
     """A record of times by name."""
     return Put(COMMITTED, key, _pack(dict(times)))

@@ -34,6 +34,8 @@ class LinkStateDatabase:
         self._news: dict[str, dict[str, None]] = {}
         self._missed: dict[str, float] = {}
         """Since when a broker has been out of reach, in seconds."""
+        self.changes = 0
+        """How often what it has of others has changed."""
         self.refused = 0
         self.surpassed = 0
         """The greatest version or epoch of its own that it has met, of an earlier incarnation (Law
@@ -91,6 +93,7 @@ class LinkStateDatabase:
                 self.refused += 1
             else:
                 self._states[state.origin] = _known_once(state)
+                self.changes += 1
                 self._spread(state.origin, teller)
                 news.append(state)
         return news
@@ -108,6 +111,7 @@ class LinkStateDatabase:
         gone = {one: at for one, at in self._missed.items() if at + self._config.forget_s <= now}
         for name in gone:
             del self._states[name], self._missed[name]
+            self.changes += 1
         return list(gone)
 
     @property

@@ -120,6 +120,11 @@ class Overlay:
         return {name: state.origin for state in others for name in state.durables}
 
     @property
+    def news(self) -> int:
+        """How often something new of other brokers was told, or some were forgotten."""
+        return self._topology.database.changes
+
+    @property
     def trees(self) -> Trees:
         """The trees that this broker is in."""
         return self._topology.trees

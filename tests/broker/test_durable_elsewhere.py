@@ -41,3 +41,27 @@ def test_a_subscriber_goes_through_its_addresses_to_the_broker_that_has_its_subs
             assert billing.receive(timeout_s=30).data["value"] == 7
         with pytest.raises(RefusedError, match="'billing' is at broker b3"):
             Subscriber(f"{b1},{b2}", "Temp()", **DURABLE)
+
+
+def test_a_broker_that_is_back_first_begins_no_second_subscription_of_a_name(
+    tmp_path: Path,
+) -> None:
+    members = (Member("b1", ()), Member("b2", ("b1",)))
+    with Hosts(tmp_path, members, strategy="centralized", engine="naive") as network:
+        for member in members:
+            stored(tmp_path, network, member.name)
+        b1, b2 = (network.endpoint(member.name) for member in members)
+        with Subscriber(b2, "Temp()", **DURABLE):
+            pass
+        with RuleManager(b1, **PATIENT) as manager:
+            while manager.status()["durable_elsewhere"] != {"billing": "b2"}:
+                time.sleep(0.05)
+        network.stop("b2")
+        stored(tmp_path, network, "b1")
+        with pytest.raises(RefusedError, match="'billing' is at broker b2"):
+            Subscriber(b1, "Temp()", **DURABLE)
+        network.start("b2", data=str(tmp_path / "b2-store"))
+        with Subscriber(f"{b1},{b2}", "Temp()", **DURABLE) as billing:
+            with Publisher(b2, name="s", types=[TEMP], increasing=True, **PATIENT) as source:
+                source.publish("Temp", value=7)
+            assert billing.receive(timeout_s=30).data["value"] == 7
