@@ -145,7 +145,8 @@ class Conversation:
         self.others = 0
         """Further addresses, at which a durable sink that is at another broker may be found."""
         self._turned_away = 0
-        """How many have sent it on since a subscription was confirmed."""
+        """How many have sent it on since a subscription was confirmed, or an address was found
+        where nobody answers: the broker that has the sink may be away."""
         self._unreported = 0
         """Events that a sink has lost, as a delivery said of which nothing was new."""
         self._claims = 0
@@ -338,7 +339,8 @@ class Conversation:
 
     def _goes_on_elsewhere(self, message: Refused) -> bool:
         """Whether a durable subscription is at another broker, perhaps that of the next address.
-        Each is tried once; for one that was confirmed before, again and again.
+        Each is tried once, if all of them answer; for one that was confirmed before, again and
+        again.
         """
         number = message.request
         if number is None or not self.others:
@@ -513,6 +515,8 @@ class Conversation:
             return
         # A broker that is away is tried again and again: that is said once.
         level = "warning" if self._state is State.READY else "debug"
+        if self._state is State.GREETING:
+            self._turned_away = 0
         self._has_said_goodbye = False
         self._enter(State.OFF)
         self.timer_at = math.inf
