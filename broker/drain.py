@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import networkx as nx
-
 from broker.log import log
 from routing.leaving import go_on_draining
 from routing.network.brokers.broker import Broker
+from routing.overlay.graph import components_of
 
 
 class Draining:
@@ -51,21 +50,9 @@ class Draining:
 
     def _warn_of_parts(self) -> None:
         """Law 4."""
-        rest = _part_of(self._broker)
-        rest.remove_node(self._broker.overlay.name)
-        if len(rest) and not nx.is_connected(rest):
-            parts = [sorted(part) for part in nx.connected_components(rest)]
-            log("warning", "the network falls into parts without this broker", {"parts": parts})
-
-
-def _part_of(broker: Broker) -> nx.Graph:
-    """The brokers within reach, and their links."""
-    overlay = broker.overlay
-    reachable = overlay.part.nodes
-    graph = nx.Graph()
-    graph.add_nodes_from({*reachable, overlay.name})
-    for state in overlay.states:
-        for name, _ in state.neighbours:
-            if {state.origin, name} <= {*reachable}:
-                graph.add_edge(state.origin, name)
-    return graph
+        overlay = self._broker.overlay
+        others = overlay.part.nodes - {overlay.name}
+        parts = components_of(state for state in overlay.states if state.origin in others)
+        names = sorted({tuple(sorted(part.nodes)) for part in parts.values()})
+        if len(names) > 1:
+            log("warning", "the network falls into parts without this broker", {"parts": names})
